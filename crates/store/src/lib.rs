@@ -1,0 +1,4 @@
+//! The safe half of Indelible.
+#![forbid(unsafe_code)]
+
+pub mod medium;

@@ -1,0 +1,50 @@
+//! Locks between the processes that share a pool. They die with their holder.
+
+use super::MediumError;
+
+/// What is locked. Keys are mapped to byte offsets far beyond any pool, so that a lock never
+/// covers data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockKey {
+    /// The object table, its lane and the lane directory.
+    Table,
+    /// One lane, by index.
+    Lane(u32),
+    /// One object, by the offset of its table entry.
+    Object(u64),
+}
+
+impl LockKey {
+    /// The byte that stands for this key: above 2^62, where no pool has data.
+    #[must_use]
+    pub fn byte(self) -> u64 {
+        const BASE: u64 = 1 << 62;
+        match self {
+            LockKey::Table => BASE,
+            LockKey::Lane(index) => BASE + 1 + u64::from(index),
+            LockKey::Object(entry) => BASE + (1 << 33) + entry,
+        }
+    }
+}
+
+/// How a key is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Many holders, none exclusive.
+    Shared,
+    /// One holder.
+    Exclusive,
+}
+
+/// Locks that never wait. One holder is one open medium: threads that share it share its locks.
+pub trait Locks: Send + Sync {
+    /// Takes the lock, or changes the mode of one already held. `Ok(false)`: another holder is in
+    /// the way (a held lock then keeps its mode).
+    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError>;
+
+    /// Releases the lock; nothing happens if it is not held.
+    fn unlock(&self, key: LockKey);
+
+    /// The strongest mode in which *another* holder has the key, `None` when nobody has.
+    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
+}

@@ -1,0 +1,105 @@
+//! The seam between everything persistent and the bytes it stands on.
+//!
+//! Nothing above this module knows whether it stands on an SSD file, a DAX device, tmpfs or a
+//! simulation. What the rest of the crate assumes of a medium, and nothing more:
+//!
+//! 1. A [`Medium::write`] is visible to later reads (of any process) at once, and durable at some
+//!    unknown time, in any order with respect to other writes, torn at [`Medium::tear_unit`].
+//! 2. When [`Medium::barrier`] returns `Ok`, every write that returned before it began is durable.
+//! 3. When [`Medium::write_durable`] returns `Ok`, its own bytes are durable; nothing is promised
+//!    about other writes.
+//! 4. After a failed `barrier` or `write_durable` nothing may be assumed about what is durable, and
+//!    neither is ever retried by this crate.
+
+mod lock;
+
+pub use lock::{LockKey, LockMode, Locks};
+
+use std::io;
+
+/// What a medium may report.
+#[derive(Debug, thiserror::Error)]
+pub enum MediumError {
+    /// The medium, or the file system under it, has no room for the write.
+    #[error("no space left on the medium")]
+    NoSpace,
+    /// The access lies beyond the end of the medium.
+    #[error("access to {len} bytes at {offset} lies beyond the medium's {size} bytes")]
+    OutOfBounds {
+        /// First byte of the access.
+        offset: u64,
+        /// Length of the access in bytes.
+        len: u64,
+        /// Length of the medium in bytes.
+        size: u64,
+    },
+    /// The file under the medium was truncated, unlinked or replaced while in use.
+    #[error("the pool's file was {what} while in use")]
+    Gone {
+        /// "truncated", "deleted".
+        what: &'static str,
+    },
+    /// The medium was opened for reading only.
+    #[error("the medium is read-only")]
+    ReadOnly,
+    /// The file system keeps no locks that die with their holder.
+    #[error("the file system does not support open-file-description locks")]
+    NoLocks,
+    /// Any other failure of the operating system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
+///
+/// Implementations are shared between threads and between processes that open the same file.
+pub trait Medium: Send + Sync {
+    /// Length in bytes; constant while the medium is open.
+    fn len(&self) -> u64;
+
+    /// True for a medium of no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether writes are refused.
+    fn read_only(&self) -> bool;
+
+    /// Fills `buf` from `offset`.
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError>;
+
+    /// Writes `bytes` at `offset`; durable only after a later [`barrier`](Medium::barrier).
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+
+    /// Writes `bytes` at `offset` and makes these bytes durable before it returns.
+    ///
+    /// `NoSpace` means that nothing is durable and the call may be made again; any other error is
+    /// a failed barrier.
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+
+    /// Makes every earlier write durable.
+    fn barrier(&self) -> Result<(), MediumError>;
+
+    /// Makes the range read as zeros (as a write: durable after a barrier).
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+
+    /// Ensures that later writes to the range cannot fail for want of space. Contents stay.
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+
+    /// Gives the range back to the system if that is possible; its contents become undefined.
+    fn discard(&self, offset: u64, len: u64);
+
+    /// Bytes that never tear: a write of this size, aligned to it, is durable wholly or not at all.
+    fn tear_unit(&self) -> usize;
+
+    /// Whether one durable write costs so much that concurrent commits should share it.
+    fn prefers_group_commit(&self) -> bool;
+
+    /// Confirms that the medium is still the one that was opened (not truncated, not unlinked).
+    fn verify(&self) -> Result<(), MediumError>;
+}
+
+/// A medium whose users can exclude each other across processes.
+pub trait Device: Medium + Locks {}
+
+impl<T: Medium + Locks> Device for T {}

@@ -1,0 +1,1 @@
+//! Simulated media for Indelible.
