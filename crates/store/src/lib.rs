@@ -1,4 +1,16 @@
-//! The safe half of Indelible.
+//! The safe half of Indelible: formats, lanes, commit, apply, recovery, the object table and free
+//! space, over any [`medium::Medium`]. No mapping, no threads of its own, no unsafe code; it runs
+//! whole on a simulated medium.
+//!
+//! Inside, dependencies point one way: format ← medium ← space ← lane ← table ← commit ← recovery ←
+//! store.
 #![forbid(unsafe_code)]
 
+pub mod commit;
+pub mod error;
+pub mod format;
 pub mod medium;
+pub mod lane;
+pub mod recovery;
+pub mod space;
+pub mod table;

@@ -11,9 +11,17 @@
 //! 4. After a failed `barrier` or `write_durable` nothing may be assumed about what is durable, and
 //!    neither is ever retried by this crate.
 
+mod edit;
+mod gather;
 mod lock;
+mod overlay;
+pub mod volatile;
 
+pub use edit::{Edit, read_struct};
+pub use gather::{Gather, runs};
 pub use lock::{LockKey, LockMode, Locks};
+
+pub use overlay::Overlay;
 
 use std::io;
 

@@ -1,0 +1,209 @@
+//! What can go wrong below the object, by cause. The layers above add the operation and the object.
+
+use crate::medium::MediumError;
+
+/// A part of the pool that damage is reported against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Both superblock slots.
+    Superblock,
+    /// The table root page.
+    Root,
+    /// A node of a table tree.
+    Node,
+    /// A table entry.
+    Entry,
+    /// The progress line of a table entry.
+    Progress,
+    /// The lane directory.
+    LaneDirectory,
+    /// A lane's header.
+    LaneHeader,
+    /// A record of a lane.
+    Record,
+    /// The free space structures contradict themselves.
+    FreeSpace,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Part::Superblock => "superblock",
+            Part::Root => "table root",
+            Part::Node => "table tree node",
+            Part::Entry => "table entry",
+            Part::Progress => "progress line of a table entry",
+            Part::LaneDirectory => "lane directory",
+            Part::LaneHeader => "lane header",
+            Part::Record => "lane record",
+            Part::FreeSpace => "free space",
+        })
+    }
+}
+
+/// Causes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The medium failed.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// The medium holds no pool.
+    #[error("this is not an Indelible pool (no superblock magic)")]
+    NotAPool,
+    /// The pool has another format version.
+    #[error("the pool has format version {found}, this software reads version {known}")]
+    Version {
+        /// Version found.
+        found: u32,
+        /// Version this code reads.
+        known: u32,
+    },
+    /// The pool uses features this code does not know.
+    #[error("the pool uses unknown features ({bits:#x})")]
+    Features {
+        /// Feature bits.
+        bits: u32,
+    },
+    /// The medium is shorter than the pool on it.
+    #[error("the pool says it has {pool} bytes but the medium has only {medium}: it was truncated")]
+    Truncated {
+        /// Length the superblock states.
+        pool: u64,
+        /// Length of the medium.
+        medium: u64,
+    },
+    /// The medium is too small, or too large, for a pool.
+    #[error("{len} bytes cannot hold a pool: at least {min} and at most {max} are needed")]
+    BadLength {
+        /// Length asked for.
+        len: u64,
+        /// Smallest length.
+        min: u64,
+        /// Largest length.
+        max: u64,
+    },
+    /// There is a pool already.
+    #[error("there is a pool on this medium already")]
+    AlreadyAPool,
+    /// Bytes on the medium contradict themselves.
+    #[error("the {part} at offset {offset} is damaged")]
+    Damaged {
+        /// What is damaged.
+        part: Part,
+        /// Where, in bytes from the start of the pool.
+        offset: u64,
+    },
+    /// No free extent of this size.
+    #[error("no room: {needed} bytes in one piece are needed, the largest free piece has {largest} ({free} bytes are free in all)")]
+    NoRoom {
+        /// Bytes asked for.
+        needed: u64,
+        /// Largest free extent.
+        largest: u64,
+        /// All free bytes.
+        free: u64,
+    },
+    /// No free address range of this size.
+    #[error("no room in the pool's address window for {needed} bytes (largest free range: {largest})")]
+    NoAddresses {
+        /// Bytes asked for.
+        needed: u64,
+        /// Largest free range.
+        largest: u64,
+    },
+    /// No object of that name or ID.
+    #[error("there is no such object")]
+    NotFound,
+    /// The name is taken.
+    #[error("an object of that name exists")]
+    Exists,
+    /// The name cannot be used.
+    #[error("this is not a usable name: {why}")]
+    BadName {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The size cannot be used.
+    #[error("{size} bytes are not a usable size: {why}")]
+    BadSize {
+        /// Size asked for.
+        size: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The key does not match.
+    #[error("the key does not match")]
+    WrongKey,
+    /// Write access to a read-only object.
+    #[error("the object is read-only")]
+    ObjectReadOnly,
+    /// Another process, or another attachment of this one, is in the way (S0.11).
+    #[error("held by {holder}")]
+    Held {
+        /// Who, as far as it is known.
+        holder: Holder,
+    },
+    /// The lock on the table could not be had in time.
+    #[error("the table has been locked by another process for {seconds} s")]
+    TableBusy {
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Every lane is in use.
+    #[error("all {lanes} lanes are held by writing processes")]
+    NoLane {
+        /// Lanes in the pool.
+        lanes: u32,
+    },
+    /// The last writer died and the pool cannot be written to, so it cannot be recovered.
+    #[error("the last writer died and the pool is opened read-only, so it cannot be recovered")]
+    NeedsRecovery,
+    /// A barrier failed before; what is durable is unknown until recovery.
+    #[error("an earlier write to the medium failed; what was psynced before it is safe, what came after is lost")]
+    Poisoned,
+    /// The object was destroyed or its attach ended.
+    #[error("the attachment is no longer in force")]
+    NotAttached,
+}
+
+/// Who holds an object, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A process that attached it, as recorded.
+    Process {
+        /// Process ID.
+        pid: u32,
+        /// Whether it writes.
+        writer: bool,
+    },
+    /// This process.
+    Own {
+        /// Whether it writes.
+        writer: bool,
+    },
+    /// A process that left no record.
+    Unknown,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let role = |writer| if writer { "writer" } else { "reader" };
+        match *self {
+            Holder::Process { pid, writer } => write!(f, "process {pid} as {}", role(writer)),
+            Holder::Own { writer } => write!(f, "this process as {}", role(writer)),
+            Holder::Unknown => f.write_str("another process"),
+        }
+    }
+}
+
+impl StoreError {
+    /// Damage of `part` at `offset`.
+    pub(crate) fn damaged(part: Part, offset: u64) -> Self {
+        StoreError::Damaged { part, offset }
+    }
+}
+
+/// Result of the store half.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -1,0 +1,116 @@
+//! A batch: all that one commit makes durable, as redo.
+//!
+//! ```text
+//! Header | lines (64 B each) | sections | runs | zeros up to a line
+//! ```
+//!
+//! `head_sum` covers the header with the lane's generation, the batch's sequence and `body_sum`;
+//! `body_sum` covers everything behind the header. A batch is valid or it is not there.
+
+use super::{LINE, checksum};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// First bytes of a batch.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"BTCH");
+
+/// First line of a batch.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: U32,
+    /// Sections.
+    pub sections: U32,
+    /// XXH3 of the header with this field zero, seeded with the pool's seed.
+    pub head_sum: U64,
+    /// XXH3 of all bytes behind the header, seeded with the pool's seed.
+    pub body_sum: U64,
+    /// Generation of the lane.
+    pub generation: U64,
+    /// Number in the generation, from 0.
+    pub sequence: U64,
+    /// Length in bytes, this header included; whole lines.
+    pub len: U64,
+    /// Runs.
+    pub runs: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// Lines of data.
+    pub lines: U64,
+}
+
+const _: () = assert!(size_of::<Header>() as u64 == LINE);
+
+/// What a section does.
+pub mod kind {
+    /// Redo runs of table pages.
+    pub const TABLE: u32 = 0;
+    /// Redo runs of one object, and its progress.
+    pub const PSYNC: u32 = 1;
+    /// Announces that bytes from `published` to `limit` of the primary are about to be written
+    /// directly: without a later PSYNC section of the same binding they must be zeroed again.
+    pub const INTENT: u32 = 2;
+}
+
+/// The part of a batch that concerns one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Section {
+    /// See [`kind`].
+    pub kind: U32,
+    /// Runs of this section; sections take runs in order.
+    pub runs: U32,
+    /// Offset of the object's entry.
+    pub entry: U64,
+    /// The write attach that psynced.
+    pub binding: U64,
+    /// The object's high-water mark after this batch (PSYNC), before it (INTENT).
+    pub published: U64,
+    /// Psyncs of the object, this one included (PSYNC); end of the direct write (INTENT).
+    pub limit: U64,
+    /// Zero.
+    pub reserved: U64,
+}
+
+/// Consecutive lines of data and where they go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Run {
+    /// Offset in the pool; a multiple of the line.
+    pub target: U64,
+    /// Lines.
+    pub lines: U64,
+}
+
+const _: () = assert!(size_of::<Section>() == 48 && size_of::<Run>() == 16);
+
+/// Bytes of a batch with these counts, if that can be expressed.
+#[must_use]
+pub fn length(sections: u64, runs: u64, lines: u64) -> Option<u64> {
+    let tail = sections.checked_mul(48)?.checked_add(runs.checked_mul(16)?)?;
+    lines.checked_mul(LINE)?.checked_add(LINE)?.checked_add(tail)?.checked_next_multiple_of(LINE)
+}
+
+impl Header {
+    /// The header's own checksum.
+    #[must_use]
+    pub fn sum(&self, seed: u64) -> u64 {
+        let mut zeroed = *self;
+        zeroed.head_sum = U64::new(0);
+        checksum(seed, &[zeroed.as_bytes()])
+    }
+
+    /// Whether this can be the header of batch `sequence` of `generation` in a lane that has
+    /// `room` bytes left from here. The body is still to be verified.
+    #[must_use]
+    pub fn verify(&self, seed: u64, generation: u64, sequence: u64, room: u64) -> bool {
+        self.magic.get() == MAGIC
+            && self.generation.get() == generation
+            && self.sequence.get() == sequence
+            && self.head_sum.get() == self.sum(seed)
+            && self.len.get() <= room
+            && length(self.sections.get().into(), self.runs.get().into(), self.lines.get())
+                == Some(self.len.get())
+    }
+}

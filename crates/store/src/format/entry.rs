@@ -1,0 +1,200 @@
+//! The table entry of an object (S0.4).
+//!
+//! Bytes 0..960 belong to the table lane, the last line (`Progress`) to the lane of the writer that
+//! has the object attached: no byte ever has unreplayed batches in two lanes.
+
+use super::{PAGE, checksum};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Magic of a used slot.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"PMOE");
+/// Magic of a free slot.
+pub const FREE_MAGIC: u32 = u32::from_le_bytes(*b"FREE");
+/// Size of a slot in bytes: four in a page.
+pub const SIZE: u64 = 1024;
+/// Offset of [`Progress`] in a slot.
+pub const PROGRESS: u64 = SIZE - 64;
+/// Longest name in bytes of UTF-8.
+pub const NAME_MAX: usize = 511;
+/// `lane` of an entry that no writer has attached.
+pub const NO_LANE: u32 = u32::MAX;
+
+/// Detached.
+pub const STATE_D: u8 = 0;
+/// Attached for reading.
+pub const STATE_R: u8 = 1;
+/// Attached for writing; P and C are derived from the lane (S0.25).
+pub const STATE_W: u8 = 2;
+
+/// The object refuses write attaches (S0.10).
+pub const FLAG_READ_ONLY: u8 = 1;
+/// Space is claimed when it is first written, not at creation.
+pub const FLAG_SPARSE: u8 = 2;
+
+/// One object's slot, without its last line.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Entry {
+    /// [`MAGIC`] or [`FREE_MAGIC`].
+    pub magic: U32,
+    /// D, R or W.
+    pub state: u8,
+    /// Durability class: 0, psync.
+    pub class: u8,
+    /// Retention model: 0, none stated.
+    pub retention: u8,
+    /// `FLAG_*`.
+    pub flags: u8,
+    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    pub checksum: U64,
+    /// Random 128-bit identity.
+    pub id: [u8; 16],
+    /// Where this slot lies: a copy of a slot elsewhere does not verify.
+    pub own_offset: U64,
+    /// Size in bytes, as asked for.
+    pub size: U64,
+    /// Pages of the extent.
+    pub pages: U64,
+    /// First page of the primary.
+    pub primary: U64,
+
+    /// First page of a durable shadow; 0: the shadow is in DRAM.
+    pub shadow: U64,
+    /// Fixed virtual address.
+    pub address: U64,
+    /// Bytes of address space kept for growth, from `address`.
+    pub reserved: U64,
+    /// Number of the write attach in force or last in force; unique in the pool for all time.
+    pub binding: U64,
+    /// Lane of that attach, [`NO_LANE`] when detached.
+    pub lane: U32,
+    /// Process of the last attach.
+    pub pid: U32,
+    /// Boot of the last attach.
+    pub boot: [u8; 16],
+    /// Seconds since 1970 at creation.
+    pub created: U64,
+
+    /// Verifier of the read key; zero: none.
+    pub read_key: [u8; 16],
+    /// Verifier of the write key; zero: none.
+    pub write_key: [u8; 16],
+    /// Fingerprint of the layout of what lies in the object; zero: not stated.
+    pub fingerprint: [u8; 16],
+    /// First page of the ties; 0: none.
+    pub ties: U64,
+    /// Next free slot, in a free slot.
+    pub next_free: U64,
+
+    /// Parameters of sealing; zero: not sealed.
+    pub seal: [u8; 128],
+
+    /// Length of `name` in bytes.
+    pub name_len: U32,
+    /// Zero.
+    pub reserved2: [u8; 60],
+    /// UTF-8, not terminated.
+    pub name: [u8; 512],
+    /// Zero; space for later versions.
+    pub reserved3: [u8; 64],
+}
+
+const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
+
+/// The last line of a slot: what psync itself moves forward.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Progress {
+    /// The object this line speaks of; another object's line counts as zero.
+    pub id: [u8; 16],
+    /// Bytes of the object ever made durable by a psync, as a high-water mark: beyond it the
+    /// primary is zero.
+    pub published: U64,
+    /// Psyncs completed.
+    pub psyncs: U64,
+    /// XXH3 of the line with this field zero, seeded with the pool's seed.
+    pub checksum: U64,
+    /// Zero.
+    pub reserved: [u8; 24],
+}
+
+const _: () = assert!(size_of::<Progress>() == 64);
+
+impl Entry {
+    /// Fills in the checksum.
+    #[must_use]
+    pub fn sealed(mut self, seed: u64) -> Self {
+        self.checksum = U64::new(0);
+        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
+        self
+    }
+
+    /// Whether the slot is a used one whose every field is in range for a pool of `pool_len` bytes.
+    #[must_use]
+    pub fn verify(&self, seed: u64, offset: u64, pool_len: u64) -> bool {
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        let (primary, pages) = (self.primary.get(), self.pages.get());
+        self.magic.get() == MAGIC
+            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
+            && self.own_offset.get() == offset
+            && self.state <= STATE_W
+            && (1..=NAME_MAX).contains(&(self.name_len.get() as usize))
+            && std::str::from_utf8(self.name_bytes()).is_ok()
+            && pages > 0
+            && self.size.get() <= pages.saturating_mul(PAGE)
+            && primary.checked_add(pages).is_some_and(|end| end <= pool_len / PAGE)
+            && pages.saturating_mul(PAGE) <= self.reserved.get()
+            && self.address.get().is_multiple_of(PAGE)
+            && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
+    }
+
+    /// The name's bytes.
+    #[must_use]
+    pub fn name_bytes(&self) -> &[u8] {
+        &self.name[..(self.name_len.get() as usize).min(NAME_MAX)]
+    }
+
+    /// The name; verified entries hold valid UTF-8.
+    #[must_use]
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(self.name_bytes()).into_owned()
+    }
+
+    /// First byte of the primary.
+    #[must_use]
+    pub fn primary_offset(&self) -> u64 {
+        self.primary.get() * PAGE
+    }
+
+    /// Bytes of the extent.
+    #[must_use]
+    pub fn extent_len(&self) -> u64 {
+        self.pages.get() * PAGE
+    }
+}
+
+impl Progress {
+    /// Fills in the checksum.
+    #[must_use]
+    pub fn sealed(mut self, seed: u64) -> Self {
+        self.checksum = U64::new(0);
+        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
+        self
+    }
+
+    /// What the line says of the object `id`: `None` if it is damaged, zero if it speaks of another
+    /// object (a slot used before, or never).
+    #[must_use]
+    pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<(u64, u64)> {
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        let intact = checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get();
+        if intact {
+            return Some(if self.id == *id { (self.published.get(), self.psyncs.get()) } else { (0, 0) });
+        }
+        // Never written, or left by an object whose page had another use.
+        (self.id != *id).then_some((0, 0))
+    }
+}

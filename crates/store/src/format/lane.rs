@@ -1,0 +1,115 @@
+//! Lanes: the directory (table-owned) and the header in each lane (owned by the lane's holder).
+//!
+//! A lane's generation is the higher of the two; batches of any other generation are of an earlier
+//! lap and do not count.
+
+use super::{LINE, PAGE, checksum};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Magic of a directory slot in use.
+pub const DIRECTORY_MAGIC: u32 = u32::from_le_bytes(*b"LANE");
+/// Magic of a header.
+pub const HEADER_MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
+/// Offsets, in a lane, of the two header copies: never in one torn unit.
+pub const HEADERS: [u64; 2] = [0, 2048];
+/// Offset, in a lane, of its first batch.
+pub const BODY: u64 = PAGE;
+
+/// One lane in the directory. All zero: the lane has no space yet.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Directory {
+    /// [`DIRECTORY_MAGIC`] or 0.
+    pub magic: U32,
+    /// Process that last acquired the lane.
+    pub pid: U32,
+    /// XXH3 of the slot with this field zero, seeded with the pool's seed.
+    pub checksum: U64,
+    /// First byte of the lane.
+    pub offset: U64,
+    /// Length in bytes, header page included.
+    pub len: U64,
+    /// Generation at the last acquisition.
+    pub generation: U64,
+    /// Bindings below this number were on this lane before it was last acquired or recovered: they
+    /// have nothing left in it.
+    pub since: U64,
+    /// Boot of that process.
+    pub boot: [u8; 16],
+}
+
+const _: () = assert!(size_of::<Directory>() as u64 == LINE);
+
+impl Directory {
+    /// Fills in the checksum.
+    #[must_use]
+    pub fn sealed(mut self, seed: u64) -> Self {
+        self.checksum = U64::new(0);
+        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
+        self
+    }
+
+    /// `Some(false)`: no space yet. `None`: damaged.
+    #[must_use]
+    pub fn in_use(&self, seed: u64, pool_len: u64) -> Option<bool> {
+        if self.as_bytes().iter().all(|byte| *byte == 0) {
+            return Some(false);
+        }
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        let sound = self.magic.get() == DIRECTORY_MAGIC
+            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
+            && self.offset.get().is_multiple_of(PAGE)
+            && self.len.get().is_multiple_of(PAGE)
+            && self.len.get() >= 2 * PAGE
+            && self.offset.get().checked_add(self.len.get()).is_some_and(|end| end <= pool_len);
+        sound.then_some(true)
+    }
+}
+
+/// One copy of a lane's header.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Header {
+    /// [`HEADER_MAGIC`].
+    pub magic: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    pub checksum: U64,
+    /// Where this lane lies.
+    pub own_offset: U64,
+    /// Batches of this generation count.
+    pub generation: U64,
+    /// Zero.
+    pub reserved2: [u8; 32],
+}
+
+const _: () = assert!(size_of::<Header>() as u64 == LINE);
+
+impl Header {
+    /// A header for the lane at `offset`.
+    #[must_use]
+    pub fn new(seed: u64, offset: u64, generation: u64) -> Self {
+        let mut header = Header {
+            magic: U32::new(HEADER_MAGIC),
+            own_offset: U64::new(offset),
+            generation: U64::new(generation),
+            ..Header::default()
+        };
+        header.checksum = U64::new(checksum(seed, &[header.as_bytes()]));
+        header
+    }
+
+    /// The generation, if the copy is intact.
+    #[must_use]
+    pub fn generation(&self, seed: u64, offset: u64) -> Option<u64> {
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        let sound = self.magic.get() == HEADER_MAGIC
+            && self.own_offset.get() == offset
+            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get();
+        sound.then(|| self.generation.get())
+    }
+}

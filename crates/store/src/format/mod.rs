@@ -1,0 +1,65 @@
+//! The bytes on the medium. FORMAT.md is the normative description; `tests/format.rs` holds it
+//! against this module. Every persisted struct is plain little-endian data without padding and
+//! carries no run-time field.
+//!
+//! Parsed-but-untrusted is a type here: the structs are what was read; only the `verify`/`parse`
+//! functions beside each struct hand out values the rest of the crate may act on.
+
+pub mod batch;
+pub mod entry;
+pub mod lane;
+pub mod node;
+pub mod root;
+pub mod superblock;
+
+use twox_hash::XxHash3_64;
+
+/// Unit of allocation and of tree nodes, in bytes. Equal to the smallest page of the machines
+/// Indelible runs on.
+pub const PAGE: u64 = 4096;
+
+/// Unit of logging, in bytes: what one redo record can be cut down to.
+pub const LINE: u64 = 64;
+
+/// The format this code writes, and the only one it reads.
+pub const VERSION: u32 = 1;
+
+/// Offset of the lane directory.
+pub const LANE_DIRECTORY: u64 = 2 * PAGE;
+
+/// Number of lanes a pool can have, hence of lanes in use by writers at one time.
+pub const LANES: u32 = 128;
+
+/// Offset of the table root page.
+pub const TABLE_ROOT: u64 = LANE_DIRECTORY + LANES as u64 * 64;
+
+/// Offset of the table lane.
+pub const TABLE_LANE: u64 = TABLE_ROOT + PAGE;
+
+/// Length of the table lane in bytes, its header page included.
+pub const TABLE_LANE_LEN: u64 = 256 * 1024;
+
+/// First byte of the data region.
+pub const DATA: u64 = TABLE_LANE + TABLE_LANE_LEN;
+
+/// The smallest pool, in bytes.
+pub const MIN_POOL: u64 = 1 << 20;
+
+/// 64-bit XXH3 over `parts`, seeded so that bytes of another pool, or of another role, do not pass.
+#[must_use]
+pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {
+    if let [one] = parts {
+        return XxHash3_64::oneshot_with_seed(seed, one);
+    }
+    let mut hasher = XxHash3_64::with_seed(seed);
+    for part in parts {
+        std::hash::Hasher::write(&mut hasher, part);
+    }
+    std::hash::Hasher::finish(&hasher)
+}
+
+/// `bytes` rounded up to whole pages.
+#[must_use]
+pub fn pages_for(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE)
+}

@@ -1,0 +1,114 @@
+//! The table root: counters and the roots of the trees, one page that only table batches change.
+
+use super::{PAGE, checksum};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// First bytes of the page.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
+
+/// Which tree is which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TreeId {
+    /// (name hash, entry offset) → entry offset.
+    Names = 0,
+    /// (first half, second half of the ID) → entry offset.
+    Ids = 1,
+    /// (first page, 0) → pages; free space.
+    FreeByPage = 2,
+    /// (pages, first page) → 0; the same space.
+    FreeBySize = 3,
+    /// (address, 0) → bytes; free addresses.
+    FreeByAddress = 4,
+    /// (bytes, address) → 0; the same addresses.
+    FreeByReach = 5,
+}
+
+/// All trees, in the order of `Root::trees`.
+pub const TREES: [TreeId; 6] = [
+    TreeId::Names,
+    TreeId::Ids,
+    TreeId::FreeByPage,
+    TreeId::FreeBySize,
+    TreeId::FreeByAddress,
+    TreeId::FreeByReach,
+];
+
+/// Where a tree starts.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct TreeRoot {
+    /// Byte offset of the root node; 0: the tree is empty.
+    pub node: U64,
+    /// Keys in the tree.
+    pub count: U64,
+    /// Levels, 0 when empty.
+    pub height: U32,
+    /// Zero.
+    pub reserved: U32,
+}
+
+/// The page's used part.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Root {
+    /// [`MAGIC`].
+    pub magic: U32,
+    /// Times a boot other than the one before wrote to the pool (S0.2).
+    pub boots: U32,
+    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    pub checksum: U64,
+    /// Objects in the pool (S0.3).
+    pub objects: U64,
+    /// The next write attach gets this number.
+    pub next_binding: U64,
+    /// Boot of the last write attach.
+    pub boot: [u8; 16],
+    /// First byte never allocated, so known to be zero since the format.
+    pub virgin: U64,
+    /// Pages no extent has.
+    pub free_pages: U64,
+    /// First free table page, 0: none. Free pages are linked through their first eight bytes.
+    pub free_page: U64,
+    /// Number of pages in that list.
+    pub free_page_count: U64,
+    /// Table pages not handed out yet: next, end (byte offsets).
+    pub chunk_next: U64,
+    /// End of the chunk.
+    pub chunk_end: U64,
+    /// First free entry slot, 0: none.
+    pub free_slot: U64,
+    /// Zero.
+    pub reserved: U64,
+    /// The trees, by [`TreeId`].
+    pub trees: [TreeRoot; 6],
+}
+
+const _: () = assert!(size_of::<Root>() == 256);
+
+impl Root {
+    /// Fills in the checksum.
+    #[must_use]
+    pub fn sealed(mut self, seed: u64) -> Self {
+        self.checksum = U64::new(0);
+        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
+        self
+    }
+
+    /// Whether the page may be relied on.
+    #[must_use]
+    pub fn verify(&self, seed: u64, pool_len: u64) -> bool {
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        let page = |offset: u64| offset.is_multiple_of(PAGE) && offset < pool_len;
+        self.magic.get() == MAGIC
+            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
+            && page(self.free_page.get())
+            && self.chunk_next.get().is_multiple_of(PAGE)
+            && self.chunk_next.get() <= self.chunk_end.get()
+            && self.chunk_end.get() <= pool_len
+            && self.virgin.get() <= pool_len
+            && self.trees.iter().all(|tree| page(tree.node.get()) && tree.height.get() <= 16)
+    }
+}

@@ -1,0 +1,113 @@
+//! The superblock: what never changes, or changes once in a pool's life (S0.2).
+//!
+//! Two slots, one page each. A change is written to the slot that is not in force, with a higher
+//! `sequence`; of the slots that verify, the higher sequence is in force.
+
+use super::{DATA, MIN_POOL, PAGE, VERSION, checksum};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// First bytes of a pool.
+pub const MAGIC: [u8; 8] = *b"INDELIBL";
+
+/// Offsets of the two slots.
+pub const SLOTS: [u64; 2] = [0, PAGE];
+
+/// One slot as it lies on the medium.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Superblock {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// Format version; [`VERSION`] here.
+    pub version: U32,
+    /// Features a reader must know; none are defined, so any bit set is refused.
+    pub features: U32,
+    /// Which of two valid slots is in force: the higher.
+    pub sequence: U64,
+    /// XXH3 of the struct with this field zero.
+    pub checksum: U64,
+    /// Random identity of the pool.
+    pub id: [u8; 16],
+    /// Seed of every other checksum and of the name hash.
+    pub seed: U64,
+    /// Length of the pool in bytes.
+    pub length: U64,
+    /// First byte of the data region.
+    pub data: U64,
+    /// First virtual address objects of this pool may have.
+    pub window: U64,
+    /// Length of that address window in bytes.
+    pub window_len: U64,
+    /// When the pool was formatted: seconds since 1970.
+    pub created: U64,
+    /// Length of `label` in bytes.
+    pub label_len: U32,
+    /// Zero.
+    pub reserved: U32,
+    /// Name given at format time, UTF-8 (S0.2).
+    pub label: [u8; 128],
+}
+
+const _: () = assert!(size_of::<Superblock>() == 232);
+
+/// Why a slot is not usable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotFault {
+    /// The magic is not there: no pool, or a destroyed slot.
+    NoMagic,
+    /// Written by an unknown version of the format.
+    Version(u32),
+    /// Needs features this code does not know.
+    Features(u32),
+    /// The checksum does not match.
+    Checksum,
+    /// A field contradicts another, or the medium.
+    Geometry,
+}
+
+impl Superblock {
+    /// Fills in the checksum.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        self.checksum = U64::new(0);
+        self.checksum = U64::new(checksum(0, &[self.as_bytes()]));
+        self
+    }
+
+    /// Accepts the slot only if everything else in the crate may rely on it.
+    pub fn verify(&self, medium_len: u64) -> Result<(), SlotFault> {
+        if self.magic != MAGIC {
+            return Err(SlotFault::NoMagic);
+        }
+        // The version comes before the checksum: a later format may place the checksum elsewhere.
+        if self.version.get() != VERSION {
+            return Err(SlotFault::Version(self.version.get()));
+        }
+        let mut zeroed = *self;
+        zeroed.checksum = U64::new(0);
+        if checksum(0, &[zeroed.as_bytes()]) != self.checksum.get() {
+            return Err(SlotFault::Checksum);
+        }
+        if self.features.get() != 0 {
+            return Err(SlotFault::Features(self.features.get()));
+        }
+        let length = self.length.get();
+        let sound = length >= MIN_POOL
+            && length.is_multiple_of(PAGE)
+            && length <= medium_len
+            && self.data.get() == DATA
+            && self.window.get().is_multiple_of(PAGE)
+            && self.window_len.get().is_multiple_of(PAGE)
+            && self.window.get().checked_add(self.window_len.get()).is_some_and(|end| end <= 1 << 47)
+            && self.label_len.get() as usize <= self.label.len();
+        if sound { Ok(()) } else { Err(SlotFault::Geometry) }
+    }
+
+    /// The label, damaged UTF-8 replaced.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let len = (self.label_len.get() as usize).min(self.label.len());
+        String::from_utf8_lossy(&self.label[..len]).into_owned()
+    }
+}

@@ -1,0 +1,105 @@
+//! The end of a lane: where its next batch goes.
+//!
+//! Invariants:
+//! 1. Valid batches of `generation` lie back to back from the start of the body to `tail`, numbered
+//!    from 0 to `sequence - 1`.
+//! 2. No batch of `generation` is written before that generation is durable (in the lane's header or
+//!    in the directory): otherwise recovery would take what an earlier lap left for the present.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::PAGE;
+use crate::format::lane::{BODY, HEADERS, Header};
+use crate::medium::{Medium, read_struct};
+use zerocopy::IntoBytes;
+
+/// Position in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneLog {
+    /// First byte of the lane in the pool.
+    pub offset: u64,
+    /// Length of the lane in bytes.
+    pub len: u64,
+    /// Generation whose batches count.
+    pub generation: u64,
+    /// Number of the next batch.
+    pub sequence: u64,
+    /// Offset of the next batch, from the start of the lane.
+    pub tail: u64,
+}
+
+impl LaneLog {
+    /// The empty log of a generation that is durable already.
+    #[must_use]
+    pub fn at_start(offset: u64, len: u64, generation: u64) -> Self {
+        LaneLog { offset, len, generation, sequence: 0, tail: BODY }
+    }
+
+    /// Reads the generation of the lane; `at_least` is what the directory says.
+    ///
+    /// # Errors
+    /// Both header copies are damaged. (A lane that was never used has zeros there, which is no
+    /// damage.)
+    pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64, at_least: u64) -> Result<Self> {
+        let mut generation = None;
+        let mut blank = 0;
+        for copy in HEADERS {
+            let header: Header = read_struct(medium, offset + copy)?;
+            generation = generation.max(header.generation(seed, offset));
+            blank += usize::from(header.as_bytes().iter().all(|byte| *byte == 0));
+        }
+        match generation {
+            Some(found) => Ok(LaneLog::at_start(offset, len, found.max(at_least))),
+            None if blank == HEADERS.len() || at_least > 0 => {
+                Ok(LaneLog::at_start(offset, len, at_least))
+            }
+            None => Err(StoreError::damaged(Part::LaneHeader, offset)),
+        }
+    }
+
+    /// Whether `bytes` more fit.
+    #[must_use]
+    pub fn fits(&self, bytes: u64) -> bool {
+        self.tail.saturating_add(bytes) <= self.len
+    }
+
+    /// Bytes a batch may have at most, in an empty lane.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.len - BODY
+    }
+
+    /// Bytes of batches in the lane.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.tail - BODY
+    }
+
+    /// Where the next batch goes in the pool.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.offset + self.tail
+    }
+
+    /// Starts the next generation: everything in the lane is void once this returns.
+    ///
+    /// The caller has made durable whatever the batches redo. `durable` is false only where nothing
+    /// will be appended before the generation is made durable in another way (invariant 2).
+    pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64, durable: bool) -> Result<()> {
+        let generation = self.generation + 1;
+        let header = Header::new(seed, self.offset, generation);
+        let at = self.offset + HEADERS[(generation % 2) as usize];
+        if durable {
+            medium.write_durable(at, header.as_bytes())?;
+        } else {
+            medium.write(at, header.as_bytes())?;
+        }
+        *self = LaneLog::at_start(self.offset, self.len, generation);
+        Ok(())
+    }
+
+    /// Length of a lane for a pool of this size: large enough that checkpoints are rare.
+    #[must_use]
+    pub fn default_len(pool_len: u64) -> u64 {
+        (pool_len / 32).clamp(16 * PAGE, 8 << 20) / PAGE * PAGE
+    }
+}

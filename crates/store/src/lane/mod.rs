@@ -1,0 +1,9 @@
+//! Lanes: the redo log of one writer, and the table's own.
+
+mod batch;
+mod log;
+mod scan;
+
+pub use batch::Batch;
+pub use log::LaneLog;
+pub use scan::{BatchView, scan};

@@ -1,0 +1,137 @@
+//! An edit: pages of the table changed in memory, read back as changed, and cut down to the lines
+//! that differ when they are to be logged.
+
+use super::{Medium, MediumError};
+use crate::format::{LINE, PAGE};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as MapEntry;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+struct Image {
+    /// Lines, by bit, to be logged even if they look unchanged.
+    forced: u64,
+    before: Box<[u8; PAGE as usize]>,
+    after: Box<[u8; PAGE as usize]>,
+}
+
+/// Changes to table pages that are not on the medium yet.
+pub struct Edit<'m> {
+    medium: &'m dyn Medium,
+    pages: HashMap<u64, Image>,
+}
+
+impl<'m> Edit<'m> {
+    /// An edit without changes.
+    #[must_use]
+    pub fn new(medium: &'m dyn Medium) -> Self {
+        Edit { medium, pages: HashMap::new() }
+    }
+
+    /// The medium under the edit.
+    #[must_use]
+    pub fn medium(&self) -> &'m dyn Medium {
+        self.medium
+    }
+
+    /// The struct at `offset`, which must not straddle pages, with the edit's changes.
+    pub fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
+        &self,
+        offset: u64,
+    ) -> Result<T, MediumError> {
+        if let Some(image) = self.pages.get(&(offset / PAGE * PAGE)) {
+            let at = (offset % PAGE) as usize;
+            if let Ok((value, _)) = T::read_from_prefix(&image.after[at..]) {
+                return Ok(value);
+            }
+        }
+        read_struct(self.medium, offset)
+    }
+
+    /// Replaces the struct at `offset`, which must not straddle pages.
+    pub fn write<T: IntoBytes + Immutable>(&mut self, offset: u64, value: &T) -> Result<(), MediumError> {
+        let at = (offset % PAGE) as usize;
+        let bytes = value.as_bytes();
+        let image = self.image(offset / PAGE * PAGE)?;
+        match image.after.get_mut(at..at + bytes.len()) {
+            Some(place) => place.copy_from_slice(bytes),
+            None => return Err(self.straddles(offset, bytes.len() as u64)),
+        }
+        Ok(())
+    }
+
+    /// Clears the lines of `mask` (one bit a line) and has them logged: the page comes from outside
+    /// the table, so what the medium shows of it now need not be what a crash leaves.
+    pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
+        let image = self.image(page)?;
+        image.forced = mask;
+        for line in (0..(PAGE / LINE) as usize).filter(|line| mask >> line & 1 == 1) {
+            image.after[line * LINE as usize..(line + 1) * LINE as usize].fill(0);
+        }
+        Ok(())
+    }
+
+    /// Has the first line of the page logged, for the same reason.
+    pub fn force_first_line(&mut self, page: u64) -> Result<(), MediumError> {
+        self.image(page)?.forced |= 1;
+        Ok(())
+    }
+
+    fn straddles(&self, offset: u64, len: u64) -> MediumError {
+        MediumError::OutOfBounds { offset, len, size: self.medium.len() }
+    }
+
+    fn image(&mut self, page: u64) -> Result<&mut Image, MediumError> {
+        match self.pages.entry(page) {
+            MapEntry::Occupied(slot) => Ok(slot.into_mut()),
+            MapEntry::Vacant(slot) => {
+                let mut before = Box::new([0; PAGE as usize]);
+                self.medium.read(page, &mut before[..])?;
+                Ok(slot.insert(Image { forced: 0, after: before.clone(), before }))
+            }
+        }
+    }
+
+    /// Calls `emit(offset, bytes)` for every maximal run of lines that the edit changed, in
+    /// ascending order.
+    pub fn changed_runs(&self, mut emit: impl FnMut(u64, &[u8])) {
+        let mut offsets: Vec<_> = self.pages.keys().copied().collect();
+        offsets.sort_unstable();
+        for page in offsets {
+            let image = &self.pages[&page];
+            let differs = |line: usize| {
+                let range = line * LINE as usize..(line + 1) * LINE as usize;
+                image.forced >> line & 1 == 1 || image.before[range.clone()] != image.after[range]
+            };
+            let lines = (PAGE / LINE) as usize;
+            let mut line = 0;
+            while line < lines {
+                let start = line;
+                while line < lines && differs(line) {
+                    line += 1;
+                }
+                if line > start {
+                    let range = start * LINE as usize..line * LINE as usize;
+                    emit(page + range.start as u64, &image.after[range]);
+                } else {
+                    line += 1;
+                }
+            }
+        }
+    }
+
+    /// Pages the edit touched.
+    pub fn touched(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pages.keys().copied()
+    }
+}
+
+/// Reads one struct from the medium.
+pub fn read_struct<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
+    medium: &dyn Medium,
+    offset: u64,
+) -> Result<T, MediumError> {
+    let mut value = T::new_zeroed();
+    medium.read(offset, <T as IntoBytes>::as_mut_bytes(&mut value))?;
+    Ok(value)
+}
+

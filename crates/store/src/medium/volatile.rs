@@ -1,0 +1,75 @@
+//! A medium in plain memory that forgets everything when it is dropped: for unit tests and Miri.
+
+use super::{LockKey, LockMode, Locks, Medium, MediumError};
+use std::sync::Mutex;
+
+/// Bytes in memory.
+pub struct VolatileMedium {
+    bytes: Mutex<Vec<u8>>,
+}
+
+impl VolatileMedium {
+    /// `len` zero bytes.
+    #[must_use]
+    pub fn new(len: u64) -> Self {
+        VolatileMedium { bytes: Mutex::new(vec![0; len as usize]) }
+    }
+
+    fn with<R>(&self, offset: u64, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> Result<R, MediumError> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(|e| e.into_inner());
+        let size = bytes.len() as u64;
+        let range = usize::try_from(offset).ok().and_then(|from| Some(from..from.checked_add(len)?));
+        match range.and_then(|range| bytes.get_mut(range)) {
+            Some(place) => Ok(f(place)),
+            None => Err(MediumError::OutOfBounds { offset, len: len as u64, size }),
+        }
+    }
+}
+
+impl Medium for VolatileMedium {
+    fn len(&self) -> u64 {
+        self.bytes.lock().unwrap_or_else(|e| e.into_inner()).len() as u64
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.with(offset, buf.len(), |place| buf.copy_from_slice(place))
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.with(offset, bytes.len(), |place| place.copy_from_slice(bytes))
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.write(offset, bytes)
+    }
+    fn barrier(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.with(offset, len as usize, |place| place.fill(0))
+    }
+    fn reserve(&self, _offset: u64, _len: u64) -> Result<(), MediumError> {
+        Ok(())
+    }
+    fn discard(&self, _offset: u64, _len: u64) {}
+    fn tear_unit(&self) -> usize {
+        8
+    }
+    fn prefers_group_commit(&self) -> bool {
+        false
+    }
+    fn verify(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+}
+
+/// Nobody else can reach it.
+impl Locks for VolatileMedium {
+    fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
+        Ok(true)
+    }
+    fn unlock(&self, _key: LockKey) {}
+    fn probe(&self, _key: LockKey) -> Result<Option<LockMode>, MediumError> {
+        Ok(None)
+    }
+}

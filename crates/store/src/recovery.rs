@@ -1,0 +1,173 @@
+//! Recovery: replay what lanes hold.
+//!
+//! Replaying is redo of whole lines in the order of commits, so doing it twice, or starting again
+//! after dying half-way, ends in the same bytes. Nothing is voided before what was replayed is
+//! durable.
+//!
+//! What a lane may touch is not believed but checked: a section counts only if the entry it names is
+//! bound to this lane under the same binding number, and a run only within that object's extent.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::entry::{PROGRESS, Progress};
+use crate::format::lane::Directory;
+use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::lane::{BatchView, LaneLog, scan};
+use crate::medium::Medium;
+use crate::space::Draft;
+use crate::table::Located;
+use std::collections::HashMap;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
+
+/// What recovering a lane did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Batches found.
+    pub batches: u64,
+    /// Bytes of lane read.
+    pub lane_bytes: u64,
+    /// Objects that had something to recover.
+    pub objects: u64,
+    /// Bytes written to primaries.
+    pub bytes: u64,
+}
+
+/// Applies every table batch behind `log` and moves `log` to the end. The caller holds the table.
+pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog) -> Result<u64> {
+    let mut applied = 0;
+    scan(medium, seed, log, &mut |batch| {
+        for index in 0..batch.sections.len() {
+            if batch.sections[index].kind.get() == kind::TABLE {
+                batch.redo(index, &mut |target, bytes| redo_table(medium, target, bytes))?;
+            }
+        }
+        applied += 1;
+        Ok(())
+    })?;
+    Ok(applied)
+}
+
+fn redo_table(medium: &dyn Medium, target: u64, bytes: &[u8]) -> Result<()> {
+    let end = target + bytes.len() as u64;
+    // Superblocks and the table lane itself are never redone.
+    if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
+        return Err(StoreError::damaged(Part::Record, target));
+    }
+    Ok(medium.write(target, bytes)?)
+}
+
+/// An object met in a lane.
+struct Met {
+    located: Located,
+    progress: Option<(u64, u64)>,
+    intent: Option<(u64, u64)>,
+}
+
+/// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
+/// The caller holds the table and the lane, and voids the lane afterwards.
+pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
+    let (medium, seed) = (draft.pages().medium(), draft.seed());
+    let mut log = LaneLog::read(
+        medium,
+        seed,
+        directory.offset.get(),
+        directory.len.get(),
+        directory.generation.get(),
+    )?;
+    let mut met: HashMap<u64, Met> = HashMap::new();
+    let mut done = Recovered::default();
+    let mut pages = crate::medium::Gather::new(medium);
+    scan(medium, seed, &mut log, &mut |batch| {
+        done.batches += 1;
+        for index in 0..batch.sections.len() {
+            replay_section(draft, lane, directory, batch, index, &mut met, &mut pages)?;
+        }
+        Ok(())
+    })?;
+    done.lane_bytes = log.used();
+    done.bytes = pages.flush()?;
+    for object in met.values() {
+        object.settle(medium, seed)?;
+    }
+    done.objects = met.len() as u64;
+    if !met.is_empty() {
+        medium.barrier()?;
+    }
+    Ok((log, done))
+}
+
+fn replay_section(
+    draft: &Draft<'_>,
+    lane: u32,
+    directory: &Directory,
+    batch: &mut BatchView<'_, '_>,
+    index: usize,
+    met: &mut HashMap<u64, Met>,
+    pages: &mut crate::medium::Gather<'_>,
+) -> Result<()> {
+    let section = batch.sections[index];
+    let (entry, binding) = (section.entry.get(), section.binding.get());
+    if section.kind.get() == kind::TABLE || binding < directory.since.get() {
+        return Ok(());
+    }
+    let object = match met.entry(entry) {
+        std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
+        std::collections::hash_map::Entry::Vacant(slot) => {
+            // An entry that does not verify any more was destroyed; its slot is free or reused.
+            let Ok(located) = draft.entry(entry) else { return Ok(()) };
+            if !located.is_bound() || located.entry.lane.get() != lane {
+                return Ok(());
+            }
+            slot.insert(Met { located, progress: None, intent: None })
+        }
+    };
+    if object.located.entry.binding.get() != binding {
+        return Ok(());
+    }
+    if section.kind.get() == kind::INTENT {
+        object.intent = Some((section.published.get(), section.limit.get()));
+        return Ok(());
+    }
+    let start = object.located.entry.primary_offset();
+    let end = start + object.located.entry.extent_len();
+    batch.redo(index, &mut |target, bytes| {
+        if target < start || target + bytes.len() as u64 > end {
+            return Err(StoreError::damaged(Part::Record, target));
+        }
+        pages.put(target, bytes)
+    })?;
+    object.progress = Some((section.published.get(), section.limit.get()));
+    object.intent = None;
+    Ok(())
+}
+
+impl Met {
+    /// Brings the progress line up to date and clears what a direct write left half done.
+    fn settle(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        let entry = &self.located.entry;
+        if let Some((published, psyncs)) = self.progress {
+            put_progress(medium, seed, &self.located, published, psyncs)?;
+        }
+        if let Some((from, to)) = self.intent {
+            let to = to.min(entry.extent_len());
+            if from < to {
+                medium.zero(entry.primary_offset() + from, to - from)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes an object's progress line; the caller owns its lane.
+pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, published: u64, psyncs: u64) -> Result<()> {
+    let line = Progress {
+        id: object.entry.id,
+        published: U64::new(published),
+        psyncs: U64::new(psyncs),
+        ..Progress::default()
+    }
+    .sealed(seed);
+    debug_assert!((object.offset + PROGRESS).is_multiple_of(LINE));
+    Ok(medium.write(object.offset + PROGRESS, line.as_bytes())?)
+}

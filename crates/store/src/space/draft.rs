@@ -1,0 +1,154 @@
+//! The working state of one change to the table.
+//!
+//! Invariants:
+//! 1. `root` is the verified root page plus this draft's changes; it is written back by `seal_root`.
+//! 2. A page is in exactly one of: an extent (of an object, lane or table chunk), free space.
+//! 3. A page of a table chunk is in exactly one of: a tree, the entry slots, the list of free pages,
+//!    the part of the newest chunk not handed out.
+//! 4. Every operation starts with at least `SPARE` table pages at hand, more than it can use, so
+//!    that no operation fails half-way for want of a page.
+
+use super::extents::PAGES;
+use crate::error::{Part, Result, StoreError};
+use crate::format::root::Root;
+use crate::format::{PAGE, TABLE_ROOT};
+use crate::medium::{Edit, Medium};
+use zerocopy::little_endian::U64;
+
+/// Table pages taken from free space at a time.
+const CHUNK: u64 = 64;
+/// More table pages than any single operation uses.
+const SPARE: u64 = 40;
+
+/// Changes to the table that are not published yet.
+pub struct Draft<'m> {
+    pub(super) edit: Edit<'m>,
+    /// The table root with this draft's changes.
+    pub root: Root,
+    pub(super) seed: u64,
+    pool_len: u64,
+}
+
+impl<'m> Draft<'m> {
+    /// A draft over the table as it is on `medium`.
+    ///
+    /// # Errors
+    /// The root page is damaged or unreadable.
+    pub fn begin(medium: &'m dyn Medium, seed: u64, pool_len: u64) -> Result<Self> {
+        let edit = Edit::new(medium);
+        let root: Root = edit.read(TABLE_ROOT)?;
+        if !root.verify(seed, pool_len) {
+            return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
+        }
+        Ok(Draft { edit, root, seed, pool_len })
+    }
+
+    /// A draft of a table that does not exist yet.
+    #[must_use]
+    pub fn blank(medium: &'m dyn Medium, seed: u64, pool_len: u64, root: Root) -> Self {
+        Draft { edit: Edit::new(medium), root, seed, pool_len }
+    }
+
+    /// The edit that holds the draft's pages.
+    pub fn edit(&mut self) -> &mut Edit<'m> {
+        &mut self.edit
+    }
+
+    /// The pages changed so far, for reading.
+    #[must_use]
+    pub fn pages(&self) -> &Edit<'m> {
+        &self.edit
+    }
+
+    /// Seed of the pool's checksums.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Length of the pool in bytes.
+    #[must_use]
+    pub fn pool_len(&self) -> u64 {
+        self.pool_len
+    }
+
+    /// Writes the root back into the edit; the last step before the draft is published.
+    pub fn seal_root(&mut self) -> Result<()> {
+        self.root = self.root.sealed(self.seed);
+        let root = self.root;
+        Ok(self.edit.write(TABLE_ROOT, &root)?)
+    }
+
+    /// Table pages at hand without asking free space.
+    fn spare(&self) -> u64 {
+        self.root.free_page_count.get() + (self.root.chunk_end.get() - self.root.chunk_next.get()) / PAGE
+    }
+
+    /// Upholds invariant 4; `required` operations fail when there is no space for more table pages,
+    /// others (those that free space) go on with what is at hand.
+    pub fn stock_up(&mut self, required: bool) -> Result<()> {
+        if self.spare() >= SPARE {
+            return Ok(());
+        }
+        // The rest of the old chunk joins the list of free pages.
+        while self.root.chunk_next < self.root.chunk_end {
+            let page = self.root.chunk_next.get();
+            self.root.chunk_next = U64::new(page + PAGE);
+            self.give_page(page)?;
+        }
+        match PAGES.allocate(self, CHUNK) {
+            Ok(first) => {
+                self.root.free_pages = U64::new(self.root.free_pages.get() - CHUNK);
+                self.root.chunk_next = U64::new(first * PAGE);
+                self.root.chunk_end = U64::new((first + CHUNK) * PAGE);
+                self.raise_virgin((first + CHUNK) * PAGE);
+                Ok(())
+            }
+            Err(_) if !required => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that the bytes before `end` may have been written.
+    pub fn raise_virgin(&mut self, end: u64) {
+        if end > self.root.virgin.get() {
+            self.root.virgin = U64::new(end);
+        }
+    }
+
+    /// Takes a table page, cleared.
+    pub fn take_page(&mut self) -> Result<u64> {
+        let next = self.root.chunk_next.get();
+        if next < self.root.chunk_end.get() {
+            self.root.chunk_next = U64::new(next + PAGE);
+            self.edit.fresh_page(next, u64::MAX)?;
+            return Ok(next);
+        }
+        let page = self.root.free_page.get();
+        if page == 0 {
+            return Err(StoreError::NoRoom {
+                needed: PAGE,
+                largest: 0,
+                free: self.root.free_pages.get() * PAGE,
+            });
+        }
+        let link: U64 = self.edit.read(page)?;
+        if !link.get().is_multiple_of(PAGE) || link.get() >= self.pool_len {
+            return Err(StoreError::damaged(Part::FreeSpace, page));
+        }
+        self.root.free_page = link;
+        self.root.free_page_count = U64::new(self.root.free_page_count.get().saturating_sub(1));
+        self.edit.fresh_page(page, u64::MAX)?;
+        Ok(page)
+    }
+
+    /// Returns a table page.
+    pub fn give_page(&mut self, page: u64) -> Result<()> {
+        let head = self.root.free_page;
+        self.edit.force_first_line(page)?;
+        self.edit.write(page, &head)?;
+        self.root.free_page = U64::new(page);
+        self.root.free_page_count = U64::new(self.root.free_page_count.get() + 1);
+        Ok(())
+    }
+}

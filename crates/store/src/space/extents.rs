@@ -1,0 +1,124 @@
+//! Free extents of a linear space, kept twice in the table: by position, to merge neighbours, and
+//! by size, to find the best fit. One mechanism serves pages and virtual addresses.
+//!
+//! Invariants:
+//! 1. Both trees hold the same extents; extents neither overlap nor touch.
+//! 2. Allocation takes the smallest extent that fits, of those the lowest: large pieces stay whole.
+//!
+//! Cost: O(log n) pages for n free extents.
+
+use super::draft::Draft;
+use crate::error::{Part, Result, StoreError};
+use crate::format::root::TreeId;
+use crate::format::{PAGE, TABLE_ROOT};
+
+/// A space, by its two trees. Units are pages or bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct FreeMap {
+    by_start: TreeId,
+    by_size: TreeId,
+}
+
+/// Free space of the data region, in pages.
+pub const PAGES: FreeMap = FreeMap { by_start: TreeId::FreeByPage, by_size: TreeId::FreeBySize };
+/// Free virtual addresses, in bytes.
+pub const ADDRESSES: FreeMap = FreeMap { by_start: TreeId::FreeByAddress, by_size: TreeId::FreeByReach };
+
+impl FreeMap {
+    fn add(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
+        draft.insert(self.by_start, (start, 0), len)?;
+        draft.insert(self.by_size, (len, start), 0)
+    }
+
+    fn drop_extent(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
+        let by_start = draft.remove(self.by_start, (start, 0))?;
+        let by_size = draft.remove(self.by_size, (len, start))?;
+        match (by_start, by_size) {
+            (Some(found), Some(_)) if found == len => Ok(()),
+            _ => Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT)),
+        }
+    }
+
+    /// The largest free extent.
+    pub fn largest(self, draft: &Draft<'_>) -> Result<u64> {
+        Ok(draft.before(self.by_size, (u64::MAX, u64::MAX))?.map_or(0, |slot| slot.key().0))
+    }
+
+    /// Takes `len` units in one piece and returns where.
+    pub fn allocate(self, draft: &mut Draft<'_>, len: u64) -> Result<u64> {
+        let Some(slot) = draft.at_or_after(self.by_size, (len, 0))? else {
+            let largest = self.largest(draft)?;
+            return Err(match self.by_start {
+                TreeId::FreeByAddress => StoreError::NoAddresses { needed: len, largest },
+                _ => StoreError::NoRoom {
+                    needed: len.saturating_mul(PAGE),
+                    largest: largest * PAGE,
+                    free: draft.root.free_pages.get() * PAGE,
+                },
+            });
+        };
+        let (found, start) = slot.key();
+        self.drop_extent(draft, start, found)?;
+        if found > len {
+            self.add(draft, start + len, found - len)?;
+        }
+        Ok(start)
+    }
+
+    /// Takes exactly `start..start + len` if all of it is free.
+    pub fn claim(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<bool> {
+        let Some(slot) = draft.before(self.by_start, (start + 1, 0))? else { return Ok(false) };
+        let (from, size) = (slot.key().0, slot.value.get());
+        let (end, wanted) = (from.saturating_add(size), start.saturating_add(len));
+        if wanted > end {
+            return Ok(false);
+        }
+        self.drop_extent(draft, from, size)?;
+        if from < start {
+            self.add(draft, from, start - from)?;
+        }
+        if wanted < end {
+            self.add(draft, wanted, end - wanted)?;
+        }
+        Ok(true)
+    }
+
+    /// Gives `start..start + len` back; neighbours merge.
+    pub fn release(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let (mut start, mut len) = (start, len);
+        if let Some(slot) = draft.before(self.by_start, (start, 0))? {
+            let (from, size) = (slot.key().0, slot.value.get());
+            if from.saturating_add(size) > start {
+                return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
+            }
+            if from + size == start {
+                self.drop_extent(draft, from, size)?;
+                (start, len) = (from, len + size);
+            }
+        }
+        if let Some(slot) = draft.at_or_after(self.by_start, (start, 0))? {
+            let (from, size) = (slot.key().0, slot.value.get());
+            if from < start + len {
+                return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
+            }
+            if from == start + len {
+                self.drop_extent(draft, from, size)?;
+                len += size;
+            }
+        }
+        self.add(draft, start, len)
+    }
+
+    /// Calls `visit(start, len)` for every free extent, ascending.
+    pub fn for_each(self, draft: &Draft<'_>, visit: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        draft.walk(self.by_start, &mut |_, level, slots| {
+            if level == 0 {
+                slots.iter().for_each(|slot| visit(slot.key().0, slot.value.get()));
+            }
+            Ok(())
+        })
+    }
+}

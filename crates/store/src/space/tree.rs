@@ -1,0 +1,276 @@
+//! The table's trees: B+ trees of one page a node, keys of two words, values of one.
+//!
+//! Invariants:
+//! 1. All leaves are at level 0 and equally deep; the root's level is `height - 1`.
+//! 2. In an inner node, every key of child `i + 1` and beyond is ≥ `slots[i + 1].key`, every key of
+//!    child `i` is less. (The key of slot 0 is not used for the search.)
+//! 3. No node is empty; an empty tree has no node.
+//!
+//! Cost: one page read per level and operation; one to two pages changed per level.
+
+use super::draft::Draft;
+use crate::error::{Part, Result, StoreError};
+use crate::format::node::{CAPACITY, Node, Slot};
+use crate::format::root::TreeId;
+use zerocopy::little_endian::{U32, U64};
+
+/// A node with fewer slots than this is merged with a neighbour if they fit in one.
+const SPARSE: usize = CAPACITY / 3;
+
+type Key = (u64, u64);
+
+/// What an insertion into a subtree left to be done above it.
+struct Split {
+    right: Slot,
+}
+
+impl Draft<'_> {
+    fn node(&self, offset: u64, level: u16) -> Result<Node> {
+        let node: Node = self.edit.read(offset)?;
+        if node.verify(self.seed, offset, level) {
+            Ok(node)
+        } else {
+            Err(StoreError::damaged(Part::Node, offset))
+        }
+    }
+
+    fn put_node(&mut self, mut node: Node) -> Result<()> {
+        node.seal(self.seed);
+        Ok(self.edit.write(node.own_offset.get(), &node)?)
+    }
+
+    /// Root node and its level, `None` for an empty tree.
+    fn top(&self, tree: TreeId) -> Option<(u64, u16)> {
+        let root = &self.root.trees[tree as usize];
+        (root.height.get() > 0).then(|| (root.node.get(), root.height.get() as u16 - 1))
+    }
+
+    fn set_top(&mut self, tree: TreeId, node: u64, height: u32) {
+        let root = &mut self.root.trees[tree as usize];
+        root.node = U64::new(node);
+        root.height = U32::new(height);
+    }
+
+    fn adjust_count(&mut self, tree: TreeId, by: i64) {
+        let root = &mut self.root.trees[tree as usize];
+        root.count = U64::new(root.count.get().saturating_add_signed(by));
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, tree: TreeId, key: Key) -> Result<Option<u64>> {
+        Ok(self.at_or_after(tree, key)?.filter(|slot| slot.key() == key).map(|slot| slot.value.get()))
+    }
+
+    /// The first slot whose key is `key` or more.
+    pub fn at_or_after(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
+        self.seek(tree, |node| node.used().iter().find(|slot| slot.key() >= key).copied(), key, true)
+    }
+
+    /// The last slot whose key is less than `key`.
+    pub fn before(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
+        self.seek(tree, |node| node.used().iter().rfind(|slot| slot.key() < key).copied(), key, false)
+    }
+
+    /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`
+    /// side has it at its edge.
+    fn seek(
+        &self,
+        tree: TreeId,
+        pick: impl Fn(&Node) -> Option<Slot>,
+        key: Key,
+        forward: bool,
+    ) -> Result<Option<Slot>> {
+        let Some((mut offset, mut level)) = self.top(tree) else { return Ok(None) };
+        let mut beside = None;
+        while level > 0 {
+            let node = self.node(offset, level)?;
+            let index = child_index(&node, key);
+            let neighbour = if forward { Some(index + 1) } else { index.checked_sub(1) };
+            if let Some(slot) = neighbour.and_then(|i| node.used().get(i)) {
+                beside = Some((slot.value.get(), level - 1));
+            }
+            offset = node.slots[index].value.get();
+            level -= 1;
+        }
+        if let Some(slot) = pick(&self.node(offset, 0)?) {
+            return Ok(Some(slot));
+        }
+        let Some((mut offset, mut level)) = beside else { return Ok(None) };
+        loop {
+            let node = self.node(offset, level)?;
+            let slot = if forward { node.slots[0] } else { node.slots[node.len() - 1] };
+            if level == 0 {
+                return Ok(Some(slot));
+            }
+            offset = slot.value.get();
+            level -= 1;
+        }
+    }
+
+    /// Calls `visit(node offset, level, slots)` for every node, parents first.
+    pub fn walk(&self, tree: TreeId, visit: &mut dyn FnMut(u64, u16, &[Slot]) -> Result<()>) -> Result<()> {
+        match self.top(tree) {
+            Some((offset, level)) => self.walk_node(offset, level, visit),
+            None => Ok(()),
+        }
+    }
+
+    fn walk_node(
+        &self,
+        offset: u64,
+        level: u16,
+        visit: &mut dyn FnMut(u64, u16, &[Slot]) -> Result<()>,
+    ) -> Result<()> {
+        let node = self.node(offset, level)?;
+        visit(offset, level, node.used())?;
+        if level > 0 {
+            for slot in node.used() {
+                self.walk_node(slot.value.get(), level - 1, visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts `key` or replaces its value.
+    pub fn insert(&mut self, tree: TreeId, key: Key, value: u64) -> Result<()> {
+        let slot = Slot::new(key, value);
+        let Some((offset, level)) = self.top(tree) else {
+            let offset = self.take_page()?;
+            let mut leaf = Node::empty(0, offset);
+            leaf.insert(0, slot);
+            self.put_node(leaf)?;
+            self.set_top(tree, offset, 1);
+            self.adjust_count(tree, 1);
+            return Ok(());
+        };
+        let (split, added) = self.insert_below(offset, level, slot)?;
+        if added {
+            self.adjust_count(tree, 1);
+        }
+        if let Some(split) = split {
+            let top = self.take_page()?;
+            let mut node = Node::empty(level + 1, top);
+            node.insert(0, Slot::new((0, 0), offset));
+            node.insert(1, split.right);
+            self.put_node(node)?;
+            self.set_top(tree, top, u32::from(level) + 2);
+        }
+        Ok(())
+    }
+
+    fn insert_below(&mut self, offset: u64, level: u16, slot: Slot) -> Result<(Option<Split>, bool)> {
+        let mut node = self.node(offset, level)?;
+        let mut added = true;
+        let (index, slot) = if level == 0 {
+            let index = node.used().partition_point(|s| s.key() < slot.key());
+            if node.used().get(index).is_some_and(|s| s.key() == slot.key()) {
+                node.slots[index] = slot;
+                self.put_node(node)?;
+                return Ok((None, false));
+            }
+            (index, slot)
+        } else {
+            let child = child_index(&node, slot.key());
+            let (split, below) = self.insert_below(node.slots[child].value.get(), level - 1, slot)?;
+            added = below;
+            match split {
+                None => return Ok((None, added)),
+                Some(split) => (child + 1, split.right),
+            }
+        };
+        if node.len() < CAPACITY {
+            node.insert(index, slot);
+            self.put_node(node)?;
+            return Ok((None, added));
+        }
+        // Ascending insertion leaves full nodes behind instead of half-full ones.
+        let cut = if index == CAPACITY { CAPACITY * 9 / 10 } else { CAPACITY / 2 };
+        let mut right = Node::empty(level, self.take_page()?);
+        node.move_tail(cut, &mut right);
+        if index > cut {
+            right.insert(index - cut, slot);
+        } else {
+            node.insert(index, slot);
+        }
+        let split = Split { right: Slot::new(right.slots[0].key(), right.own_offset.get()) };
+        self.put_node(node)?;
+        self.put_node(right)?;
+        Ok((Some(split), added))
+    }
+
+    /// Removes `key` and returns its value.
+    pub fn remove(&mut self, tree: TreeId, key: Key) -> Result<Option<u64>> {
+        let Some((offset, level)) = self.top(tree) else { return Ok(None) };
+        let Some(value) = self.remove_below(offset, level, key)? else { return Ok(None) };
+        self.adjust_count(tree, -1);
+        // A root with one child gives way to it; one with none leaves the tree empty.
+        let (mut offset, mut level) = (offset, level);
+        loop {
+            let node: Node = self.edit.read(offset)?;
+            if node.is_empty() {
+                self.set_top(tree, 0, 0);
+                self.give_page(offset)?;
+                break;
+            }
+            if level == 0 || node.len() > 1 {
+                self.set_top(tree, offset, u32::from(level) + 1);
+                break;
+            }
+            self.give_page(offset)?;
+            offset = node.slots[0].value.get();
+            level -= 1;
+        }
+        Ok(Some(value))
+    }
+
+    fn remove_below(&mut self, offset: u64, level: u16, key: Key) -> Result<Option<u64>> {
+        let mut node = self.node(offset, level)?;
+        if level == 0 {
+            let Some(index) = node.used().iter().position(|slot| slot.key() == key) else {
+                return Ok(None);
+            };
+            let slot = node.remove(index);
+            self.put_node(node)?;
+            return Ok(Some(slot.value.get()));
+        }
+        let index = child_index(&node, key);
+        let child = node.slots[index].value.get();
+        let Some(value) = self.remove_below(child, level - 1, key)? else { return Ok(None) };
+        // Read unverified: a node just emptied is not a valid one.
+        let child: Node = self.edit.read(child)?;
+        if child.len() < SPARSE {
+            let left = if index > 0 { index - 1 } else { 0 };
+            if left + 1 < node.len() {
+                self.merge(&mut node, left)?;
+            } else if child.is_empty() {
+                node.remove(index);
+                self.give_page(child.own_offset.get())?;
+                self.put_node(node)?;
+            }
+        }
+        Ok(Some(value))
+    }
+
+    /// Merges the children `left` and `left + 1` of `node` if their slots fit in one.
+    fn merge(&mut self, node: &mut Node, left: usize) -> Result<()> {
+        let (a, b) = (node.slots[left].value.get(), node.slots[left + 1].value.get());
+        let mut first: Node = self.edit.read(a)?;
+        let mut second: Node = self.edit.read(b)?;
+        if first.len() + second.len() > CAPACITY {
+            return Ok(());
+        }
+        second.move_tail(0, &mut first);
+        node.remove(left + 1);
+        self.give_page(b)?;
+        self.put_node(first)?;
+        self.put_node(*node)
+    }
+}
+
+/// The child that `key` belongs in.
+fn child_index(node: &Node, key: Key) -> usize {
+    node.used().partition_point(|slot| slot.key() <= key).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests;

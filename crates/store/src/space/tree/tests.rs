@@ -1,0 +1,135 @@
+use crate::format::root::{Root, TREES, TreeId, TreeRoot};
+use crate::format::{DATA, PAGE};
+use crate::medium::volatile::VolatileMedium;
+use crate::space::{Draft, PAGES};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use zerocopy::FromZeros;
+use zerocopy::little_endian::U64;
+
+const LEN: u64 = 64 << 20;
+
+fn draft(medium: &VolatileMedium) -> Draft<'_> {
+    let mut root = Root::new_zeroed();
+    root.chunk_next = U64::new(DATA);
+    root.chunk_end = U64::new(LEN);
+    Draft::blank(medium, 7, LEN, root)
+}
+
+/// Every invariant of the tree, by walking it.
+fn assert_sound(draft: &Draft<'_>, tree: TreeId, model: &BTreeMap<(u64, u64), u64>) {
+    let mut leaves = Vec::new();
+    draft
+        .walk(tree, &mut |_, level, slots| {
+            assert!(!slots.is_empty());
+            if level == 0 {
+                leaves.extend(slots.iter().map(|slot| (slot.key(), slot.value.get())));
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(leaves.iter().copied().eq(model.iter().map(|(k, v)| (*k, *v))));
+    assert_eq!(draft.root.trees[tree as usize].count.get(), model.len() as u64);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u64, u64),
+    Remove(usize),
+    Seek(u64),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        4 => (0..5000u64, any::<u64>()).prop_map(|(k, v)| Op::Insert(k, v)),
+        3 => any::<usize>().prop_map(Op::Remove),
+        1 => (0..5000u64).prop_map(Op::Seek),
+    ];
+    prop::collection::vec(op, 1..3000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn agrees_with_a_sorted_map(ops in ops()) {
+        let medium = VolatileMedium::new(LEN);
+        let mut draft = draft(&medium);
+        let mut model = BTreeMap::new();
+        for op in ops {
+            match op {
+                Op::Insert(k, v) => {
+                    draft.insert(TreeId::Names, (k, k ^ 1), v).unwrap();
+                    model.insert((k, k ^ 1), v);
+                }
+                Op::Remove(at) => {
+                    let key = model.keys().nth(at % model.len().max(1)).copied().unwrap_or((9, 9));
+                    prop_assert_eq!(draft.remove(TreeId::Names, key).unwrap(), model.remove(&key));
+                }
+                Op::Seek(k) => {
+                    let after = draft.at_or_after(TreeId::Names, (k, 0)).unwrap().map(|s| s.key());
+                    prop_assert_eq!(after, model.range((k, 0)..).next().map(|(k, _)| *k));
+                    let before = draft.before(TreeId::Names, (k, 0)).unwrap().map(|s| s.key());
+                    prop_assert_eq!(before, model.range(..(k, 0)).next_back().map(|(k, _)| *k));
+                }
+            }
+        }
+        assert_sound(&draft, TreeId::Names, &model);
+    }
+
+    /// S0.9: destroyed space is reusable and neighbours merge, whatever the order.
+    #[test]
+    fn free_space_comes_back_whole(sizes in prop::collection::vec(1..200u64, 1..80), order in any::<u64>()) {
+        let medium = VolatileMedium::new(LEN);
+        let mut draft = draft(&medium);
+        let total = 1 << 20;
+        PAGES.release(&mut draft, 100, total).unwrap();
+        let mut held = Vec::new();
+        for size in &sizes {
+            held.push((PAGES.allocate(&mut draft, *size).unwrap(), *size));
+        }
+        let mut sorted = held.clone();
+        sorted.sort_unstable();
+        prop_assert!(sorted.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "extents overlap");
+        let mut state = order;
+        while !held.is_empty() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (start, len) = held.swap_remove((state >> 33) as usize % held.len());
+            PAGES.release(&mut draft, start, len).unwrap();
+        }
+        prop_assert_eq!(PAGES.largest(&draft).unwrap(), total);
+        prop_assert_eq!(draft.at_or_after(TreeId::FreeByPage, (0, 0)).unwrap().unwrap().key().0, 100);
+    }
+}
+
+#[test]
+fn a_full_tree_empties_and_returns_its_pages() {
+    let medium = VolatileMedium::new(LEN);
+    let mut draft = draft(&medium);
+    for key in 0..40_000u64 {
+        draft.insert(TreeId::Ids, (key, 0), key).unwrap();
+    }
+    assert_eq!(draft.root.trees[TreeId::Ids as usize].height.get(), 2 + 1);
+    for key in 0..40_000u64 {
+        assert_eq!(draft.remove(TreeId::Ids, (key, 0)).unwrap(), Some(key));
+    }
+    let handed_out = (draft.root.chunk_next.get() - DATA) / PAGE;
+    assert_eq!(draft.root.free_page_count.get(), handed_out);
+    let empty = TreeRoot::default();
+    assert_eq!(draft.root.trees[TreeId::Ids as usize].height, empty.height);
+    assert_eq!(TREES.len(), draft.root.trees.len());
+}
+
+#[test]
+fn claiming_takes_exactly_what_was_asked() {
+    let medium = VolatileMedium::new(LEN);
+    let mut draft = draft(&medium);
+    PAGES.release(&mut draft, 100, 50).unwrap();
+    assert!(!PAGES.claim(&mut draft, 90, 20).unwrap());
+    assert!(!PAGES.claim(&mut draft, 140, 20).unwrap());
+    assert!(PAGES.claim(&mut draft, 110, 10).unwrap());
+    assert!(!PAGES.claim(&mut draft, 115, 1).unwrap());
+    PAGES.release(&mut draft, 110, 10).unwrap();
+    assert_eq!(PAGES.largest(&draft).unwrap(), 50);
+    assert!(PAGES.release(&mut draft, 120, 5).is_err(), "a double free is refused");
+}

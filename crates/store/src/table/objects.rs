@@ -1,0 +1,292 @@
+//! Objects in the table: find, create, destroy, resize, list.
+//!
+//! Invariants:
+//! 1. A used slot is in both the name tree and the ID tree; a free slot is in the free list.
+//! 2. Its extent and its address range belong to it alone.
+
+use super::names::check_name;
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::{self, Entry, PROGRESS, Progress};
+use crate::format::root::TreeId;
+use crate::format::{LINE, PAGE, checksum, pages_for};
+use crate::medium::read_struct;
+use crate::space::{ADDRESSES, Draft, PAGES};
+use sha2::{Digest, Sha256};
+use zerocopy::FromZeros;
+use zerocopy::little_endian::{U32, U64};
+
+/// Granularity of address ranges: what a huge page needs is left to larger objects.
+const REACH_UNIT: u64 = 64 * 1024;
+
+/// An entry and where its slot is.
+#[derive(Clone, Copy, Debug)]
+pub struct Located {
+    /// Offset of the slot.
+    pub offset: u64,
+    /// The slot.
+    pub entry: Entry,
+}
+
+/// A key as given by a user; empty means none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Key<'a>(pub &'a [u8]);
+
+impl Key<'_> {
+    /// What the table keeps of a key: enough to recognise it.
+    fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
+        if self.0.is_empty() {
+            return [0; 16];
+        }
+        let digest = Sha256::new().chain_update(id).chain_update(role).chain_update(self.0).finalize();
+        let mut out = [0; 16];
+        out.copy_from_slice(&digest[..16]);
+        out
+    }
+}
+
+/// How to create an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CreateOptions<'a> {
+    /// Size in bytes.
+    pub size: u64,
+    /// Key needed to attach for reading.
+    pub read_key: Key<'a>,
+    /// Key needed to attach for writing and to destroy.
+    pub write_key: Key<'a>,
+    /// Refuse write attaches.
+    pub read_only: bool,
+    /// Claim space when it is first written.
+    pub sparse: bool,
+    /// Address space to keep for growth, in bytes; 0: a multiple of the size.
+    pub reach: u64,
+}
+
+/// A piece of a listing.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The objects.
+    pub objects: Vec<Located>,
+    /// Where to go on, `None` at the end.
+    pub next: Option<(u64, u64)>,
+}
+
+impl Draft<'_> {
+    fn name_hash(&self, name: &str) -> u64 {
+        checksum(self.seed() ^ 0x6e61_6d65, &[name.as_bytes()])
+    }
+
+    /// Reads and verifies the entry at `offset`.
+    pub fn entry(&self, offset: u64) -> Result<Located> {
+        let entry: Entry = self.pages().read(offset)?;
+        if entry.verify(self.seed(), offset, self.pool_len()) {
+            Ok(Located { offset, entry })
+        } else {
+            Err(StoreError::damaged(Part::Entry, offset))
+        }
+    }
+
+    /// Writes an entry back.
+    pub fn put_entry(&mut self, located: &Located) -> Result<()> {
+        let sealed = located.entry.sealed(self.seed());
+        Ok(self.edit().write(located.offset, &sealed)?)
+    }
+
+    /// (high-water mark, psyncs) of an object, as last applied.
+    pub fn progress(&self, located: &Located) -> Result<(u64, u64)> {
+        let at = located.offset + PROGRESS;
+        let line: Progress = read_struct(self.pages().medium(), at)?;
+        line.of(&located.entry.id, self.seed()).ok_or(StoreError::damaged(Part::Progress, at))
+    }
+
+    /// The object called `name`.
+    pub fn find(&self, name: &str) -> Result<Option<Located>> {
+        let hash = self.name_hash(name);
+        let mut from = (hash, 0);
+        while let Some(slot) = self.at_or_after(TreeId::Names, from)? {
+            if slot.key().0 != hash {
+                break;
+            }
+            let located = self.entry(slot.value.get())?;
+            if located.entry.name_bytes() == name.as_bytes() {
+                return Ok(Some(located));
+            }
+            from = (hash, slot.key().1 + 1);
+        }
+        Ok(None)
+    }
+
+    /// The object with this ID.
+    pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
+        match self.get(TreeId::Ids, id_key(id))? {
+            Some(offset) => self.entry(offset).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Up to `limit` objects in the table's order, from `from` on.
+    pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Page> {
+        let mut page = Page::default();
+        let mut from = from;
+        while let Some(slot) = self.at_or_after(TreeId::Names, from)? {
+            if page.objects.len() == limit {
+                page.next = Some(slot.key());
+                break;
+            }
+            page.objects.push(self.entry(slot.value.get())?);
+            from = (slot.key().0, slot.key().1 + 1);
+        }
+        Ok(page)
+    }
+
+    /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
+    pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
+        check_name(name)?;
+        if how.size == 0 {
+            return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
+        }
+        if how.size > 1 << 46 {
+            return Err(StoreError::BadSize { size: how.size, why: "the address range ends at 64 TiB" });
+        }
+        if self.find(name)?.is_some() {
+            return Err(StoreError::Exists);
+        }
+        self.stock_up(true)?;
+        let pages = pages_for(how.size);
+        let primary = self.take_extent(pages)?;
+        let (address, reserved) = self.take_addresses(pages * PAGE, how.reach)?;
+        let offset = self.take_slot()?;
+        let mut entry = Entry::new_zeroed();
+        entry.magic = U32::new(entry::MAGIC);
+        entry.flags = if how.read_only { entry::FLAG_READ_ONLY } else { 0 }
+            | if how.sparse { entry::FLAG_SPARSE } else { 0 };
+        entry.id = id;
+        entry.own_offset = U64::new(offset);
+        entry.size = U64::new(how.size);
+        entry.pages = U64::new(pages);
+        entry.primary = U64::new(primary);
+        entry.address = U64::new(address);
+        entry.reserved = U64::new(reserved);
+        entry.lane = U32::new(entry::NO_LANE);
+        entry.created = U64::new(now);
+        entry.read_key = how.read_key.verifier(&id, "read");
+        entry.write_key = how.write_key.verifier(&id, "write");
+        entry.name_len = U32::new(name.len() as u32);
+        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        let located = Located { offset, entry };
+        self.put_entry(&located)?;
+        self.insert(TreeId::Names, (self.name_hash(name), offset), offset)?;
+        self.insert(TreeId::Ids, id_key(&id), offset)?;
+        self.root.objects = U64::new(self.root.objects.get() + 1);
+        Ok(located)
+    }
+
+    /// Removes an object; its extent and addresses are free.
+    pub fn destroy(&mut self, located: &Located) -> Result<()> {
+        self.stock_up(false)?;
+        let entry = &located.entry;
+        self.remove(TreeId::Names, (self.name_hash(&entry.name()), located.offset))?;
+        self.remove(TreeId::Ids, id_key(&entry.id))?;
+        self.give_extent(entry.primary.get(), entry.pages.get())?;
+        ADDRESSES.release(self, entry.address.get(), entry.reserved.get())?;
+        self.give_slot(located.offset)?;
+        self.root.objects = U64::new(self.root.objects.get().saturating_sub(1));
+        Ok(())
+    }
+
+    /// Takes an extent of `pages` pages.
+    pub fn take_extent(&mut self, pages: u64) -> Result<u64> {
+        let first = PAGES.allocate(self, pages)?;
+        self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
+        Ok(first)
+    }
+
+    /// Returns an extent.
+    pub fn give_extent(&mut self, first: u64, pages: u64) -> Result<()> {
+        PAGES.release(self, first, pages)?;
+        self.root.free_pages = U64::new(self.root.free_pages.get() + pages);
+        Ok(())
+    }
+
+    /// Lengthens the extent that ends at page `end` if what follows is free.
+    pub fn extend_extent(&mut self, end: u64, pages: u64) -> Result<bool> {
+        let grown = PAGES.claim(self, end, pages)?;
+        if grown {
+            self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
+        }
+        Ok(grown)
+    }
+
+    fn take_addresses(&mut self, len: u64, reach: u64) -> Result<(u64, u64)> {
+        let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
+        // Small objects grow by factors, large ones by their own size; where addresses run short,
+        // an object still gets what it needs now.
+        let growth = if len < 1 << 30 { len.saturating_mul(8) } else { len.saturating_mul(2) };
+        let wanted = round(if reach > 0 { reach } else { growth });
+        match ADDRESSES.allocate(self, wanted) {
+            Ok(address) => Ok((address, wanted)),
+            Err(StoreError::NoAddresses { .. }) if reach == 0 && wanted > round(len) => {
+                Ok((ADDRESSES.allocate(self, round(len))?, round(len)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_slot(&mut self) -> Result<u64> {
+        if self.root.free_slot.get() == 0 {
+            let page = self.take_page()?;
+            // Progress lines stay out of the table's log: see `format::entry`.
+            let per_slot = entry::SIZE / LINE;
+            let progress = (0..PAGE / entry::SIZE).fold(0_u64, |m, i| m | 1 << (i * per_slot + per_slot - 1));
+            self.edit().fresh_page(page, !progress)?;
+            for index in (0..PAGE / entry::SIZE).rev() {
+                self.give_slot(page + index * entry::SIZE)?;
+            }
+        }
+        let offset = self.root.free_slot.get();
+        let free: Entry = self.pages().read(offset)?;
+        if free.magic.get() != entry::FREE_MAGIC || free.own_offset.get() != offset {
+            return Err(StoreError::damaged(Part::Entry, offset));
+        }
+        self.root.free_slot = free.next_free;
+        Ok(offset)
+    }
+
+    fn give_slot(&mut self, offset: u64) -> Result<()> {
+        let mut free = Entry::new_zeroed();
+        free.magic = U32::new(entry::FREE_MAGIC);
+        free.own_offset = U64::new(offset);
+        free.next_free = self.root.free_slot;
+        self.edit().write(offset, &free)?;
+        self.root.free_slot = U64::new(offset);
+        Ok(())
+    }
+}
+
+impl Located {
+    /// Whether `key` opens the object for reading: the read key and the write key both do (S0.10).
+    #[must_use]
+    pub fn opens_for_reading(&self, key: Key<'_>) -> bool {
+        let Entry { id, read_key, write_key, .. } = &self.entry;
+        *read_key == [0; 16]
+            || *read_key == key.verifier(id, "read")
+            || (*write_key != [0; 16] && *write_key == key.verifier(id, "write"))
+    }
+
+    /// Whether `key` opens the object for writing and lets it be destroyed (S0.9, S0.10).
+    #[must_use]
+    pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
+        let Entry { id, write_key, .. } = &self.entry;
+        *write_key == [0; 16] || *write_key == key.verifier(id, "write")
+    }
+
+    /// Whether the slot says that a writer has the object; whether it lives is another question.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.entry.state == entry::STATE_W && self.entry.lane.get() != entry::NO_LANE
+    }
+}
+
+fn id_key(id: &[u8; 16]) -> (u64, u64) {
+    let half = |at: usize| id[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    (half(0), half(8))
+}
