@@ -1,1 +1,38 @@
-//! Simulated media for Indelible.
+//! Simulated media for Indelible: what may be left after a crash, enumerated.
+//!
+//! [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
+//! [`for_each_crash`] records what a piece of code does to one and shows every state a power cut
+//! could have left to a closure that checks the contract:
+//!
+//! ```
+//! use indelible_store::medium::Medium;
+//! use indelible_testing::{Limits, SimConfig, SimMedium, for_each_crash};
+//!
+//! let medium = SimMedium::new(4096, SimConfig::default());
+//! let record = |m: &SimMedium| {
+//!     m.write(0, &[7; 64]).unwrap();
+//!     m.barrier().unwrap();
+//!     m.mark(1); // from here on the write may not be lost
+//! };
+//! let report = for_each_crash(&medium, record, |image| {
+//!     let mut byte = [0];
+//!     image.medium().read(0, &mut byte).map_err(|e| e.to_string())?;
+//!     match (image.last_mark(), byte[0]) {
+//!         (None, 0 | 7) | (Some(1), 7) => Ok(()),
+//!         (mark, byte) => Err(format!("{byte} after mark {mark:?}")),
+//!     }
+//! }, &Limits::default()).unwrap();
+//! assert_eq!(report.distinct, 3);
+//! ```
+#![forbid(unsafe_code)]
+
+mod crash;
+mod seed;
+pub mod sim;
+
+pub use crash::{CrashFailure, CrashReport, for_each_crash};
+pub use seed::Seeded;
+pub use sim::{
+    Choice, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits, OpKind,
+    SimConfig, SimMedium, TearUnit,
+};

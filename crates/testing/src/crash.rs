@@ -1,0 +1,119 @@
+//! Crash tests: run once, cut the power everywhere, judge what is left.
+
+use crate::sim::{CrashImage, Cut, Event, Limits, SimMedium};
+use std::collections::HashSet;
+use std::fmt;
+
+/// What a crash test went through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrashReport {
+    /// Events recorded.
+    pub events: u64,
+    /// Points at which the power was cut.
+    pub points: u64,
+    /// Points left out because of [`Limits::points`].
+    pub points_skipped: u64,
+    /// Images made.
+    pub images: u64,
+    /// Images judged: those that differ from all others in contents or in the marks before them.
+    pub distinct: u64,
+}
+
+/// The first image that was judged wrong.
+pub struct CrashFailure {
+    /// Gives the image again: [`SimMedium::crash_at`] after the same recording.
+    pub cut: Cut,
+    /// What the judge said.
+    pub cause: String,
+    /// The marks before the cut.
+    pub marks: Vec<u64>,
+    /// The last events before the cut.
+    pub tail: Vec<(u64, Event)>,
+}
+
+impl fmt::Display for CrashFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.cause)?;
+        writeln!(
+            f,
+            "after {} (marks {:?}); before the cut:",
+            self.cut, self.marks
+        )?;
+        self.tail
+            .iter()
+            .try_for_each(|(seq, event)| writeln!(f, "  #{seq} {event:?}"))
+    }
+}
+
+/// The same text: it is what `unwrap` prints.
+impl fmt::Debug for CrashFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for CrashFailure {}
+
+/// Says which image was being judged when the judge panicked.
+struct Blame(Cut);
+
+impl Drop for Blame {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("panicked on the image of {}", self.0);
+        }
+    }
+}
+
+/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut in the
+/// meantime may leave, the very first and the very last moment included.
+///
+/// What was pending before is still undecided; what was logged before is forgotten. `record` says
+/// with [`SimMedium::mark`] what it was promised so far, and `verify` finds that in
+/// [`CrashImage::marks`]; two equal images with the same marks are judged once. Stops at the first
+/// error.
+///
+/// # Errors
+///
+/// The first error of `verify`, with what is needed to get its image again.
+pub fn for_each_crash<E: fmt::Display>(
+    medium: &SimMedium,
+    record: impl FnOnce(&SimMedium),
+    mut verify: impl FnMut(&CrashImage) -> Result<(), E>,
+    limits: &Limits,
+) -> Result<CrashReport, CrashFailure> {
+    const TAIL: usize = 12;
+
+    medium.forget_log();
+    record(medium);
+    let events = medium.events();
+    let mut report = CrashReport {
+        events: events.len() as u64,
+        ..CrashReport::default()
+    };
+    let mut seen = HashSet::new();
+    let mut images = medium.power_cut_states(limits);
+    for image in images.by_ref() {
+        report.images += 1;
+        // Marks of one log are prefixes of each other, so their number identifies them.
+        if !seen.insert((image.digest(), image.marks().len())) {
+            continue;
+        }
+        report.distinct += 1;
+        let blame = Blame(image.cut());
+        let verdict = verify(&image);
+        drop(blame);
+        if let Err(cause) = verdict {
+            let past = events.partition_point(|(seq, _)| *seq < image.cut().before);
+            return Err(CrashFailure {
+                cut: image.cut(),
+                cause: cause.to_string(),
+                marks: image.marks().to_vec(),
+                tail: events[past.saturating_sub(TAIL)..past].to_vec(),
+            });
+        }
+    }
+    report.points = images.points();
+    report.points_skipped = images.points_skipped();
+    Ok(report)
+}

@@ -1,0 +1,63 @@
+//! What a simulated medium is like.
+
+/// The largest aligned piece that never tears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TearUnit {
+    /// 8 bytes: a DAX device.
+    Word,
+    /// 64 bytes: a cache line.
+    Line,
+    /// 512 bytes: a block device.
+    Sector,
+}
+
+impl TearUnit {
+    /// Size in bytes.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            TearUnit::Word => 8,
+            TearUnit::Line => 64,
+            TearUnit::Sector => 512,
+        }
+    }
+}
+
+/// What a discarded range holds afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discard {
+    /// What it held before.
+    Keep,
+    /// Zeros.
+    Zero,
+    /// Bytes nobody wrote.
+    Noise,
+    /// One of the above, by the seed, anew for each call.
+    Any,
+}
+
+/// Properties of a medium, fixed when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimConfig {
+    /// Where writes tear.
+    pub tear_unit: TearUnit,
+    /// What the medium answers to `prefers_group_commit`.
+    pub group_commit: bool,
+    /// What a discarded range holds.
+    pub discard: Discard,
+    /// Decides everything that is undefined while the medium runs: discarded contents, how much of
+    /// a failed write is visible.
+    pub seed: u64,
+}
+
+impl Default for SimConfig {
+    /// A block device with undefined discards.
+    fn default() -> Self {
+        Self {
+            tear_unit: TearUnit::Sector,
+            group_commit: false,
+            discard: Discard::Any,
+            seed: 0,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a test does to a medium behind the store's back.
+
+use super::choice::Choice;
+use super::cut::{CrashImage, Cut};
+use super::event::{Event, EventKind, Extent};
+use super::fault::{Fault, OpKind};
+use super::images::{CrashImages, Limits};
+use super::medium::SimMedium;
+use super::model::Model;
+use crate::seed::derived;
+use indelible_store::medium::{LockKey, LockMode};
+
+impl SimMedium {
+    /// The process behind this handle dies: its locks are free, its later operations fail, what it
+    /// wrote stays visible.
+    pub fn kill(&self) {
+        self.lock().kill(self.holder);
+    }
+
+    /// The locks this handle holds.
+    #[must_use]
+    pub fn locks_held(&self) -> Vec<(LockKey, LockMode)> {
+        self.lock().locks.held_by(self.holder)
+    }
+
+    /// Makes the `nth` operation of its kind from now on fail, 0 being the next one, by whichever
+    /// handle.
+    pub fn fail_at(&self, kind: OpKind, nth: u64, fault: Fault) {
+        self.lock().faults.plan(kind, nth, false, fault);
+    }
+
+    /// As [`fail_at`](SimMedium::fail_at), and all after it.
+    pub fn fail_from(&self, kind: OpKind, nth: u64, fault: Fault) {
+        self.lock().faults.plan(kind, nth, true, fault);
+    }
+
+    /// Nothing fails any more.
+    pub fn clear_faults(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// How many operations of a kind were begun, by all handles, failed ones included.
+    #[must_use]
+    pub fn count(&self, kind: OpKind) -> u64 {
+        self.lock().faults.count(kind)
+    }
+
+    /// Notes in the log what the test has just been promised ("psync 3 returned"), or what it is
+    /// about to ask for. An image carries the marks set before its cut.
+    pub fn mark(&self, mark: u64) {
+        self.lock()
+            .log(self.holder, EventKind::Mark(mark), Vec::new());
+    }
+
+    /// The log since it was last forgotten, with the events' numbers.
+    #[must_use]
+    pub fn events(&self) -> Vec<(u64, Event)> {
+        let recording = &self.lock().recording;
+        (recording.first..)
+            .zip(recording.events.iter().cloned())
+            .collect()
+    }
+
+    /// Empties the log, and frees what it holds. What is pending stays pending.
+    pub fn forget_log(&self) {
+        let recording = &mut self.lock().recording;
+        let next = recording.next();
+        recording.base = recording.state_at(next);
+        recording.base.forget_marks();
+        recording.first = next;
+        recording.events.clear();
+    }
+
+    /// Makes everything durable and empties the log, as an orderly shutdown would.
+    pub fn settle(&self) {
+        let mut shared = self.lock();
+        let contents = shared.volatile.clone();
+        let recording = &mut shared.recording;
+        recording.first = recording.next();
+        recording.events.clear();
+        recording.base = Model::settled(contents, self.config.tear_unit);
+    }
+
+    /// All images that power cuts during the log may leave, within limits.
+    #[must_use]
+    pub fn power_cut_states(&self, limits: &Limits) -> CrashImages {
+        CrashImages::new(self.lock().recording.clone(), *limits)
+    }
+
+    /// The image that a power cut now leaves.
+    #[must_use]
+    pub fn power_cut(&self, choice: Choice) -> CrashImage {
+        let before = self.lock().recording.next();
+        self.crash_at(Cut { before, choice })
+    }
+
+    /// The image of one cut, for instance of one that a failing test printed.
+    ///
+    /// # Panics
+    ///
+    /// If the log does not reach from its start to the cut's event.
+    #[must_use]
+    pub fn crash_at(&self, cut: Cut) -> CrashImage {
+        let recording = &self.lock().recording;
+        let range = recording.first..=recording.next();
+        assert!(
+            range.contains(&cut.before),
+            "{cut} lies outside of the log, {range:?}"
+        );
+        recording.image(&recording.state_at(cut.before), cut)
+    }
+
+    /// Flips one bit at rest; its unit is thereby durable.
+    ///
+    /// # Panics
+    ///
+    /// If the medium has no such byte, or a byte no such bit.
+    pub fn flip(&self, offset: u64, bit: u32) {
+        assert!(
+            offset < self.len && bit < 8,
+            "bit {bit} at {offset} does not exist"
+        );
+        let mut shared = self.lock();
+        let mut byte = [0];
+        shared.volatile.read(offset, &mut byte);
+        let extent = Extent::bytes(offset, &[byte[0] ^ 1 << bit]);
+        shared.log(self.holder, EventKind::Damage, vec![extent]);
+    }
+
+    /// Fills a range with noise at rest; its units are thereby durable.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within the medium.
+    pub fn scribble(&self, range: std::ops::Range<u64>, seed: u64) {
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "{range:?} is out of bounds"
+        );
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        derived(seed, range.start).fill(&mut bytes);
+        let extent = Extent::bytes(range.start, &bytes);
+        self.lock()
+            .log(self.holder, EventKind::Damage, vec![extent]);
+    }
+
+    /// What programs see, in full.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX)];
+        self.lock().volatile.read(0, &mut bytes);
+        bytes
+    }
+
+    /// A hash of what programs see.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.lock().volatile.digest()
+    }
+}

@@ -1,0 +1,98 @@
+//! One power cut and what it left.
+
+use super::choice::Choice;
+use super::config::SimConfig;
+use super::medium::SimMedium;
+use super::pages::Pages;
+use std::fmt;
+
+/// Where the power went and what of the pending writes it left: with the same log, all that is
+/// needed to get an image again ([`SimMedium::crash_at`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Events with smaller numbers happened, later ones did not.
+    pub before: u64,
+    /// What persisted.
+    pub choice: Choice,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Cut {{ before: {}, choice: {:?} }}",
+            self.before, self.choice
+        )
+    }
+}
+
+/// The contents of a medium after a power cut.
+#[derive(Clone)]
+pub struct CrashImage {
+    contents: Pages,
+    len: u64,
+    config: SimConfig,
+    cut: Cut,
+    marks: Vec<u64>,
+}
+
+impl CrashImage {
+    pub(super) fn new(
+        contents: Pages,
+        len: u64,
+        config: SimConfig,
+        cut: Cut,
+        marks: Vec<u64>,
+    ) -> Self {
+        Self {
+            contents,
+            len,
+            config,
+            cut,
+            marks,
+        }
+    }
+
+    /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
+    /// independent one.
+    #[must_use]
+    pub fn medium(&self) -> SimMedium {
+        SimMedium::holding(self.contents.clone(), self.len, self.config)
+    }
+
+    /// How to get this image again.
+    #[must_use]
+    pub fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// The marks set before the cut, in order.
+    #[must_use]
+    pub fn marks(&self) -> &[u64] {
+        &self.marks
+    }
+
+    /// The last mark set before the cut.
+    #[must_use]
+    pub fn last_mark(&self) -> Option<u64> {
+        self.marks.last().copied()
+    }
+
+    /// A hash of the contents alone.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.contents.digest()
+    }
+}
+
+impl fmt::Debug for CrashImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "image of {} (marks {:?}, digest {:016x})",
+            self.cut,
+            self.marks,
+            self.digest()
+        )
+    }
+}

@@ -1,0 +1,212 @@
+//! The medium as the store sees it.
+
+use super::config::Discard;
+use super::event::{EventKind, Extent};
+use super::fault::{Fault, OpKind, eio};
+use super::medium::{Shared, SimMedium};
+use super::pages::PAGE;
+use crate::seed::derived;
+use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+
+/// At each end of a discarded range so many pages get noise although they held nothing.
+const NOISY_PAGES: u64 = 16;
+
+impl SimMedium {
+    /// How much of a failing write becomes visible.
+    fn visible_part(&self, shared: &Shared, fault: Fault, len: u64) -> u64 {
+        match fault {
+            Fault::Io | Fault::NoSpace | Fault::Gone(_) => 0,
+            Fault::Short | Fault::Kill => {
+                derived(self.config.seed, shared.recording.next()).u64(..=len)
+            }
+        }
+    }
+
+    fn discarded(&self, shared: &Shared, offset: u64, len: u64) -> Vec<Extent> {
+        let mut rng = derived(self.config.seed, shared.recording.next());
+        let effect = match self.config.discard {
+            Discard::Any => *rng
+                .choice(&[Discard::Keep, Discard::Zero, Discard::Noise])
+                .unwrap_or(&Discard::Noise),
+            fixed => fixed,
+        };
+        match effect {
+            Discard::Keep => return Vec::new(),
+            Discard::Zero => return vec![Extent::zeros(offset, len)],
+            Discard::Noise | Discard::Any => {}
+        }
+        let end = offset + len;
+        let (first, last) = (offset / PAGE, (end - 1) / PAGE);
+        let mut pages = shared.volatile.present(offset, len);
+        pages.extend((first..=last).take(NOISY_PAGES as usize));
+        pages.extend((first..=last).rev().take(NOISY_PAGES as usize));
+        pages.sort_unstable();
+        pages.dedup();
+        let noise = |page: u64| {
+            let (from, to) = ((page * PAGE).max(offset), ((page + 1) * PAGE).min(end));
+            let mut bytes = vec![0; (to - from) as usize];
+            rng.fill(&mut bytes);
+            Extent::bytes(from, &bytes)
+        };
+        pages.into_iter().map(noise).collect()
+    }
+}
+
+impl Medium for SimMedium {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_only(&self) -> bool {
+        !self.writable
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        let (shared, fault) = self.enter(OpKind::Read)?;
+        self.check_bounds(offset, buf.len() as u64)?;
+        if let Some(fault) = fault {
+            return Err(fault.error());
+        }
+        shared.volatile.read(offset, buf);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::Write)?;
+        self.check_change(offset, bytes.len() as u64)?;
+        let visible = fault.map_or(bytes.len() as u64, |fault| {
+            self.visible_part(&shared, fault, bytes.len() as u64)
+        });
+        if visible > 0 {
+            let extent = Extent::bytes(offset, &bytes[..visible as usize]);
+            shared.log(self.holder, EventKind::Write, vec![extent]);
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::WriteDurable)?;
+        self.check_change(offset, bytes.len() as u64)?;
+        let visible = match fault {
+            // The failure comes after the bytes are in the page cache.
+            None | Some(Fault::Io | Fault::Gone(_)) => bytes.len() as u64,
+            Some(fault) => self.visible_part(&shared, fault, bytes.len() as u64),
+        };
+        if fault == Some(Fault::NoSpace) {
+            return Err(MediumError::NoSpace);
+        }
+        let extent = Extent::bytes(offset, &bytes[..visible as usize]);
+        let write = shared.log(self.holder, EventKind::WriteDurable, vec![extent]);
+        if let Some(fault) = fault {
+            if fault != Fault::Kill {
+                let kind = EventKind::PersistFailed {
+                    offset,
+                    len: visible,
+                };
+                shared.log(self.holder, kind, Vec::new());
+            }
+            return Err(fault.error());
+        }
+        // Others see the bytes before they are durable, and may rely on them too early.
+        drop(shared);
+        std::thread::yield_now();
+        let kind = EventKind::Persisted {
+            write,
+            offset,
+            len: visible,
+        };
+        self.lock().log(self.holder, kind, Vec::new());
+        Ok(())
+    }
+
+    fn barrier(&self) -> Result<(), MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::Barrier)?;
+        if fault == Some(Fault::Kill) {
+            return Err(Fault::Kill.error());
+        }
+        if let Some(fault) = fault {
+            shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
+            for (holder, process) in &mut shared.processes {
+                process.error_due |= *holder != self.holder;
+            }
+            return Err(fault.error());
+        }
+        let process = shared.processes.entry(self.holder).or_default();
+        if std::mem::take(&mut process.error_due) {
+            shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
+            return Err(eio());
+        }
+        let before = shared.recording.next();
+        drop(shared);
+        std::thread::yield_now();
+        self.lock()
+            .log(self.holder, EventKind::Barrier { before }, Vec::new());
+        Ok(())
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::Zero)?;
+        self.check_change(offset, len)?;
+        let visible = fault.map_or(len, |fault| self.visible_part(&shared, fault, len));
+        if visible > 0 {
+            shared.log(
+                self.holder,
+                EventKind::Zero,
+                vec![Extent::zeros(offset, visible)],
+            );
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let (_shared, fault) = self.enter(OpKind::Reserve)?;
+        self.check_change(offset, len)?;
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
+    fn discard(&self, offset: u64, len: u64) {
+        let Ok((mut shared, fault)) = self.enter(OpKind::Discard) else {
+            return;
+        };
+        if fault == Some(Fault::Kill) || len == 0 || self.check_change(offset, len).is_err() {
+            return;
+        }
+        let extents = self.discarded(&shared, offset, len);
+        shared.log(self.holder, EventKind::Discard, extents);
+    }
+
+    fn tear_unit(&self) -> usize {
+        self.config.tear_unit.bytes()
+    }
+
+    fn prefers_group_commit(&self) -> bool {
+        self.config.group_commit
+    }
+
+    fn verify(&self) -> Result<(), MediumError> {
+        let (_shared, fault) = self.enter(OpKind::Verify)?;
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+}
+
+impl Locks for SimMedium {
+    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::Lock)?;
+        if let Some(fault) = fault {
+            return Err(fault.error());
+        }
+        // The kernel grants write locks only on files opened for writing.
+        if mode == LockMode::Exclusive && !self.writable {
+            return Err(MediumError::ReadOnly);
+        }
+        Ok(shared.locks.try_lock(self.holder, key, mode))
+    }
+
+    fn unlock(&self, key: LockKey) {
+        self.lock().locks.unlock(self.holder, key);
+    }
+
+    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
+        Ok(self.lock().locks.strongest_other(self.holder, key))
+    }
+}

@@ -1,0 +1,123 @@
+//! What a medium was asked to do, in order.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One entry of the log.
+#[derive(Clone)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// Which handle did it; the first handle of a medium is 0.
+    pub holder: u64,
+    pub(super) extents: Vec<Extent>,
+}
+
+/// What happened. Events are numbered from 0 since the medium was made; a number in a variant is
+/// that of an earlier event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A plain write.
+    Write,
+    /// A durable write became visible.
+    WriteDurable,
+    /// A range was zeroed.
+    Zero,
+    /// A range was discarded.
+    Discard,
+    /// A durable write returned `Ok`.
+    Persisted {
+        /// The write's event.
+        write: u64,
+        /// Where it wrote.
+        offset: u64,
+        /// How much.
+        len: u64,
+    },
+    /// A durable write returned an error.
+    PersistFailed {
+        /// Where it wrote.
+        offset: u64,
+        /// How much.
+        len: u64,
+    },
+    /// A barrier returned `Ok`.
+    Barrier {
+        /// Writes with a smaller number are covered.
+        before: u64,
+    },
+    /// A barrier returned an error.
+    BarrierFailed,
+    /// Bytes were damaged at rest.
+    Damage,
+    /// The test's own remark: see [`SimMedium::mark`](super::SimMedium::mark).
+    Mark(u64),
+}
+
+impl Event {
+    /// The ranges it changed: (offset, length).
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.extents
+            .iter()
+            .map(|extent| (extent.offset, extent.len()))
+    }
+
+    /// Whether a cut after this event may leave something that a cut before it could not, or must
+    /// be judged differently.
+    pub(super) fn is_point(&self) -> bool {
+        !matches!(
+            self.kind,
+            EventKind::BarrierFailed | EventKind::PersistFailed { .. }
+        )
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} by {}", self.kind, self.holder)?;
+        for (offset, len) in self.ranges() {
+            write!(f, " {offset:#x}+{len:#x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A range and what it holds from now on.
+#[derive(Clone)]
+pub(super) struct Extent {
+    pub(super) offset: u64,
+    pub(super) fill: Fill,
+}
+
+#[derive(Clone)]
+pub(super) enum Fill {
+    Bytes(Arc<[u8]>),
+    Zeros(u64),
+}
+
+impl Extent {
+    pub(super) fn bytes(offset: u64, bytes: &[u8]) -> Self {
+        Self {
+            offset,
+            fill: Fill::Bytes(bytes.into()),
+        }
+    }
+
+    pub(super) fn zeros(offset: u64, len: u64) -> Self {
+        Self {
+            offset,
+            fill: Fill::Zeros(len),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match &self.fill {
+            Fill::Bytes(bytes) => bytes.len() as u64,
+            Fill::Zeros(len) => *len,
+        }
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.len()
+    }
+}

@@ -1,0 +1,122 @@
+//! Operations that fail on request.
+
+use indelible_store::medium::MediumError;
+use std::io;
+
+/// The operations of a medium, for counting and for making them fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// `read`
+    Read,
+    /// `write`
+    Write,
+    /// `write_durable`
+    WriteDurable,
+    /// `barrier`
+    Barrier,
+    /// `zero`
+    Zero,
+    /// `reserve`
+    Reserve,
+    /// `discard`, which cannot report a failure: only [`Fault::Kill`] has an effect.
+    Discard,
+    /// `verify`
+    Verify,
+    /// `try_lock`
+    Lock,
+}
+
+impl OpKind {
+    /// All of them, to sweep a fault over.
+    pub const ALL: [OpKind; 9] = [
+        OpKind::Read,
+        OpKind::Write,
+        OpKind::WriteDurable,
+        OpKind::Barrier,
+        OpKind::Zero,
+        OpKind::Reserve,
+        OpKind::Discard,
+        OpKind::Verify,
+        OpKind::Lock,
+    ];
+}
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// `EIO`. A plain write has no effect; a barrier or durable write leaves durability undefined.
+    Io,
+    /// `EIO` after a part, chosen by the seed, of the bytes became visible. As [`Fault::Io`] where
+    /// there is nothing to shorten.
+    Short,
+    /// No space; the operation has no effect, except that a barrier leaves durability undefined.
+    NoSpace,
+    /// The file under the medium is gone, and why ("truncated", "deleted"). As [`Fault::Io`] in
+    /// effect.
+    Gone(&'static str),
+    /// The process dies in the call, a part of its bytes visible: the locks of the handle are
+    /// released and all its later operations fail.
+    Kill,
+}
+
+impl Fault {
+    pub(super) fn error(self) -> MediumError {
+        match self {
+            Fault::Io | Fault::Short => eio(),
+            Fault::NoSpace => MediumError::NoSpace,
+            Fault::Gone(what) => MediumError::Gone { what },
+            Fault::Kill => killed(),
+        }
+    }
+}
+
+pub(super) fn eio() -> MediumError {
+    const EIO: i32 = 5;
+    MediumError::Io(io::Error::from_raw_os_error(EIO))
+}
+
+pub(super) fn killed() -> MediumError {
+    MediumError::Io(io::Error::other("the simulated process was killed"))
+}
+
+struct Planned {
+    kind: OpKind,
+    at: u64,
+    repeats: bool,
+    fault: Fault,
+}
+
+/// Counts operations and knows which of them are to fail.
+#[derive(Default)]
+pub(super) struct Faults {
+    counts: [u64; OpKind::ALL.len()],
+    planned: Vec<Planned>,
+}
+
+impl Faults {
+    pub(super) fn plan(&mut self, kind: OpKind, nth: u64, repeats: bool, fault: Fault) {
+        let at = self.count(kind) + nth;
+        self.planned.push(Planned {
+            kind,
+            at,
+            repeats,
+            fault,
+        });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.planned.clear();
+    }
+
+    pub(super) fn count(&self, kind: OpKind) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    /// Counts one operation and says how it fails, if it does. What was planned last wins.
+    pub(super) fn next(&mut self, kind: OpKind) -> Option<Fault> {
+        let now = self.count(kind);
+        self.counts[kind as usize] += 1;
+        let hits = |p: &&Planned| p.kind == kind && (p.at == now || p.repeats && p.at < now);
+        self.planned.iter().rev().find(hits).map(|p| p.fault)
+    }
+}

@@ -1,0 +1,202 @@
+//! A handle on a simulated medium.
+
+use super::config::SimConfig;
+use super::event::{Event, EventKind, Extent, Fill};
+use super::fault::{Fault, Faults, OpKind, killed};
+use super::locks::LockTable;
+use super::model::Model;
+use super::pages::Pages;
+use super::recording::Recording;
+use indelible_store::medium::MediumError;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One process's handle on a simulated medium: the holder of its locks.
+///
+/// Threads of one process share a handle (`&SimMedium` or `Arc<SimMedium>`); another process is
+/// another [`handle`](SimMedium::handle). Dropping a handle releases its locks.
+pub struct SimMedium {
+    pub(super) shared: Arc<Mutex<Shared>>,
+    pub(super) holder: u64,
+    pub(super) writable: bool,
+    pub(super) len: u64,
+    pub(super) config: SimConfig,
+}
+
+/// What one handle has to itself.
+#[derive(Default)]
+pub(super) struct Process {
+    pub(super) dead: bool,
+    /// A barrier of another handle failed since this one's last.
+    pub(super) error_due: bool,
+}
+
+/// What all handles share. `volatile` is what `recording` leaves when all of it is applied.
+pub(super) struct Shared {
+    pub(super) volatile: Pages,
+    pub(super) recording: Recording,
+    pub(super) locks: LockTable,
+    pub(super) faults: Faults,
+    pub(super) processes: BTreeMap<u64, Process>,
+    next_holder: u64,
+}
+
+impl Shared {
+    /// Appends to the log, makes it visible, and returns the event's number.
+    pub(super) fn log(&mut self, holder: u64, kind: EventKind, extents: Vec<Extent>) -> u64 {
+        for extent in &extents {
+            match &extent.fill {
+                Fill::Bytes(bytes) => self.volatile.write(extent.offset, bytes),
+                Fill::Zeros(len) => self.volatile.zero(extent.offset, *len),
+            }
+        }
+        let seq = self.recording.next();
+        self.recording.events.push(Event {
+            kind,
+            holder,
+            extents,
+        });
+        seq
+    }
+
+    pub(super) fn kill(&mut self, holder: u64) {
+        self.locks.release_all(holder);
+        if let Some(process) = self.processes.get_mut(&holder) {
+            process.dead = true;
+        }
+    }
+}
+
+impl SimMedium {
+    /// `len` bytes of zeros, durable.
+    #[must_use]
+    pub fn new(len: u64, config: SimConfig) -> Self {
+        Self::holding(Pages::default(), len, config)
+    }
+
+    /// These bytes, durable.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8], config: SimConfig) -> Self {
+        let mut contents = Pages::default();
+        contents.write(0, bytes);
+        Self::holding(contents, bytes.len() as u64, config)
+    }
+
+    pub(super) fn holding(contents: Pages, len: u64, config: SimConfig) -> Self {
+        let base = Model::settled(contents.clone(), config.tear_unit);
+        let shared = Shared {
+            volatile: contents,
+            recording: Recording {
+                config,
+                len,
+                base,
+                first: 0,
+                events: Vec::new(),
+            },
+            locks: LockTable::default(),
+            faults: Faults::default(),
+            processes: BTreeMap::from([(0, Process::default())]),
+            next_holder: 1,
+        };
+        let shared = Arc::new(Mutex::new(shared));
+        Self {
+            shared,
+            holder: 0,
+            writable: true,
+            len,
+            config,
+        }
+    }
+
+    /// Another process's handle.
+    #[must_use]
+    pub fn handle(&self) -> Self {
+        self.open(true)
+    }
+
+    /// Another process's handle, opened for reading only.
+    #[must_use]
+    pub fn read_only_handle(&self) -> Self {
+        self.open(false)
+    }
+
+    fn open(&self, writable: bool) -> Self {
+        let mut shared = self.lock();
+        let holder = shared.next_holder;
+        shared.next_holder += 1;
+        shared.processes.insert(holder, Process::default());
+        drop(shared);
+        let shared = Arc::clone(&self.shared);
+        Self {
+            shared,
+            holder,
+            writable,
+            len: self.len,
+            config: self.config,
+        }
+    }
+
+    /// A test that panicked on another thread leaves nothing half-done here: each operation
+    /// changes the state only after its last check.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins an operation: counts it and finds out whether it is to fail.
+    pub(super) fn enter(
+        &self,
+        kind: OpKind,
+    ) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
+        let mut shared = self.lock();
+        if shared
+            .processes
+            .get(&self.holder)
+            .is_none_or(|process| process.dead)
+        {
+            return Err(killed());
+        }
+        let fault = shared.faults.next(kind);
+        if fault == Some(Fault::Kill) {
+            shared.kill(self.holder);
+        }
+        Ok((shared, fault))
+    }
+
+    pub(super) fn check_bounds(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(MediumError::OutOfBounds {
+                offset,
+                len,
+                size: self.len,
+            }),
+        }
+    }
+
+    pub(super) fn check_change(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if !self.writable {
+            return Err(MediumError::ReadOnly);
+        }
+        self.check_bounds(offset, len)
+    }
+}
+
+impl Drop for SimMedium {
+    fn drop(&mut self) {
+        let mut shared = self.lock();
+        shared.locks.release_all(self.holder);
+        shared.processes.remove(&self.holder);
+    }
+}
+
+impl fmt::Debug for SimMedium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimMedium")
+            .field("len", &self.len)
+            .field("config", &self.config)
+            .field("holder", &self.holder)
+            .field("writable", &self.writable)
+            .finish_non_exhaustive()
+    }
+}
