@@ -1,0 +1,38 @@
+//! Why a pool's medium could not be opened or created.
+
+use std::io;
+use std::path::PathBuf;
+
+use indelible_store::medium::MediumError;
+
+/// Why a medium could not be opened or created. Every variant names the path.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MediaError {
+    /// A call of the operating system failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Neither a regular file, nor a block device, nor a DAX device.
+    #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
+    Kind { path: PathBuf, kind: &'static str },
+    /// The file system keeps no reliable locks or mappings.
+    #[error("{path} is on {file_system}, where locks and mappings of several machines do not exclude each other; \
+        move the pool to a local file system, or allow remote file systems explicitly")]
+    Remote { path: PathBuf, file_system: &'static str },
+    /// The medium cannot do what the chosen kind needs.
+    #[error("{path} cannot be used as {choice}: {why}")]
+    Unsuitable {
+        path: PathBuf,
+        choice: &'static str,
+        why: &'static str,
+    },
+    /// The file is empty.
+    #[error("{path} has no bytes; it is not a pool")]
+    Empty { path: PathBuf },
+    /// A medium reported an error.
+    #[error("{path}: {source}")]
+    Medium { path: PathBuf, source: MediumError },
+}

@@ -1,0 +1,167 @@
+//! A pool in a file or on a block device, written by system calls.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use rustix::fs::FileType;
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::space;
+use crate::sys::fork::ForkFd;
+use crate::sys::ofd;
+
+/// What no disk is allowed to tear.
+const SECTOR: usize = 512;
+
+/// A file on a block device, or the device itself.
+pub(crate) struct FileMedium {
+    fd: Arc<ForkFd>,
+    len: u64,
+    read_only: bool,
+}
+
+impl FileMedium {
+    pub(super) fn new(fd: Arc<ForkFd>, len: u64, read_only: bool) -> FileMedium {
+        FileMedium { fd, len, read_only }
+    }
+
+    /// Checks what every access has to: bounds, and that this process opened the descriptor.
+    fn at(&self, offset: u64, len: usize) -> Result<BorrowedFd<'_>, MediumError> {
+        space::check(offset, len as u64, self.len)?;
+        live(&self.fd)
+    }
+
+    fn writable(&self, offset: u64, len: u64) -> Result<BorrowedFd<'_>, MediumError> {
+        if self.read_only {
+            return Err(MediumError::ReadOnly);
+        }
+        space::check(offset, len, self.len)?;
+        live(&self.fd)
+    }
+}
+
+/// The descriptor, unless it was left behind by a fork.
+#[inline]
+pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
+    if fd.is_stale() {
+        return Err(MediumError::Gone { what: "left behind by a fork" });
+    }
+    Ok(fd.as_fd())
+}
+
+/// Confirms that the file is still there, whole. Renaming another file over it unlinks it, too.
+pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
+    let stat = rustix::fs::fstat(fd).map_err(io::Error::from)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(());
+    }
+    if stat.st_nlink == 0 {
+        return Err(MediumError::Gone { what: "deleted" });
+    }
+    if u64::try_from(stat.st_size).unwrap_or(0) < len {
+        return Err(MediumError::Gone { what: "truncated" });
+    }
+    Ok(())
+}
+
+impl Medium for FileMedium {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        let fd = self.at(offset, buf.len())?;
+        let mut done = 0;
+        while done < buf.len() {
+            match rustix::io::pread(fd, &mut buf[done..], offset + done as u64) {
+                Ok(0) => return Err(MediumError::Gone { what: "truncated" }),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(MediumError::Io(e.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let fd = self.writable(offset, bytes.len() as u64)?;
+        space::write_all(bytes, offset, |bytes, at| rustix::io::pwrite(fd, bytes, at))
+    }
+
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let fd = self.writable(offset, bytes.len() as u64)?;
+        space::write_all(bytes, offset, |bytes, at| {
+            rustix::io::pwritev2(fd, &[io::IoSlice::new(bytes)], at, ReadWriteFlags::DSYNC)
+        })
+    }
+
+    fn barrier(&self) -> Result<(), MediumError> {
+        if self.read_only {
+            return Ok(());
+        }
+        loop {
+            match rustix::fs::fdatasync(live(&self.fd)?) {
+                // Nothing was reported yet, so this is no repetition of a failed barrier.
+                Err(Errno::INTR) => {}
+                Ok(()) => return Ok(()),
+                Err(e) => return Err(space::explain(e.into())),
+            }
+        }
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        space::zero(self.writable(offset, len)?, offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        space::reserve(self.writable(offset, len)?, offset, len)
+    }
+
+    fn discard(&self, offset: u64, len: u64) {
+        if let Ok(fd) = self.writable(offset, len) {
+            // Best effort: a file system that cannot keeps the blocks.
+            let _ = space::punch(fd, offset, len);
+        }
+    }
+
+    fn tear_unit(&self) -> usize {
+        SECTOR
+    }
+
+    fn prefers_group_commit(&self) -> bool {
+        true
+    }
+
+    fn verify(&self) -> Result<(), MediumError> {
+        verify(live(&self.fd)?, self.len)
+    }
+}
+
+impl Locks for FileMedium {
+    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
+        ofd::try_lock(live(&self.fd)?, key.byte(), mode)
+    }
+
+    fn unlock(&self, key: LockKey) {
+        ofd::unlock(self.fd.as_fd(), key.byte());
+    }
+
+    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
+        ofd::probe(live(&self.fd)?, key.byte())
+    }
+}
+
+impl Drop for FileMedium {
+    fn drop(&mut self) {
+        // A mapping elsewhere may keep the description open beyond this handle.
+        if !self.fd.is_stale() {
+            ofd::unlock_all(self.fd.as_fd());
+        }
+    }
+}

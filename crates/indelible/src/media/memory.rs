@@ -1,0 +1,281 @@
+//! A pool that is memory: tmpfs or any file treated as persistent memory, a DAX file, device-DAX.
+//!
+//! Invariants:
+//! 1. `base` is a shared mapping of `mapped` bytes, at least `len`, until drop; only in the process
+//!    of generation `fd.generation` (the mapping is left out of forked children).
+//! 2. A page whose bit in `known` is set had its blocks reserved through this handle after its last
+//!    discard through this handle; a store to it cannot raise SIGBUS for want of space. Whoever owns
+//!    a range after another process discarded it calls `reserve` before it writes ("reserve before
+//!    write"): an explicit `reserve` always asks the kernel.
+//! 3. A range is written by one process at a time: the one whose lock covers it. Its bytes are
+//!    copied by assembly, never through references, as other processes may read them meanwhile.
+//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier.
+//!
+//! A file that is truncated while it is mapped raises SIGBUS on access; `verify` tells beforehand,
+//! nothing can tell during.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+
+use super::file::{live, verify};
+use super::space;
+use crate::sys::fork::{ForkFd, NoFork};
+use crate::sys::mmap::{self, Protection};
+use crate::sys::{PAGE, flush, ofd};
+
+/// Longer writes go around the caches: they would evict more than a later comparison gains.
+const STREAM_FROM: usize = 32 << 10;
+/// Shorter ranges are cleared by stores instead of system calls.
+const STORE_ZEROS_BELOW: u64 = 256 << 10;
+
+/// How blocks come to be under the mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// Blocks are allocated on demand; a store without one raises SIGBUS when there is no room.
+    File,
+    /// As `File`; block allocation becomes durable by fdatasync, not by fences.
+    Dax,
+    /// All bytes exist.
+    Device,
+}
+
+/// Memory that counts as durable once a fence has passed.
+pub(crate) struct MemoryMedium {
+    fd: Arc<ForkFd>,
+    base: NonNull<u8>,
+    mapped: usize,
+    len: u64,
+    read_only: bool,
+    backing: Backing,
+    known: Box<[AtomicU64]>,
+}
+
+// SAFETY: the mapping belongs to the value and is touched under invariant 3; everything else is
+// Send and Sync by itself.
+unsafe impl Send for MemoryMedium {}
+// SAFETY: as above; threads of this process coordinate through the store's locks, and unsynchronised
+// access is by assembly.
+unsafe impl Sync for MemoryMedium {}
+
+impl MemoryMedium {
+    pub(super) fn map(fd: Arc<ForkFd>, len: u64, read_only: bool, backing: Backing) -> std::io::Result<MemoryMedium> {
+        let mapped = usize::try_from(len)
+            .ok()
+            .and_then(|len| len.checked_next_multiple_of(PAGE))
+            .filter(|len| *len > 0 && *len <= isize::MAX as usize)
+            .ok_or(std::io::ErrorKind::InvalidInput)?;
+        let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
+        let no_fork = NoFork::enter()?;
+        let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
+        let pages = if backing == Backing::Device || read_only { 0 } else { mapped / PAGE };
+        let medium = MemoryMedium { fd, base, mapped, len, read_only, backing, known: zeroed(pages.div_ceil(64)) };
+        // SAFETY: the mapping was made just now (1).
+        unsafe { mmap::dont_fork(base.addr().get(), mapped) }?;
+        drop(no_fork);
+        Ok(medium)
+    }
+
+    /// Where the first byte is. See [`super::Media::memory_base`].
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn at(&self, offset: u64, len: u64) -> Result<*mut u8, MediumError> {
+        space::check(offset, len, self.len)?;
+        live(&self.fd)?;
+        // SAFETY: within the mapping (1): offset ≤ len ≤ mapped.
+        Ok(unsafe { self.base.as_ptr().add(offset as usize) })
+    }
+
+    /// The destination of a store: in bounds, writable, with blocks under it.
+    #[inline]
+    fn target(&self, offset: u64, len: u64) -> Result<*mut u8, MediumError> {
+        if self.read_only {
+            return Err(MediumError::ReadOnly);
+        }
+        let at = self.at(offset, len)?;
+        if len > 0 && !self.known.is_empty() && !self.is_known(offset, len) {
+            self.reserve_pages(offset, len)?;
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn is_known(&self, offset: u64, len: u64) -> bool {
+        let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
+        (first / 64..=last / 64).all(|word| {
+            let mask = word_mask(word, first, last);
+            self.known[word].load(Ordering::Relaxed) & mask == mask
+        })
+    }
+
+    #[cold]
+    fn reserve_pages(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let start = offset & !(PAGE as u64 - 1);
+        let end = (offset + len).next_multiple_of(PAGE as u64).min(self.len);
+        space::reserve(live(&self.fd)?, start, end - start)?;
+        self.mark(offset, len, true);
+        Ok(())
+    }
+
+    /// Sets the bits of all pages touched, or clears them.
+    fn mark(&self, offset: u64, len: u64, known: bool) {
+        if len == 0 || self.known.is_empty() {
+            return;
+        }
+        let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
+        for word in first / 64..=last / 64 {
+            let mask = word_mask(word, first, last);
+            if known {
+                self.known[word].fetch_or(mask, Ordering::Relaxed);
+            } else {
+                self.known[word].fetch_and(!mask, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The bits of `word` that stand for pages `first..=last`.
+#[inline]
+fn word_mask(word: usize, first: usize, last: usize) -> u64 {
+    let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
+    let high = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+    low & high
+}
+
+/// Words of zeros that cost no memory until they are touched.
+fn zeroed(words: usize) -> Box<[AtomicU64]> {
+    let plain = vec![0_u64; words].into_boxed_slice();
+    // SAFETY: `AtomicU64` has the size, alignment and bit validity of `u64`.
+    unsafe { Box::from_raw(Box::into_raw(plain) as *mut [AtomicU64]) }
+}
+
+impl Medium for MemoryMedium {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        let at = self.at(offset, buf.len() as u64)?;
+        // SAFETY: the range was checked; the copy is assembly (3).
+        unsafe { flush::copy(buf.as_mut_ptr(), at, buf.len()) };
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let at = self.target(offset, bytes.len() as u64)?;
+        // SAFETY: the range was checked and has blocks (2); it is the caller's to write (3).
+        unsafe {
+            if bytes.len() >= STREAM_FROM {
+                flush::persist_copy(at, bytes);
+            } else {
+                flush::cached_copy(at, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let at = self.target(offset, bytes.len() as u64)?;
+        // SAFETY: as in `write`.
+        unsafe { flush::persist_copy(at, bytes) };
+        flush::fence();
+        Ok(())
+    }
+
+    fn barrier(&self) -> Result<(), MediumError> {
+        flush::fence();
+        Ok(())
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if len < STORE_ZEROS_BELOW || self.backing == Backing::Device {
+            let at = self.target(offset, len)?;
+            // SAFETY: as in `write`; `len` fits, being within the mapping.
+            unsafe { flush::persist_zeros(at, len as usize) };
+            return Ok(());
+        }
+        if self.read_only {
+            return Err(MediumError::ReadOnly);
+        }
+        space::check(offset, len, self.len)?;
+        self.mark(offset, len, false);
+        let fd = live(&self.fd)?;
+        space::zero(fd, offset, len)?;
+        self.mark(offset, len, true);
+        if self.backing == Backing::Dax {
+            // The hole is metadata, which a fence does not reach.
+            rustix::fs::fdatasync(fd).map_err(|e| MediumError::Io(e.into()))?;
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if self.read_only {
+            return Err(MediumError::ReadOnly);
+        }
+        self.at(offset, len)?;
+        if self.backing == Backing::Device || len == 0 {
+            return Ok(());
+        }
+        self.reserve_pages(offset, len)
+    }
+
+    fn discard(&self, offset: u64, len: u64) {
+        if self.read_only || self.backing == Backing::Device || self.at(offset, len).is_err() {
+            return;
+        }
+        self.mark(offset, len, false);
+        if let Ok(fd) = live(&self.fd) {
+            // Best effort: what cannot be given back stays reserved.
+            let _ = space::punch(fd, offset, len);
+        }
+    }
+
+    fn tear_unit(&self) -> usize {
+        8
+    }
+
+    fn prefers_group_commit(&self) -> bool {
+        false
+    }
+
+    fn verify(&self) -> Result<(), MediumError> {
+        verify(live(&self.fd)?, self.len)
+    }
+}
+
+impl Locks for MemoryMedium {
+    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
+        ofd::try_lock(live(&self.fd)?, key.byte(), mode)
+    }
+
+    fn unlock(&self, key: LockKey) {
+        ofd::unlock(self.fd.as_fd(), key.byte());
+    }
+
+    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
+        ofd::probe(live(&self.fd)?, key.byte())
+    }
+}
+
+impl Drop for MemoryMedium {
+    fn drop(&mut self) {
+        if self.fd.is_stale() {
+            return;
+        }
+        // SAFETY: the mapping of (1); its users borrow or share this value.
+        let _ = unsafe { mmap::unmap(self.base.addr().get(), self.mapped) };
+        ofd::unlock_all(self.fd.as_fd());
+    }
+}

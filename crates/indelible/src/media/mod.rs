@@ -1,0 +1,139 @@
+//! Media with real hardware under them, behind the store's `Device`.
+//!
+//! [`open`] and [`create`] choose one for a path; [`Media::from_device`] wraps any other, such as
+//! the simulated medium of the tests.
+
+mod create;
+mod detect;
+mod error;
+mod file;
+mod memory;
+mod space;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use indelible_store::medium::Device;
+
+pub(crate) use create::{CreateOptions, create};
+pub(crate) use detect::open;
+pub(crate) use error::MediaError;
+pub(crate) use file::FileMedium;
+pub(crate) use memory::MemoryMedium;
+
+use crate::sys::fork::ForkFd;
+
+/// What to take a path for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MediumChoice {
+    /// A DAX device, DAX file or tmpfs file as what it is, everything else as a file.
+    #[default]
+    Auto,
+    /// A file or block device, written by system calls.
+    File,
+    /// A file treated as persistent memory whatever it is on.
+    Memory,
+    /// A file that `MAP_SYNC` can map.
+    Dax,
+    /// A character device of device-DAX.
+    DevDax,
+}
+
+/// What a path turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaKind {
+    File,
+    Memory,
+    Dax,
+    DevDax,
+    /// Given by the caller as a `Device`.
+    Other,
+}
+
+impl MediaKind {
+    /// A word for reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            MediaKind::File => "file",
+            MediaKind::Memory => "memory",
+            MediaKind::Dax => "dax",
+            MediaKind::DevDax => "devdax",
+            MediaKind::Other => "other",
+        }
+    }
+}
+
+/// Whether the medium may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// How [`open`] treats a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenOptions {
+    pub(crate) choice: MediumChoice,
+    pub(crate) access: Access,
+    /// Accept network and user-space file systems.
+    pub(crate) allow_remote: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { choice: MediumChoice::Auto, access: Access::ReadWrite, allow_remote: false }
+    }
+}
+
+/// An open medium and what the layers above may use beside `Device`.
+#[derive(Clone)]
+pub(crate) struct Media {
+    kind: MediaKind,
+    device: Arc<dyn Device>,
+    file: Option<Arc<ForkFd>>,
+    memory: Option<Arc<MemoryMedium>>,
+    identity: Option<(u64, u64)>,
+}
+
+impl Media {
+    /// A medium that has no file.
+    pub(crate) fn from_device(device: Arc<dyn Device>) -> Media {
+        Media { kind: MediaKind::Other, device, file: None, memory: None, identity: None }
+    }
+
+    pub(crate) fn kind(&self) -> MediaKind {
+        self.kind
+    }
+
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// The file that a private mapping can be made of: `None` for device-DAX (which refuses private
+    /// mappings) and media without a file.
+    pub(crate) fn mappable(&self) -> Option<BorrowedFd<'_>> {
+        match self.kind {
+            MediaKind::File | MediaKind::Memory | MediaKind::Dax => self.file.as_deref().map(AsFd::as_fd),
+            MediaKind::DevDax | MediaKind::Other => None,
+        }
+    }
+
+    /// Where the medium's first byte is mapped, for media that are memory. Valid while this value
+    /// or a clone of it lives; memory that the writer of a range may change at any time: never make
+    /// a reference to it.
+    pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
+        self.memory.as_ref().map(|memory| memory.base())
+    }
+
+    /// Device and inode number, which identify the pool among all paths that lead to it.
+    pub(crate) fn identity(&self) -> Option<(u64, u64)> {
+        self.identity
+    }
+}
+
+impl std::fmt::Debug for Media {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Media").field("kind", &self.kind).field("identity", &self.identity).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! Reserving, clearing and giving back ranges of a file.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use indelible_store::medium::MediumError;
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::Errno;
+
+/// Bytes written at a time where the file system has to be given zeros.
+const PIECE: usize = 1 << 20;
+
+/// The error of a write, in the medium's words.
+pub(super) fn explain(error: io::Error) -> MediumError {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => MediumError::NoSpace,
+        Some(Errno::ROFS) => MediumError::ReadOnly,
+        _ => MediumError::Io(error),
+    }
+}
+
+/// Refuses an access beyond `size`. Checked without overflow.
+#[inline]
+pub(super) fn check(offset: u64, len: u64, size: u64) -> Result<(), MediumError> {
+    if offset <= size && len <= size - offset {
+        return Ok(());
+    }
+    Err(MediumError::OutOfBounds { offset, len, size })
+}
+
+fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Whether the error says that the operation does not exist here (block devices say `ENODEV`).
+fn unsupported(error: Errno) -> bool {
+    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
+}
+
+/// Reserves blocks for the range. Where the file system cannot, holes of the range are filled with
+/// zeros, so that later writes find their blocks: the range belongs to the caller alone, so nothing
+/// that somebody writes meanwhile is overwritten. A device without holes needs nothing.
+pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), MediumError> {
+    if len == 0 {
+        return Ok(());
+    }
+    match retried(|| fallocate(fd, FallocateFlags::KEEP_SIZE, offset, len)) {
+        Ok(()) => Ok(()),
+        Err(e) if unsupported(e) => fill_holes(fd, offset, offset + len),
+        Err(e) => Err(explain(e.into())),
+    }
+}
+
+fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), MediumError> {
+    while at < end {
+        // A file system without holes answers that there is none before the end of the file; a
+        // device refuses the question.
+        let Ok(hole) = seek(fd, SeekFrom::Hole(at)) else { return Ok(()) };
+        if hole >= end {
+            return Ok(());
+        }
+        // ENXIO: nothing but hole up to the end of the file.
+        let data = seek(fd, SeekFrom::Data(hole)).unwrap_or(end).min(end);
+        write_zeros(fd, hole, data - hole)?;
+        at = data;
+    }
+    Ok(())
+}
+
+/// Makes the range read as zeros, reserved as before.
+pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), MediumError> {
+    if len == 0 {
+        return Ok(());
+    }
+    if punch(fd, offset, len).is_err() {
+        return write_zeros(fd, offset, len);
+    }
+    reserve(fd, offset, len)
+}
+
+/// Turns the range into a hole.
+pub(super) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
+    retried(|| fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len))
+}
+
+fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), MediumError> {
+    let end = offset + len;
+    let zeros = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
+    while offset < end {
+        let n = zeros.len().min(usize::try_from(end - offset).unwrap_or(PIECE));
+        write_all(&zeros[..n], offset, |bytes, at| rustix::io::pwrite(fd, bytes, at))?;
+        offset += n as u64;
+    }
+    Ok(())
+}
+
+/// Calls `write` until all bytes are taken.
+pub(super) fn write_all(
+    mut bytes: &[u8],
+    mut offset: u64,
+    mut write: impl FnMut(&[u8], u64) -> Result<usize, Errno>,
+) -> Result<(), MediumError> {
+    while !bytes.is_empty() {
+        match write(bytes, offset) {
+            Ok(0) => return Err(MediumError::Io(io::ErrorKind::WriteZero.into())),
+            Ok(n) => {
+                bytes = &bytes[n.min(bytes.len())..];
+                offset += n as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(explain(e.into())),
+        }
+    }
+    Ok(())
+}

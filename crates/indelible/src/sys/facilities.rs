@@ -1,0 +1,70 @@
+//! What this machine offers, gathered once for reports.
+
+use super::{flush, pagemap::Pagemap, uffd};
+
+/// How far userfaultfd is open to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UffdAccess {
+    /// Faults of system calls are seen, too.
+    Full,
+    /// Faults of user code only.
+    UserModeOnly,
+    /// Refused or absent.
+    None,
+}
+
+/// The facilities of the running system, as far as Indelible uses them.
+#[derive(Clone, Debug)]
+pub(crate) struct Facilities {
+    /// `uname -r`.
+    pub(crate) kernel: String,
+    pub(crate) uffd: UffdAccess,
+    /// Asynchronous write protection (Linux 6.7).
+    pub(crate) wp_async: bool,
+    /// `PAGEMAP_SCAN` (Linux 6.7) on this process's own page map.
+    pub(crate) pagemap_scan: bool,
+    /// Cache and vector instructions in use.
+    pub(crate) instructions: &'static [&'static str],
+    /// Mappings that one process may have, 0 if unknown.
+    pub(crate) max_map_count: usize,
+    /// Bytes.
+    pub(crate) page_size: usize,
+    /// Bits of a user-space address.
+    pub(crate) va_bits: u32,
+}
+
+impl Facilities {
+    /// Asks the system anew.
+    pub(crate) fn gather() -> Facilities {
+        let reach = uffd::Uffd::open(uffd::Reach::UserMode, 0, 0).map(|uffd| uffd.reach());
+        Facilities {
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            uffd: match reach {
+                Ok(uffd::Reach::Full) => UffdAccess::Full,
+                Ok(uffd::Reach::UserMode) => UffdAccess::UserModeOnly,
+                Err(_) => UffdAccess::None,
+            },
+            wp_async: uffd::Uffd::wp_async().is_ok(),
+            pagemap_scan: Pagemap::supported(),
+            instructions: flush::instructions(),
+            max_map_count: max_map_count(),
+            page_size: rustix::param::page_size(),
+            va_bits: va_bits(),
+        }
+    }
+}
+
+/// Mappings that one process may have, 0 if unknown.
+pub(crate) fn max_map_count() -> usize {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Bits of the addresses that user space gets without asking for more: taken from where the
+/// kernel puts the stack, which is at the top.
+pub(crate) fn va_bits() -> u32 {
+    let on_stack = 0_u8;
+    usize::BITS - std::ptr::from_ref(&on_stack).addr().leading_zeros()
+}

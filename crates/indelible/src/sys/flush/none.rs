@@ -1,0 +1,46 @@
+//! An architecture whose cache instructions are not known here: files work, persistent memory is
+//! refused.
+
+use super::LINE;
+
+pub(super) fn available() -> bool {
+    false
+}
+
+pub(super) fn instructions() -> &'static [&'static str] {
+    &[]
+}
+
+pub(super) fn fence() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+/// # Safety
+/// See `flush::copy`.
+pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
+    for at in 0..len {
+        // SAFETY: the caller's promise; volatile, because others may map the memory.
+        unsafe { dst.add(at).write_volatile(src.add(at).read_volatile()) };
+    }
+}
+
+/// # Safety
+/// Both ranges of `lines` lines are valid.
+pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, lines: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy(dst, src, lines * LINE) }
+}
+
+/// # Safety
+/// None: nothing is done.
+pub(super) unsafe fn write_back_lines(_start: *const u8, _lines: usize) {}
+
+/// # Safety
+/// See `flush::lines_changed`.
+pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
+    (0..4096).fold(0, |mask, at| {
+        // SAFETY: within the page; volatile, because others may map the memory.
+        let differs = unsafe { a.add(at).read_volatile() != b.add(at).read_volatile() };
+        mask | u64::from(differs) << (at / LINE)
+    })
+}

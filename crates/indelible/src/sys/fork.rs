@@ -1,0 +1,209 @@
+//! What a forked child must lose: descriptors that keep locks alive, and the belief that the
+//! parent's attachments are its own.
+//!
+//! Invariants:
+//! 1. `GENERATION` grows by one in every forked child before any other code of the child runs.
+//! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns.
+//! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
+//!    calls only async-signal-safe functions.
+//! 4. A descriptor of the parent is not closed in the child but replaced by one on which every
+//!    operation fails (`O_PATH`): its number stays owned, so a late drop cannot close a stranger.
+//!
+//! Children made by `vfork`, `posix_spawn` or a bare `clone` run no handlers; they are expected to
+//! `exec`, which closes everything here (`O_CLOEXEC`).
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+
+/// Pools, user-fault and page-map descriptors that one process may have open.
+const CAPACITY: usize = 4096;
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static FDS: [AtomicI32; CAPACITY] = [const { AtomicI32::new(-1) }; CAPACITY];
+static TOMB: AtomicI32 = AtomicI32::new(-1);
+/// 1 while a thread is between making a mapping and excluding it from forks, or forking.
+static MAPPING: AtomicU32 = AtomicU32::new(0);
+
+/// How many forks lie between this process and the one that loaded the library.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Whether state created in generation `of` belongs to a parent of this process.
+#[inline]
+pub(crate) fn is_stale(of: u32) -> bool {
+    of != generation()
+}
+
+/// A descriptor that a forked child loses.
+#[derive(Debug)]
+pub(crate) struct ForkFd {
+    /// Invariant: registered in `FDS[slot]` until drop.
+    fd: OwnedFd,
+    slot: usize,
+    generation: u32,
+}
+
+impl ForkFd {
+    /// Registers `fd`. Fails with `ENFILE` when the table is full.
+    pub(crate) fn new(fd: OwnedFd) -> io::Result<ForkFd> {
+        install()?;
+        for (slot, entry) in FDS.iter().enumerate() {
+            if entry.load(Ordering::Relaxed) == -1
+                && entry.compare_exchange(-1, fd.as_raw_fd(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            {
+                return Ok(ForkFd { fd, slot, generation: generation() });
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::ENFILE))
+    }
+
+    /// Whether this process is a forked child of the one that opened the descriptor.
+    #[inline]
+    pub(crate) fn is_stale(&self) -> bool {
+        is_stale(self.generation)
+    }
+}
+
+impl AsFd for ForkFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for ForkFd {
+    fn drop(&mut self) {
+        // Unregistered before it is closed: were it the other way round, a fork in between would
+        // bury whatever descriptor has got the number meanwhile.
+        FDS[self.slot].store(-1, Ordering::SeqCst);
+    }
+}
+
+/// Keeps forks out while a mapping exists that is not yet excluded from them.
+#[derive(Debug)]
+pub(crate) struct NoFork(());
+
+impl NoFork {
+    /// Waits for a running fork, or for another mapping being made.
+    pub(crate) fn enter() -> io::Result<NoFork> {
+        install()?;
+        acquire();
+        Ok(NoFork(()))
+    }
+}
+
+impl Drop for NoFork {
+    fn drop(&mut self) {
+        MAPPING.store(0, Ordering::Release);
+    }
+}
+
+fn acquire() {
+    while MAPPING.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // Held for the length of a few system calls only.
+        std::thread::yield_now();
+    }
+}
+
+/// A value that every process makes for itself, once; a forked child makes its own.
+#[derive(Debug)]
+pub(crate) struct ForkLocal<T: 'static> {
+    /// Invariant: null, or an entry that was leaked and is never freed.
+    cell: AtomicPtr<Entry<T>>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    generation: u32,
+    value: T,
+}
+
+impl<T: Send + Sync + 'static> ForkLocal<T> {
+    pub(crate) const fn new() -> ForkLocal<T> {
+        ForkLocal { cell: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The value of this process, made by `make` if there is none yet. A failure is not remembered.
+    pub(crate) fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
+        let old = self.cell.load(Ordering::Acquire);
+        if let Some(value) = Self::current(old) {
+            return Ok(value);
+        }
+        let fresh = Box::into_raw(Box::new(Entry { generation: generation(), value: make()? }));
+        match self.cell.compare_exchange(old, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: `fresh` is now the leaked entry (invariant of `cell`).
+            Ok(_) => Ok(unsafe { &(*fresh).value }),
+            Err(winner) => {
+                // SAFETY: `fresh` came from `Box::into_raw` and was not published.
+                drop(unsafe { Box::from_raw(fresh) });
+                // SAFETY: whoever won published a leaked entry of this generation.
+                Ok(unsafe { &(*winner).value })
+            }
+        }
+    }
+
+    fn current(entry: *mut Entry<T>) -> Option<&'static T> {
+        // SAFETY: null or a leaked entry (invariant of `cell`).
+        let entry: &'static Entry<T> = unsafe { entry.as_ref() }?;
+        (!is_stale(entry.generation)).then_some(&entry.value)
+    }
+}
+
+fn install() -> io::Result<()> {
+    static ONCE: Once = Once::new();
+    static RESULT: AtomicI32 = AtomicI32::new(0);
+    ONCE.call_once(|| {
+        let opened = rustix::fs::open(
+            "/",
+            rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
+            rustix::fs::Mode::empty(),
+        );
+        match opened {
+            Ok(fd) => TOMB.store(std::os::fd::IntoRawFd::into_raw_fd(fd), Ordering::SeqCst),
+            Err(e) => RESULT.store(e.raw_os_error(), Ordering::SeqCst),
+        }
+        // SAFETY: the handlers are `extern "C"`, never unwind and keep invariant 3.
+        let failed = unsafe { libc::pthread_atfork(Some(before), Some(after_parent), Some(after_child)) };
+        if failed != 0 {
+            RESULT.store(failed, Ordering::SeqCst);
+        }
+    });
+    match RESULT.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+extern "C" fn before() {
+    acquire();
+}
+
+extern "C" fn after_parent() {
+    MAPPING.store(0, Ordering::Release);
+}
+
+extern "C" fn after_child() {
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+    let tomb = TOMB.load(Ordering::SeqCst);
+    for entry in &FDS {
+        let fd = entry.load(Ordering::SeqCst);
+        if fd < 0 {
+            continue;
+        }
+        // SAFETY: `fd` belongs to a `ForkFd` of the parent (2), whose copy in this child treats it
+        // as dead; replacing or closing it touches no memory.
+        unsafe {
+            if libc::dup3(tomb, fd, libc::O_CLOEXEC) < 0 {
+                libc::close(fd);
+            }
+        }
+        entry.store(-1, Ordering::SeqCst);
+    }
+    MAPPING.store(0, Ordering::Release);
+}

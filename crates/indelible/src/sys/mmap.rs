@@ -1,0 +1,119 @@
+//! Mappings and what is done to them. Every function states what it does to memory; whoever calls
+//! it owns the range.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+
+/// What a page may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    None,
+    Read,
+    ReadWrite,
+}
+
+impl Protection {
+    fn map(self) -> ProtFlags {
+        match self {
+            Protection::None => ProtFlags::empty(),
+            Protection::Read => ProtFlags::READ,
+            Protection::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+        }
+    }
+
+    fn change(self) -> MprotectFlags {
+        match self {
+            Protection::None => MprotectFlags::empty(),
+            Protection::Read => MprotectFlags::READ,
+            Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+        }
+    }
+}
+
+fn at(addr: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(addr)
+}
+
+/// Whether [`private`] may take the place of what is mapped already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Only if the whole range is free (`EEXIST` otherwise).
+    Free,
+    /// In the place of the caller's own mapping.
+    Over,
+}
+
+/// Maps `[addr, addr + len)` privately: from `file` at its offset, or zeros.
+///
+/// # Safety
+/// With [`Place::Over`] the range is the caller's, and nobody relies on what it held.
+pub(crate) unsafe fn private(
+    addr: usize,
+    len: usize,
+    protection: Protection,
+    file: Option<(BorrowedFd<'_>, u64)>,
+    place: Place,
+) -> io::Result<()> {
+    // Without NORESERVE a sparse object beyond the machine's memory could not be attached.
+    let flags = MapFlags::PRIVATE
+        | MapFlags::NORESERVE
+        | match place {
+            Place::Free => MapFlags::FIXED_NOREPLACE,
+            Place::Over => MapFlags::FIXED,
+        };
+    // SAFETY: `Free` replaces nothing; for `Over` the caller answers.
+    let got = unsafe {
+        match file {
+            Some((fd, offset)) => mm::mmap(at(addr), len, protection.map(), flags, fd, offset),
+            None => mm::mmap_anonymous(at(addr), len, protection.map(), flags),
+        }
+    }?;
+    if got.addr() != addr {
+        // A kernel before 4.17 takes the address as a hint.
+        // SAFETY: the mapping was made just now and nobody knows of it.
+        unsafe { mm::munmap(got, len) }?;
+        return Err(io::Error::from_raw_os_error(libc::EEXIST));
+    }
+    Ok(())
+}
+
+/// Maps the first `len` bytes of `file` shared, where the kernel likes; `sync` asks for `MAP_SYNC`.
+pub(crate) fn shared(file: BorrowedFd<'_>, len: usize, protection: Protection, sync: bool) -> io::Result<NonNull<u8>> {
+    let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+    // SAFETY: no address is given, so the mapping replaces nothing.
+    let base = unsafe { mm::mmap(ptr::null_mut(), len, protection.map(), flags, file, 0) }?;
+    NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// Makes the range inaccessible and free.
+///
+/// # Safety
+/// The range is the caller's mapping, and nothing uses it any more.
+pub(crate) unsafe fn unmap(addr: usize, len: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    Ok(unsafe { mm::munmap(at(addr), len) }?)
+}
+
+/// Changes what the range may be used for. Async-signal-safe.
+///
+/// # Safety
+/// The range is the caller's mapping, and no reference relies on the access that is taken away.
+pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
+}
+
+/// Leaves the range out of forked children.
+///
+/// # Safety
+/// The range is the caller's mapping.
+pub(crate) unsafe fn dont_fork(addr: usize, len: usize) -> io::Result<()> {
+    // SAFETY: the advice changes nothing in this process.
+    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontFork) }?)
+}

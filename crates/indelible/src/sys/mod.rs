@@ -1,0 +1,22 @@
+//! The kernel boundary: one file per facility, nothing here knows what a pool is.
+//!
+//! Everything above reaches the operating system through this folder, the standard library or
+//! rustix; `libc` is used nowhere else.
+
+pub(crate) mod boot;
+mod facilities;
+pub(crate) mod flush;
+pub(crate) mod fork;
+pub(crate) mod mmap;
+pub(crate) mod ofd;
+pub(crate) mod pagemap;
+pub(crate) mod signal;
+pub(crate) mod uffd;
+
+pub(crate) use facilities::{Facilities, UffdAccess};
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("fixed addresses and object sizes need a 64-bit address space");
+
+/// Bytes of a page of the base size. Kernels with larger base pages are refused at open.
+pub(crate) const PAGE: usize = 4096;

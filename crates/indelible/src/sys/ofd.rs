@@ -1,0 +1,91 @@
+//! Open-file-description locks: the kernel's own, so they die with their holder.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use indelible_store::medium::{LockMode, MediumError};
+
+fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
+    let range = |value: u64| {
+        libc::off_t::try_from(value).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
+    };
+    Ok(libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: range(start)?,
+        l_len: range(len)?,
+        // Must be 0, or the kernel refuses open-file-description locks.
+        l_pid: 0,
+    })
+}
+
+fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
+    loop {
+        // SAFETY: `lock` is a valid `struct flock` for the kernel to read and, for F_OFD_GETLK, to
+        // write; the descriptor is borrowed for the length of the call.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), command, std::ptr::from_mut(lock)) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn explain(error: io::Error) -> MediumError {
+    match error.raw_os_error() {
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::EINVAL | libc::ENOSYS) => MediumError::NoLocks,
+        // An exclusive lock needs a descriptor open for writing.
+        Some(libc::EBADF) => MediumError::ReadOnly,
+        _ => MediumError::Io(error),
+    }
+}
+
+fn kind(mode: LockMode) -> libc::c_int {
+    match mode {
+        LockMode::Shared => libc::F_RDLCK,
+        LockMode::Exclusive => libc::F_WRLCK,
+    }
+}
+
+/// Takes or converts the lock on one byte without waiting; `Ok(false)` when another holder is in
+/// the way, a lock already held then keeps its mode.
+pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<bool, MediumError> {
+    let mut lock = request(kind(mode), byte, 1)?;
+    match fcntl(fd, libc::F_OFD_SETLK, &mut lock) {
+        Ok(()) => Ok(true),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(e) => Err(explain(e)),
+    }
+}
+
+/// Releases the lock on one byte, if it is held.
+pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
+    if let Ok(mut lock) = request(libc::F_UNLCK, byte, 1) {
+        // Releasing can fail only on a descriptor that is no longer ours, which holds no lock.
+        let _ = fcntl(fd, libc::F_OFD_SETLK, &mut lock);
+    }
+}
+
+/// Releases every lock of this open file description.
+pub(crate) fn unlock_all(fd: BorrowedFd<'_>) {
+    if let Ok(mut lock) = request(libc::F_UNLCK, 0, 0) {
+        let _ = fcntl(fd, libc::F_OFD_SETLK, &mut lock);
+    }
+}
+
+/// The strongest mode in which another open file description has the byte.
+pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, MediumError> {
+    // Asking for an exclusive lock finds any holder. An exclusive holder is alone, so the first
+    // one found is the strongest.
+    let mut lock = request(libc::F_WRLCK, byte, 1)?;
+    fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;
+    Ok(match libc::c_int::from(lock.l_type) {
+        libc::F_UNLCK => None,
+        libc::F_RDLCK => Some(LockMode::Shared),
+        _ => Some(LockMode::Exclusive),
+    })
+}

@@ -1,0 +1,121 @@
+//! `PAGEMAP_SCAN` (Linux 6.7): which pages of a range were written since they were protected.
+//!
+//! The struct layouts are the kernel's (`include/uapi/linux/fs.h`) and asserted below.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::PAGE;
+use super::fork::{ForkFd, ForkLocal};
+
+/// A run of pages with the same categories, as addresses.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) categories: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ScanArg {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+const _: () = assert!(size_of::<Region>() == 24 && size_of::<ScanArg>() == 96);
+const _: () = assert!(std::mem::offset_of!(ScanArg, vec) == 40);
+const _: () = assert!(std::mem::offset_of!(ScanArg, return_mask) == 88);
+
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: libc::c_ulong = 3 << 30 | 96 << 16 | (b'f' as libc::c_ulong) << 8 | 16;
+
+const WRITTEN: u64 = 1 << 1;
+const FILE: u64 = 1 << 2;
+const PRESENT: u64 = 1 << 3;
+const SWAPPED: u64 = 1 << 4;
+
+/// What a scan looks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seek {
+    /// Pages whose write protection is gone or was never set. The only question for which the
+    /// kernel has a fast path; it also names pages of populated page tables that are absent, and
+    /// pages of the file that were only read.
+    Written,
+    /// Pages that belong to this process alone: copied on write, anonymous, or in swap.
+    Own,
+    /// Pages that are in memory, whoever owns them.
+    Present,
+}
+
+/// The page map of this process.
+#[derive(Debug)]
+pub(crate) struct Pagemap(ForkFd);
+
+impl Pagemap {
+    /// This process's page map, opened once. A forked child opens its own: the parent's would
+    /// describe the parent.
+    pub(crate) fn get() -> io::Result<&'static Pagemap> {
+        static MAP: ForkLocal<Pagemap> = ForkLocal::new();
+        MAP.get_or_try(|| {
+            use rustix::fs::{Mode, OFlags, open};
+            let fd = open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            Ok(Pagemap(ForkFd::new(fd)?))
+        })
+    }
+
+    /// Whether the kernel knows the call.
+    pub(crate) fn supported() -> bool {
+        let page = std::ptr::from_ref(&PAGEMAP_SCAN).addr() & !(PAGE - 1);
+        Pagemap::get().is_ok_and(|map| map.scan(page, page + PAGE, Seek::Present, &mut [Region::default(); 2]).is_ok())
+    }
+
+    /// Fills `found` with runs of matching pages of `[start, end)`, in order. Returns how many, and
+    /// the address up to which pages were looked at: less than `end` when `found` became full.
+    /// Addresses are multiples of the page size.
+    #[inline]
+    pub(crate) fn scan(&self, start: usize, end: usize, seek: Seek, found: &mut [Region]) -> io::Result<(usize, usize)> {
+        let (category_mask, category_inverted, category_anyof_mask, return_mask) = match seek {
+            Seek::Written => (WRITTEN, 0, 0, WRITTEN),
+            Seek::Own => (FILE, FILE, PRESENT | SWAPPED, PRESENT),
+            Seek::Present => (PRESENT, 0, 0, PRESENT),
+        };
+        let mut arg = ScanArg {
+            size: size_of::<ScanArg>() as u64,
+            start: start as u64,
+            end: end as u64,
+            vec: found.as_mut_ptr().expose_provenance() as u64,
+            vec_len: found.len() as u64,
+            category_inverted,
+            category_mask,
+            category_anyof_mask,
+            return_mask,
+            ..ScanArg::default()
+        };
+        loop {
+            // SAFETY: `arg` has the kernel's layout (asserted above) and names a buffer of
+            // `found.len()` regions, which the kernel fills with plain integers.
+            let n = unsafe { libc::ioctl(self.0.as_fd().as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
+            if let Ok(n) = usize::try_from(n) {
+                return Ok((n, arg.walk_end as usize));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! userfaultfd: write protection that the kernel lifts by itself, and faults answered by a thread.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use super::PAGE;
+use super::fork::{ForkFd, ForkLocal};
+
+#[repr(C)]
+#[derive(Default)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Range {
+    start: u64,
+    len: u64,
+}
+
+/// `struct uffdio_register`, `uffdio_zeropage` and `uffdio_poison` share this shape: the last word
+/// is the kernel's answer.
+#[repr(C)]
+#[derive(Default)]
+struct RangeMode {
+    range: Range,
+    mode: u64,
+    answer: i64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Protect {
+    range: Range,
+    mode: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Copy {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    copied: i64,
+}
+
+/// `struct uffd_msg` of a page fault.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Message {
+    event: u8,
+    reserved: [u8; 7],
+    flags: u64,
+    address: u64,
+    thread: u64,
+}
+
+const _: () = assert!(size_of::<Api>() == 24 && size_of::<Range>() == 16 && size_of::<RangeMode>() == 32);
+const _: () = assert!(size_of::<Protect>() == 24 && size_of::<Copy>() == 40 && size_of::<Message>() == 32);
+
+const fn request(direction: libc::c_ulong, number: libc::c_ulong, size: usize) -> libc::c_ulong {
+    direction << 30 | (size as libc::c_ulong) << 16 | 0xaa << 8 | number
+}
+
+const API: libc::c_ulong = request(3, 0x3f, 24);
+const REGISTER: libc::c_ulong = request(3, 0, 32);
+const UNREGISTER: libc::c_ulong = request(2, 1, 16);
+const WAKE: libc::c_ulong = request(2, 2, 16);
+const COPY: libc::c_ulong = request(3, 3, 40);
+const ZEROPAGE: libc::c_ulong = request(3, 4, 32);
+const WRITEPROTECT: libc::c_ulong = request(3, 6, 24);
+const POISON: libc::c_ulong = request(3, 8, 32);
+/// `USERFAULTFD_IOC_NEW` of /dev/userfaultfd: `_IO(0xAA, 0)`.
+const NEW: libc::c_ulong = request(0, 0, 0);
+
+const EVENT_PAGEFAULT: u8 = 0x12;
+const USER_MODE_ONLY: libc::c_int = 1;
+
+/// Write faults clear the protection without asking anybody (Linux 6.7).
+pub(crate) const WP_ASYNC: u64 = 1 << 15;
+/// A page can be made to raise SIGBUS (Linux 6.6).
+pub(crate) const FEATURE_POISON: u64 = 1 << 14;
+
+/// Whose faults a descriptor sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Faults of this process and of system calls on its behalf.
+    Full,
+    /// Faults of user code only; a system call that meets a missing page fails with `EFAULT`.
+    UserMode,
+}
+
+/// What a registered range reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    Writes,
+    Missing,
+    MissingAndWrites,
+}
+
+/// One userfaultfd.
+#[derive(Debug)]
+pub(crate) struct Uffd {
+    fd: ForkFd,
+    reach: Reach,
+    features: u64,
+}
+
+impl Uffd {
+    /// Opens one with all the features of `wanted` (an error if any is absent) and those of
+    /// `optional` that the kernel has. `reach` is the least that will do.
+    pub(crate) fn open(reach: Reach, wanted: u64, optional: u64) -> io::Result<Uffd> {
+        // A handshake fixes the features for good, so the kernel's are asked on a descriptor of
+        // its own.
+        let (probe, _) = new_fd(reach)?;
+        let mut api = Api { api: 0xaa, ..Api::default() };
+        ioctl(&probe, API, &mut api)?;
+        if api.features & wanted != wanted {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        let features = wanted | optional & api.features;
+        let (fd, reach) = new_fd(reach)?;
+        let mut api = Api { api: 0xaa, features, ..Api::default() };
+        ioctl(&fd, API, &mut api)?;
+        Ok(Uffd { fd: ForkFd::new(fd)?, reach, features })
+    }
+
+    /// The descriptor for asynchronous write protection that all objects of this process share.
+    pub(crate) fn wp_async() -> io::Result<&'static Uffd> {
+        static SHARED: ForkLocal<Uffd> = ForkLocal::new();
+        // Protection is lifted by the kernel itself, so user-mode reach is enough for system
+        // calls that write into the range, too.
+        SHARED.get_or_try(|| Uffd::open(Reach::UserMode, WP_ASYNC, 0))
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    pub(crate) fn has(&self, feature: u64) -> bool {
+        self.features & feature == feature
+    }
+
+    /// Watches `[addr, addr + len)`, a mapping of this process.
+    pub(crate) fn register(&self, addr: usize, len: usize, watch: Watch) -> io::Result<()> {
+        let mode = match watch {
+            Watch::Missing => 1,
+            Watch::Writes => 2,
+            Watch::MissingAndWrites => 3,
+        };
+        ioctl(&self.fd, REGISTER, &mut RangeMode { range: range(addr, len), mode, answer: 0 })
+    }
+
+    /// Stops watching.
+    pub(crate) fn unregister(&self, addr: usize, len: usize) -> io::Result<()> {
+        ioctl(&self.fd, UNREGISTER, &mut range(addr, len))
+    }
+
+    /// Protects the range, so that the next write to each of its pages is noticed.
+    #[inline]
+    pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
+        loop {
+            let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode: 1 });
+            match done {
+                // The kernel asks to try again while the address space is changing.
+                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Fills missing pages from `bytes`, whose length is a multiple of the page size; `protect`
+    /// installs them write-protected. Returns the bytes filled: fewer when a page was present.
+    pub(crate) fn copy(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
+        let mut copy = Copy {
+            dst: addr as u64,
+            src: bytes.as_ptr().expose_provenance() as u64,
+            len: bytes.len() as u64,
+            mode: if protect { 2 } else { 0 },
+            copied: 0,
+        };
+        match ioctl(&self.fd, COPY, &mut copy) {
+            Ok(()) => Ok(bytes.len()),
+            Err(_) if copy.copied > 0 => Ok(copy.copied as usize),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Fills missing pages with zeros.
+    pub(crate) fn zeropage(&self, addr: usize, len: usize) -> io::Result<()> {
+        ioctl(&self.fd, ZEROPAGE, &mut RangeMode { range: range(addr, len), mode: 0, answer: 0 })
+    }
+
+    /// Makes a missing page raise SIGBUS. Needs [`FEATURE_POISON`].
+    pub(crate) fn poison(&self, addr: usize) -> io::Result<()> {
+        ioctl(&self.fd, POISON, &mut RangeMode { range: range(addr, PAGE), mode: 0, answer: 0 })
+    }
+
+    /// Lets threads that wait for a page of the range try again.
+    pub(crate) fn wake(&self, addr: usize, len: usize) -> io::Result<()> {
+        ioctl(&self.fd, WAKE, &mut range(addr, len))
+    }
+
+    /// Waits for faults and calls `each` with their addresses.
+    pub(crate) fn wait(&self, mut each: impl FnMut(usize)) -> io::Result<()> {
+        let mut messages = [Message::default(); 16];
+        let room = size_of_val(&messages);
+        // SAFETY: `messages` is `room` bytes of plain integers for the kernel to fill.
+        let read = unsafe { libc::read(self.fd.as_fd().as_raw_fd(), messages.as_mut_ptr().cast(), room) };
+        let Ok(read) = usize::try_from(read) else {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            };
+        };
+        for message in &messages[..read / size_of::<Message>()] {
+            if message.event == EVENT_PAGEFAULT {
+                each(message.address as usize);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn range(addr: usize, len: usize) -> Range {
+    Range { start: addr as u64, len: len as u64 }
+}
+
+fn ioctl<T>(fd: &impl AsFd, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
+    // SAFETY: every caller in this file passes the struct that the request names, with the
+    // kernel's layout (sizes asserted above). None makes the kernel write outside the struct and
+    // ranges that this process has registered.
+    if unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request, std::ptr::from_mut(arg)) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn new_fd(least: Reach) -> io::Result<(OwnedFd, Reach)> {
+    let flags = libc::O_CLOEXEC;
+    let error = match syscall(flags) {
+        Ok(fd) => return Ok((fd, Reach::Full)),
+        Err(e) => e,
+    };
+    if let Ok(fd) = device(flags) {
+        return Ok((fd, Reach::Full));
+    }
+    if least == Reach::Full {
+        return Err(error);
+    }
+    Ok((syscall(flags | USER_MODE_ONLY)?, Reach::UserMode))
+}
+
+fn syscall(flags: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes flags and returns a new descriptor.
+    own(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
+}
+
+fn device(flags: libc::c_int) -> io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags, open};
+    let device = open("/dev/userfaultfd", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: the request takes flags by value and returns a new descriptor.
+    own(unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into())
+}
+
+fn own(fd: libc::c_long) -> io::Result<OwnedFd> {
+    match libc::c_int::try_from(fd) {
+        // SAFETY: the kernel returned this descriptor to this call alone.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
