@@ -13,4 +13,5 @@ pub mod medium;
 pub mod lane;
 pub mod recovery;
 pub mod space;
+pub mod store;
 pub mod table;

@@ -13,7 +13,7 @@ use crate::format::entry::{PROGRESS, Progress};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{BatchView, LaneLog, scan};
-use crate::medium::Medium;
+use crate::medium::{Gather, Medium};
 use crate::space::Draft;
 use crate::table::Located;
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     )?;
     let mut met: HashMap<u64, Met> = HashMap::new();
     let mut done = Recovered::default();
-    let mut pages = crate::medium::Gather::new(medium);
+    let mut pages = Gather::new(medium);
     scan(medium, seed, &mut log, &mut |batch| {
         done.batches += 1;
         for index in 0..batch.sections.len() {
@@ -104,7 +104,7 @@ fn replay_section(
     batch: &mut BatchView<'_, '_>,
     index: usize,
     met: &mut HashMap<u64, Met>,
-    pages: &mut crate::medium::Gather<'_>,
+    pages: &mut Gather<'_>,
 ) -> Result<()> {
     let section = batch.sections[index];
     let (entry, binding) = (section.entry.get(), section.binding.get());
@@ -135,7 +135,7 @@ fn replay_section(
         if target < start || target + bytes.len() as u64 > end {
             return Err(StoreError::damaged(Part::Record, target));
         }
-        pages.put(target, bytes)
+        Ok(pages.put(target, bytes)?)
     })?;
     object.progress = Some((section.published.get(), section.limit.get()));
     object.intent = None;

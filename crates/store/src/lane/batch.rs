@@ -93,6 +93,25 @@ impl Batch {
         self.lines(target, bytes.len() / L).copy_from_slice(bytes);
     }
 
+    /// Drops the current section, which has no lines.
+    pub fn cancel(&mut self) {
+        if self.sections.last().is_some_and(|section| section.runs.get() == 0) {
+            self.sections.pop();
+        }
+    }
+
+    /// Where the data goes: (offset in the pool, lines).
+    pub fn targets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.runs.iter().map(|run| (run.target.get(), run.lines.get()))
+    }
+
+    /// Length the batch will have in the lane.
+    #[must_use]
+    pub fn sealed_len(&self) -> u64 {
+        let tail = size_of_val(&self.sections[..]) + size_of_val(&self.runs[..]);
+        (self.data_end + tail).next_multiple_of(L) as u64
+    }
+
     /// Whether the batch has no data.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -37,23 +37,25 @@ impl LaneLog {
     /// Reads the generation of the lane; `at_least` is what the directory says.
     ///
     /// # Errors
-    /// Both header copies are damaged. (A lane that was never used has zeros there, which is no
-    /// damage.)
+    /// Both header copies are damaged.
     pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64, at_least: u64) -> Result<Self> {
         let mut generation = None;
-        let mut blank = 0;
         for copy in HEADERS {
             let header: Header = read_struct(medium, offset + copy)?;
             generation = generation.max(header.generation(seed, offset));
-            blank += usize::from(header.as_bytes().iter().all(|byte| *byte == 0));
         }
         match generation {
             Some(found) => Ok(LaneLog::at_start(offset, len, found.max(at_least))),
-            None if blank == HEADERS.len() || at_least > 0 => {
-                Ok(LaneLog::at_start(offset, len, at_least))
-            }
             None => Err(StoreError::damaged(Part::LaneHeader, offset)),
         }
+    }
+
+    /// Writes both headers of a lane that nobody uses yet; not durable.
+    pub fn initialise(medium: &dyn Medium, seed: u64, offset: u64, generation: u64) -> Result<()> {
+        for copy in HEADERS {
+            medium.write(offset + copy, Header::new(seed, offset, generation).as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Whether `bytes` more fit.
@@ -82,19 +84,23 @@ impl LaneLog {
 
     /// Starts the next generation: everything in the lane is void once this returns.
     ///
-    /// The caller has made durable whatever the batches redo. `durable` is false only where nothing
-    /// will be appended before the generation is made durable in another way (invariant 2).
-    pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64, durable: bool) -> Result<()> {
+    /// The caller has made durable, by a barrier, whatever the batches redo. That barrier also made
+    /// the second header copy of the present generation durable, so that tearing the first here
+    /// leaves a header that verifies.
+    pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let generation = self.generation + 1;
         let header = Header::new(seed, self.offset, generation);
-        let at = self.offset + HEADERS[(generation % 2) as usize];
-        if durable {
-            medium.write_durable(at, header.as_bytes())?;
-        } else {
-            medium.write(at, header.as_bytes())?;
-        }
+        medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
+        medium.write(self.offset + HEADERS[1], header.as_bytes())?;
         *self = LaneLog::at_start(self.offset, self.len, generation);
         Ok(())
+    }
+
+    /// Voids the lane's batches for whoever has it next, at leisure: nothing in it matters any more,
+    /// this only spares a scan. The lane must not be appended to afterwards.
+    pub fn retire(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        let header = Header::new(seed, self.offset, self.generation + 1);
+        Ok(medium.write(self.offset + HEADERS[0], header.as_bytes())?)
     }
 
     /// Length of a lane for a pool of this size: large enough that checkpoints are rare.

@@ -5,7 +5,7 @@
 //! serves redo only, where nothing counts before the barrier behind it.
 
 use super::Medium;
-use crate::error::Result;
+use super::MediumError;
 use crate::format::{LINE, PAGE};
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ impl<'m> Gather<'m> {
     }
 
     /// Adds a write of whole lines.
-    pub fn put(&mut self, mut target: u64, mut bytes: &[u8]) -> Result<()> {
+    pub fn put(&mut self, mut target: u64, mut bytes: &[u8]) -> Result<(), MediumError> {
         while !bytes.is_empty() {
             let page = target / PAGE * PAGE;
             let at = (target - page) as usize;
@@ -55,12 +55,12 @@ impl<'m> Gather<'m> {
     }
 
     /// Makes the writes; returns the bytes written since the beginning.
-    pub fn flush(&mut self) -> Result<u64> {
+    pub fn flush(&mut self) -> Result<u64, MediumError> {
         self.write_out()?;
         Ok(self.written)
     }
 
-    fn write_out(&mut self) -> Result<()> {
+    fn write_out(&mut self) -> Result<(), MediumError> {
         let mut offsets: Vec<u64> = self.pages.keys().copied().collect();
         offsets.sort_unstable();
         for page in offsets {

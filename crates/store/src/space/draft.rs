@@ -13,6 +13,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{PAGE, TABLE_ROOT};
 use crate::medium::{Edit, Medium};
+use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Table pages taken from free space at a time.
@@ -79,6 +80,12 @@ impl<'m> Draft<'m> {
         Ok(self.edit.write(TABLE_ROOT, &root)?)
     }
 
+    /// Whether this draft changed the root's fields.
+    pub fn root_changed(&self) -> Result<bool> {
+        let before: Root = self.edit.read(TABLE_ROOT)?;
+        Ok(before.sealed(self.seed).as_bytes() != self.root.sealed(self.seed).as_bytes())
+    }
+
     /// Table pages at hand without asking free space.
     fn spare(&self) -> u64 {
         self.root.free_page_count.get() + (self.root.chunk_end.get() - self.root.chunk_next.get()) / PAGE
@@ -98,6 +105,7 @@ impl<'m> Draft<'m> {
         }
         match PAGES.allocate(self, CHUNK) {
             Ok(first) => {
+                self.edit.medium().reserve(first * PAGE, CHUNK * PAGE)?;
                 self.root.free_pages = U64::new(self.root.free_pages.get() - CHUNK);
                 self.root.chunk_next = U64::new(first * PAGE);
                 self.root.chunk_end = U64::new((first + CHUNK) * PAGE);

@@ -71,7 +71,13 @@ pub struct Page {
 }
 
 impl Draft<'_> {
-    fn name_hash(&self, name: &str) -> u64 {
+    /// The hash objects are found by.
+    #[must_use]
+    pub fn name_hash(&self, name: &str) -> u64 {
+        // Hidden names share a hash, so that they are found without a walk.
+        if name.starts_with('\u{1}') {
+            return 0;
+        }
         checksum(self.seed() ^ 0x6e61_6d65, &[name.as_bytes()])
     }
 
@@ -138,9 +144,29 @@ impl Draft<'_> {
         Ok(page)
     }
 
+    /// All objects whose names start with `mark`: kept together by hash, so that finding them costs the same
+    /// at any number of objects.
+    pub fn hidden(&self, mark: char) -> Result<Vec<Located>> {
+        let mut found = Vec::new();
+        let mut from = (0, 0);
+        while let Some(slot) = self.at_or_after(TreeId::Names, from)?.filter(|slot| slot.key().0 == 0) {
+            let object = self.entry(slot.value.get())?;
+            if object.entry.name().starts_with(mark) {
+                found.push(object);
+            }
+            from = (0, slot.key().1 + 1);
+        }
+        Ok(found)
+    }
+
     /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         check_name(name)?;
+        self.create_any(name, id, now, how)
+    }
+
+    /// [`create`](Draft::create) for names users cannot give.
+    pub fn create_any(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         if how.size == 0 {
             return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
         }

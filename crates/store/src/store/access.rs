@@ -1,0 +1,154 @@
+//! Access to the table: one process at a time, each first catching up with what others published.
+//!
+//! Invariants, while the table is held:
+//! 1. Every batch of the table lane has been applied to the table's pages.
+//! 2. `TableLog::log` is the end of the table lane.
+//! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
+
+use super::{Store, lock};
+use crate::commit;
+use crate::error::{Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{LockKey, LockMode, Medium, MediumError, Overlay};
+use crate::recovery::catch_up;
+use crate::space::Draft;
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+/// How long another process may hold the table before this one gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What this process knows of the table lane.
+pub(super) struct TableLog {
+    log: Option<LaneLog>,
+    poisoned: bool,
+    batch: Batch,
+}
+
+impl TableLog {
+    pub(super) fn unread() -> Self {
+        TableLog { log: None, poisoned: false, batch: Batch::new() }
+    }
+}
+
+/// The table, held.
+struct Held<'s> {
+    store: &'s Store,
+    state: MutexGuard<'s, TableLog>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.store.device.unlock(LockKey::Table);
+    }
+}
+
+impl Store {
+    /// Runs `change` on the table and publishes what it changed as one batch: durable on return.
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut Draft<'_>) -> Result<R>) -> Result<R> {
+        self.update_then(change, |_| {})
+    }
+
+    /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
+    /// held.
+    pub(super) fn update_then<R>(
+        &self,
+        change: impl FnOnce(&mut Draft<'_>) -> Result<R>,
+        after: impl FnOnce(&R),
+    ) -> Result<R> {
+        self.writable()?;
+        let mut held = self.hold_table(LockMode::Exclusive)?;
+        held.catch_up()?;
+        let mut draft = Draft::begin(&*self.device, self.seed, self.len)?;
+        let out = change(&mut draft)?;
+        held.publish(draft)?;
+        after(&out);
+        Ok(out)
+    }
+
+    /// Runs `look` on the table as it is.
+    pub(super) fn view<R>(&self, look: impl FnOnce(&Draft<'_>) -> Result<R>) -> Result<R> {
+        if self.read_only {
+            let _held = self.hold_table(LockMode::Shared)?;
+            let overlay = Overlay::new(self.device.clone());
+            let mut log = read_table_log(&overlay, self.seed)?;
+            catch_up(&overlay, self.seed, &mut log)?;
+            return look(&Draft::begin(&overlay, self.seed, self.len)?);
+        }
+        let mut held = self.hold_table(LockMode::Exclusive)?;
+        held.catch_up()?;
+        look(&Draft::begin(&*self.device, self.seed, self.len)?)
+    }
+
+    fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
+        let state = lock(&self.table);
+        if state.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let begin = Instant::now();
+        let mut pause = Duration::from_micros(20);
+        while !self.device.try_lock(LockKey::Table, mode)? {
+            if begin.elapsed() > PATIENCE {
+                return Err(StoreError::TableBusy { seconds: PATIENCE.as_secs() });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        Ok(Held { store: self, state })
+    }
+}
+
+/// The table lane as another process, or an earlier run, left it.
+pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
+    LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
+}
+
+impl Held<'_> {
+    fn catch_up(&mut self) -> Result<()> {
+        let (device, seed) = (&*self.store.device, self.store.seed);
+        let found = read_table_log(device, seed)?;
+        let mut log = match self.state.log {
+            Some(known) if known.generation == found.generation => known,
+            _ => found,
+        };
+        catch_up(device, seed, &mut log)?;
+        self.state.log = Some(log);
+        Ok(())
+    }
+
+    fn publish(&mut self, mut draft: Draft<'_>) -> Result<()> {
+        let (device, seed) = (&*self.store.device, self.store.seed);
+        let state = &mut *self.state;
+        if draft.root_changed()? {
+            draft.seal_root()?;
+        }
+        let batch = &mut state.batch;
+        batch.clear();
+        batch.begin(kind::TABLE, 0, 0);
+        draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.seal(seed);
+        let Some(mut log) = state.log else { return Err(StoreError::NotAttached) };
+        let result = append(device, seed, &mut log, batch);
+        match result {
+            Ok(()) => state.log = Some(log),
+            // Nothing was published: the caller may try again.
+            Err(StoreError::Medium(MediumError::NoSpace)) => state.log = None,
+            Err(_) => state.poisoned = true,
+        }
+        result
+    }
+}
+
+fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &mut Batch) -> Result<()> {
+    if !log.fits(batch.len()) {
+        device.barrier()?;
+        log.next_generation(device, seed)?;
+    }
+    commit::publish(device, seed, log, std::slice::from_mut(batch))?;
+    commit::apply(device, batch)
+}

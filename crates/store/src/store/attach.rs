@@ -1,0 +1,424 @@
+//! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
+
+use super::hold::Hold;
+use super::writer_lane::WriterLane;
+use super::{Store, lock};
+use crate::error::{Result, StoreError};
+use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
+use crate::format::lane::Directory;
+use crate::format::{LANES, PAGE};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{LockKey, LockMode};
+use crate::recovery::{Recovered, put_progress, replay};
+use crate::space::Draft;
+use crate::table::{Key, Located, directory, put_directory};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use zerocopy::little_endian::{U32, U64};
+
+/// Lanes one process takes at most: psyncs of objects on different lanes do not meet.
+const LANES_PER_PROCESS: usize = 4;
+
+/// An object attached for reading; dropping it detaches.
+pub struct Reader {
+    store: Arc<Store>,
+    hold: Option<Hold>,
+    object: Located,
+}
+
+/// An object attached for writing; dropping it detaches, without what was not psynced.
+pub struct Writer {
+    pub(super) store: Arc<Store>,
+    pub(super) lane: Arc<WriterLane>,
+    hold: Option<Hold>,
+    pub(super) object: Located,
+    pub(super) published: u64,
+    pub(super) psyncs: u64,
+    /// Bytes of the primary that a direct write may have left dirty beyond `published`.
+    pub(super) intent: Option<(u64, u64)>,
+    /// Whether the primary may hold bytes that are not durable in place.
+    pub(super) unsettled: bool,
+    pub(super) scratch: Batch,
+    /// Pieces of a sparse object known to have space, one bit each.
+    pub(super) backed: Vec<u64>,
+    recovered: Recovered,
+}
+
+impl Store {
+    /// Attaches `name` for reading (S0.10, S0.11).
+    pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
+        if self.read_only {
+            return self.view(|draft| {
+                let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+                if !object.opens_for_reading(key) {
+                    return Err(StoreError::WrongKey);
+                }
+                let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
+                if self.stale_lane(draft, &object)?.is_some() {
+                    return Err(StoreError::NeedsRecovery);
+                }
+                Ok(Reader { store: self.clone(), hold, object })
+            });
+        }
+        let (reader, _recovered) = self.update(|draft| {
+            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+            if !object.opens_for_reading(key) {
+                return Err(StoreError::WrongKey);
+            }
+            let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
+            let recovered = self.recover(draft, &object)?;
+            if object.entry.state != STATE_R {
+                self.sign(&mut object, STATE_R);
+                object.entry.lane = U32::new(NO_LANE);
+                draft.put_entry(&object)?;
+            }
+            // The lane that was recovered is given back once that is published.
+            Ok((Reader { store: self.clone(), hold, object }, recovered))
+        })?;
+        Ok(reader)
+    }
+
+    /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
+    pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
+        let (mut writer, is_new) = self.update(|draft| {
+            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+            if object.entry.flags & FLAG_READ_ONLY != 0 {
+                return Err(StoreError::ObjectReadOnly);
+            }
+            if !object.opens_for_writing(key) {
+                return Err(StoreError::WrongKey);
+            }
+            let hold = Some(Hold::take(self, &object, LockMode::Exclusive)?);
+            let recovered = self.recover(draft, &object)?;
+            let (published, psyncs) = draft.progress(&object)?;
+            let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
+            let (lane, is_new) = self.choose_lane(draft, found)?;
+            self.bind(draft, &mut object, lane.index)?;
+            if draft.root.boot != self.identity.boot {
+                draft.root.boot = self.identity.boot;
+                draft.root.boots = U32::new(draft.root.boots.get().wrapping_add(1));
+            }
+            let writer = Writer {
+                store: self.clone(),
+                lane,
+                hold,
+                object,
+                published,
+                psyncs,
+                intent: None,
+                unsettled: false,
+                scratch: Batch::new(),
+                backed: Vec::new(),
+                recovered,
+            };
+            Ok((Pending(Some(writer)), is_new))
+        })?;
+        let Some(writer) = writer.0.take() else { return Err(StoreError::NotAttached) };
+        writer.lane.bound.fetch_add(1, Ordering::Relaxed);
+        if is_new {
+            lock(&self.lanes).push(Arc::downgrade(&writer.lane));
+        }
+        Ok(writer)
+    }
+
+    /// Records who attaches.
+    fn sign(&self, object: &mut Located, state: u8) {
+        object.entry.state = state;
+        object.entry.pid = U32::new(self.identity.pid);
+        object.entry.boot = self.identity.boot;
+    }
+
+    /// Binds the object to a lane under a number never used before.
+    pub(super) fn bind(&self, draft: &mut Draft<'_>, object: &mut Located, lane: u32) -> Result<()> {
+        self.sign(object, STATE_W);
+        object.entry.lane = U32::new(lane);
+        object.entry.binding = draft.root.next_binding;
+        draft.root.next_binding = U64::new(draft.root.next_binding.get() + 1);
+        draft.put_entry(object)
+    }
+
+    /// The lane that has unreplayed batches of a writer that is gone. The caller has the object.
+    pub(super) fn stale_lane(&self, draft: &Draft<'_>, object: &Located) -> Result<Option<u32>> {
+        if !object.is_bound() {
+            return Ok(None);
+        }
+        let lane = object.entry.lane.get();
+        if lane >= LANES {
+            return Err(StoreError::damaged(crate::error::Part::Entry, object.offset));
+        }
+        let stale = directory(draft, lane)?
+            .is_some_and(|directory| object.entry.binding.get() >= directory.since.get());
+        Ok(stale.then_some(lane))
+    }
+
+    /// Recovers the object if its last writer died (S0.12, S0.26); the lane found is this process's
+    /// to use.
+    pub(super) fn recover(
+        &self,
+        draft: &mut Draft<'_>,
+        object: &Located,
+    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
+        let Some(lane) = self.stale_lane(draft, object)? else { return Ok(None) };
+        let own = lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).find(|l| l.index == lane);
+        match own {
+            // The lane failed, and other objects on it are still attached.
+            Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
+            // Its last detach settled it but could not say so in the table.
+            Some(_) => return Ok(None),
+            None => {}
+        }
+        match self.acquire(draft, lane)? {
+            Some(found) => Ok(Some(found)),
+            None => Err(StoreError::Held { holder: super::hold::holder_of(object) }),
+        }
+    }
+
+    /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
+    pub(super) fn acquire(&self, draft: &mut Draft<'_>, index: u32) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
+        let Some(mut found) = directory(draft, index)? else { return Ok(None) };
+        if !self.device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
+            return Ok(None);
+        }
+        let unlock = Unlock(self, index);
+        let (log, recovered) = replay(draft, index, &found)?;
+        found.generation = U64::new(log.generation + 1);
+        self.put_lane(draft, index, found)?;
+        let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
+        std::mem::forget(unlock);
+        let lane = WriterLane::new(index, self.device.clone(), self.seed, log);
+        Ok(Some((Arc::new(lane), recovered)))
+    }
+
+    fn put_lane(&self, draft: &mut Draft<'_>, index: u32, mut found: Directory) -> Result<()> {
+        found.since = draft.root.next_binding;
+        found.pid = U32::new(self.identity.pid);
+        found.boot = self.identity.boot;
+        put_directory(draft, index, found)
+    }
+
+    /// A lane for one more object, and whether it is new to this process.
+    fn choose_lane(&self, draft: &mut Draft<'_>, found: Option<Arc<WriterLane>>) -> Result<(Arc<WriterLane>, bool)> {
+        if let Some(lane) = found {
+            return Ok((lane, true));
+        }
+        let mut own: Vec<_> = {
+            let mut lanes = lock(&self.lanes);
+            lanes.retain(|lane| lane.strong_count() > 0);
+            lanes.iter().filter_map(std::sync::Weak::upgrade).filter(|lane| !lane.is_poisoned()).collect()
+        };
+        own.sort_by_key(|lane| lane.bound.load(Ordering::Relaxed));
+        let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
+        let idle = own.first().is_some_and(|lane| lane.bound.load(Ordering::Relaxed) == 0);
+        if idle || own.len() >= limit {
+            return Ok((own.swap_remove(0), false));
+        }
+        match (self.acquire_any(draft), own.into_iter().next()) {
+            (Ok(lane), _) => Ok((lane, true)),
+            (Err(_), Some(lane)) => Ok((lane, false)),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    fn acquire_any(&self, draft: &mut Draft<'_>) -> Result<Arc<WriterLane>> {
+        let mine: Vec<u32> =
+            lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).map(|lane| lane.index).collect();
+        let mut unused = None;
+        for index in (0..LANES).filter(|index| !mine.contains(index)) {
+            match directory(draft, index) {
+                Ok(Some(_)) => {
+                    if let Some((lane, _)) = self.acquire(draft, index)? {
+                        return Ok(lane);
+                    }
+                }
+                Ok(None) => unused = unused.or(Some(index)),
+                // A damaged slot costs a lane, not the pool; check reports it.
+                Err(StoreError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            if unused.is_some() {
+                break;
+            }
+        }
+        let index = unused.ok_or(StoreError::NoLane { lanes: LANES })?;
+        self.make_lane(draft, index, LaneLog::default_len(self.len))
+    }
+
+    /// Gives lane `index` space.
+    fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
+        if !self.device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
+            return Err(StoreError::NoLane { lanes: LANES });
+        }
+        let unlock = Unlock(self, index);
+        let found = self.place_lane(draft, index, len, 1)?;
+        std::mem::forget(unlock);
+        let log = LaneLog::at_start(found.offset.get(), len, 1);
+        Ok(Arc::new(WriterLane::new(index, self.device.clone(), self.seed, log)))
+    }
+
+    /// Allocates a lane's extent, writes it once so that later writes need no metadata, and enters it
+    /// in the directory.
+    pub(super) fn place_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64, generation: u64) -> Result<Directory> {
+        draft.stock_up(true)?;
+        let offset = draft.take_extent(len / PAGE)? * PAGE;
+        draft.raise_virgin(offset + len);
+        self.device.reserve(offset, len)?;
+        if self.device.prefers_group_commit() {
+            let zeros = vec![0; 1 << 20];
+            let mut at = 0;
+            while at < len {
+                let piece = (len - at).min(zeros.len() as u64);
+                self.device.write(offset + at, &zeros[..piece as usize])?;
+                at += piece;
+            }
+        } else {
+            self.device.write(offset, &[0; 2 * PAGE as usize])?;
+        }
+        LaneLog::initialise(&*self.device, self.seed, offset, generation)?;
+        self.device.barrier()?;
+        let found = Directory {
+            magic: U32::new(crate::format::lane::DIRECTORY_MAGIC),
+            offset: U64::new(offset),
+            len: U64::new(len),
+            generation: U64::new(generation),
+            ..Directory::default()
+        };
+        self.put_lane(draft, index, found)?;
+        Ok(found)
+    }
+}
+
+/// Gives up a lane's lock unless the lane was handed out.
+struct Unlock<'s>(&'s Store, u32);
+
+impl Drop for Unlock<'_> {
+    fn drop(&mut self) {
+        self.0.device.unlock(LockKey::Lane(self.1));
+    }
+}
+
+/// A writer whose binding is not published: dropping it must not detach.
+struct Pending(Option<Writer>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(writer) = self.0.take() {
+            writer.abandon();
+        }
+    }
+}
+
+impl Reader {
+    /// The object as it was when attached.
+    #[must_use]
+    pub fn object(&self) -> &Located {
+        &self.object
+    }
+
+    /// Detaches; state D if no other reader is left.
+    pub fn detach(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(hold) = self.hold.take() else { return Ok(()) };
+        if self.store.read_only || !hold.is_last_reader() {
+            return Ok(());
+        }
+        self.store.update_then(
+            |draft| {
+                let mut object = draft.entry(self.object.offset)?;
+                if object.entry.id == self.object.entry.id && object.entry.state == STATE_R {
+                    object.entry.state = STATE_D;
+                    draft.put_entry(&object)?;
+                }
+                Ok(())
+            },
+            |()| drop(hold),
+        )
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // The lock goes in any case; a state R that stays behind means nothing.
+        let _ = self.end();
+    }
+}
+
+impl Writer {
+    /// The object, as of now.
+    #[must_use]
+    pub fn object(&self) -> &Located {
+        &self.object
+    }
+
+    /// The store the object is in.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// What the attach recovered.
+    #[must_use]
+    pub fn recovered(&self) -> Recovered {
+        self.recovered
+    }
+
+    /// Detaches: what was psynced is in place, the rest is forgotten.
+    pub fn detach(mut self) -> Result<()> {
+        self.end()
+    }
+
+    /// Makes the primary and the progress line durable in place, so that the lane is not needed.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        if !self.unsettled {
+            return Ok(());
+        }
+        let (device, seed) = (&*self.store.device, self.store.seed);
+        if let Some((from, to)) = self.intent {
+            device.zero(self.object.entry.primary_offset() + from, to - from)?;
+        }
+        put_progress(device, seed, &self.object, self.published, self.psyncs)?;
+        let result = device.barrier();
+        if result.is_err() {
+            self.lane.poison();
+        }
+        result?;
+        self.intent = None;
+        self.unsettled = false;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(hold) = self.hold.take() else { return Ok(()) };
+        let result = if self.lane.is_poisoned() {
+            // The entry still says W: the next attach recovers from the lane.
+            Err(StoreError::Poisoned)
+        } else {
+            self.settle().and_then(|()| self.unbind())
+        };
+        self.lane.forget(self.object.offset);
+        drop(hold);
+        result
+    }
+
+    fn unbind(&mut self) -> Result<()> {
+        self.store.update(|draft| {
+            let mut object = draft.entry(self.object.offset)?;
+            object.entry.state = STATE_D;
+            object.entry.lane = U32::new(NO_LANE);
+            draft.put_entry(&object)
+        })
+    }
+
+    /// Gives everything up without a word to the table.
+    fn abandon(mut self) {
+        self.hold = None;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

@@ -1,0 +1,137 @@
+//! Formatting: an empty medium becomes a pool (S0.6).
+//!
+//! The superblock slots are written last, behind a barrier: a pool whose format was cut short is no
+//! pool.
+
+use super::{Identity, Store, now, random_id};
+use crate::commit;
+use crate::error::{Result, StoreError};
+use crate::format::root::Root;
+use crate::format::superblock::{MAGIC, SLOTS, Superblock};
+use crate::format::{DATA, LANE_DIRECTORY, MIN_POOL, PAGE, TABLE_LANE, VERSION};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{Device, read_struct};
+use crate::space::{ADDRESSES, Draft, PAGES};
+use std::sync::Arc;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// How to format.
+#[derive(Clone, Debug, Default)]
+pub struct FormatOptions {
+    /// A name for the pool, at most 128 bytes.
+    pub label: String,
+    /// Format even if there is a pool; everything in it is lost.
+    pub force: bool,
+    /// The medium is known to read as zeros everywhere.
+    pub zeroed: bool,
+    /// Where objects' addresses start and how many there are; `None`: chosen at random, in the upper
+    /// half of the user address space (S0.22).
+    pub window: Option<(u64, u64)>,
+}
+
+const TIB: u64 = 1 << 40;
+
+/// Parts of the upper half that neither executables nor the system's own mappings use.
+const WINDOWS: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
+
+impl Store {
+    /// Formats the medium and opens the new pool.
+    ///
+    /// # Errors
+    /// `BadLength`, `AlreadyAPool` (without `force`), `BadName` for the label, or the medium's.
+    pub fn format(device: Arc<dyn Device>, identity: Identity, how: &FormatOptions) -> Result<Arc<Store>> {
+        let len = device.len() / PAGE * PAGE;
+        let max = 32 * TIB;
+        if !(MIN_POOL..=max).contains(&len) {
+            return Err(StoreError::BadLength { len, min: MIN_POOL, max });
+        }
+        if how.label.len() > 128 {
+            return Err(StoreError::BadName { why: "a label has at most 128 bytes" });
+        }
+        wipe_superblocks(&*device, how.force)?;
+        let id = random_id()?;
+        let random = random_id()?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at + i]));
+        let seed = word(0);
+        let (window, window_len) = how.window.unwrap_or_else(|| pick_window(word(8), len));
+
+        device.reserve(0, DATA)?;
+        device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
+        write_table(&*device, seed, len, how.zeroed, (window, window_len))?;
+        LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
+        device.barrier()?;
+
+        let mut superblock = Superblock::new_zeroed();
+        superblock.magic = MAGIC;
+        superblock.version = U32::new(VERSION);
+        superblock.id = id;
+        superblock.seed = U64::new(seed);
+        superblock.length = U64::new(len);
+        superblock.data = U64::new(DATA);
+        superblock.window = U64::new(window);
+        superblock.window_len = U64::new(window_len);
+        superblock.created = U64::new(now());
+        superblock.label_len = U32::new(how.label.len() as u32);
+        superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
+        for (sequence, slot) in SLOTS.into_iter().enumerate() {
+            superblock.sequence = U64::new(sequence as u64 + 1);
+            device.write_durable(slot, superblock.sealed().as_bytes())?;
+        }
+        Store::open(device, identity)
+    }
+}
+
+/// Makes what may be a pool unrecognisable before anything of it is overwritten.
+fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
+    for slot in SLOTS {
+        let found: Superblock = read_struct(device, slot)?;
+        if found.magic == MAGIC && !force {
+            return Err(StoreError::AlreadyAPool);
+        }
+    }
+    device.reserve(0, 2 * PAGE)?;
+    for slot in SLOTS {
+        device.write(slot, &[0; PAGE as usize])?;
+    }
+    Ok(device.barrier()?)
+}
+
+/// The first table: no objects, all space free. Written in place: nothing counts before the
+/// superblock.
+fn write_table(device: &dyn Device, seed: u64, len: u64, zeroed: bool, window: (u64, u64)) -> Result<()> {
+    let chunk = 64 * PAGE;
+    let mut root = Root::new_zeroed();
+    root.magic = U32::new(crate::format::root::MAGIC);
+    root.next_binding = U64::new(1);
+    root.chunk_next = U64::new(DATA);
+    root.chunk_end = U64::new(DATA + chunk);
+    root.virgin = U64::new(if zeroed { DATA + chunk } else { len });
+    device.reserve(DATA, chunk)?;
+    let mut draft = Draft::blank(device, seed, len, root);
+    let first = (DATA + chunk) / PAGE;
+    let pages = len / PAGE - first;
+    PAGES.release(&mut draft, first, pages)?;
+    draft.root.free_pages = U64::new(pages);
+    ADDRESSES.release(&mut draft, window.0, window.1)?;
+    draft.seal_root()?;
+    let mut batch = Batch::new();
+    batch.begin(crate::format::batch::kind::TABLE, 0, 0);
+    draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
+    commit::apply(device, &batch)
+}
+
+/// A window at random, large enough to give every object room to grow.
+fn pick_window(random: u64, pool_len: u64) -> (u64, u64) {
+    let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);
+    let unit = 1 << 30;
+    let room = |(from, to): (u64, u64)| (to - from - len) / unit;
+    let mut pick = random % (room(WINDOWS[0]) + room(WINDOWS[1]));
+    for window in WINDOWS {
+        if pick < room(window) {
+            return (window.0 + pick * unit, len);
+        }
+        pick -= room(window);
+    }
+    (WINDOWS[0].0, len)
+}

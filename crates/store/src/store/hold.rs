@@ -1,0 +1,86 @@
+//! Holds: which objects this process has locked, and how.
+//!
+//! The kernel's lock is between processes; threads of one process share it, so that the rule of one
+//! writer or many readers (S0.11) is kept here within the process.
+
+use super::{Store, lock};
+use crate::error::{Holder, Result, StoreError};
+use crate::medium::{LockKey, LockMode};
+use crate::table::Located;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Object locks of this process: entry offset → readers, 0 for the writer.
+#[derive(Default)]
+pub(super) struct Holds(HashMap<u64, usize>);
+
+impl Holds {
+    /// Readers of the object in this process, 0 if it writes, `None` if it does not have it.
+    pub(super) fn readers(&self, entry: u64) -> Option<usize> {
+        self.0.get(&entry).copied()
+    }
+}
+
+/// One object's lock; dropping it gives it up.
+pub(super) struct Hold {
+    store: Arc<Store>,
+    entry: u64,
+    mode: LockMode,
+}
+
+impl Hold {
+    /// Takes the lock of `object`, or says who has it.
+    pub(super) fn take(store: &Arc<Store>, object: &Located, mode: LockMode) -> Result<Hold> {
+        let mut holds = lock(&store.holds);
+        let own = holds.0.get(&object.offset).copied();
+        match (own, mode) {
+            (Some(readers), LockMode::Shared) if readers > 0 => {
+                holds.0.insert(object.offset, readers + 1);
+            }
+            (Some(readers), _) => {
+                return Err(StoreError::Held { holder: Holder::Own { writer: readers == 0 } });
+            }
+            (None, _) => {
+                if !store.device.try_lock(LockKey::Object(object.offset), mode)? {
+                    return Err(StoreError::Held { holder: holder_of(object) });
+                }
+                holds.0.insert(object.offset, usize::from(mode == LockMode::Shared));
+            }
+        }
+        Ok(Hold { store: store.clone(), entry: object.offset, mode })
+    }
+
+    /// Whether this is the last reader of all processes; the lock is then exclusive until dropped.
+    pub(super) fn is_last_reader(&self) -> bool {
+        let holds = lock(&self.store.holds);
+        self.mode == LockMode::Shared
+            && holds.0.get(&self.entry) == Some(&1)
+            && self
+                .store
+                .device
+                .try_lock(LockKey::Object(self.entry), LockMode::Exclusive)
+                .unwrap_or(false)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut holds = lock(&self.store.holds);
+        match holds.0.get_mut(&self.entry) {
+            Some(readers) if *readers > 1 => *readers -= 1,
+            _ => {
+                holds.0.remove(&self.entry);
+                self.store.device.unlock(LockKey::Object(self.entry));
+            }
+        }
+    }
+}
+
+/// Who the table says has the object.
+pub(super) fn holder_of(object: &Located) -> Holder {
+    use crate::format::entry::{STATE_D, STATE_W};
+    match (object.entry.state, object.entry.pid.get()) {
+        (STATE_D, _) | (_, 0) => Holder::Unknown,
+        (state, pid) => Holder::Process { pid, writer: state == STATE_W },
+    }
+}

@@ -1,0 +1,192 @@
+//! What tools show: state and holder of objects, lanes and their batches, space.
+
+use super::Store;
+use super::access::read_table_log;
+use crate::error::{Holder, Result};
+use crate::format::batch::Section;
+use crate::format::entry::{STATE_R, STATE_W};
+use crate::format::root::Root;
+use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::lane::{LaneLog, scan};
+use crate::medium::{LockKey, LockMode};
+use crate::space::{Draft, PAGES};
+use crate::table::{Located, directory};
+
+/// An object's state as a person would name it (S0.25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// 'D', 'R', 'W', 'P' or 'C'.
+    pub state: char,
+    /// Who has it, if somebody has.
+    pub holder: Option<Holder>,
+    /// Its last writer is gone and left something to recover.
+    pub needs_recovery: bool,
+    /// Bytes ever psynced, as a high-water mark.
+    pub published: u64,
+    /// Psyncs completed, as far as they have been checkpointed.
+    pub psyncs: u64,
+}
+
+/// A pool in numbers.
+#[derive(Clone, Debug)]
+pub struct StoreInfo {
+    /// Bytes of the pool.
+    pub length: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Bytes no object, lane or table page has.
+    pub free: u64,
+    /// Largest piece of them.
+    pub largest: u64,
+    /// Free extents.
+    pub extents: u64,
+    /// The table root.
+    pub root: Root,
+}
+
+/// A lane in numbers.
+#[derive(Clone, Debug)]
+pub struct LaneDump {
+    /// Its index, `None` for the table's.
+    pub index: Option<u32>,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Generation.
+    pub generation: u64,
+    /// Process that acquired it last.
+    pub pid: u32,
+    /// Whether a process has it now.
+    pub held: bool,
+    /// Bindings below this are not in it.
+    pub since: u64,
+    /// Its valid batches.
+    pub batches: Vec<BatchDump>,
+}
+
+/// A batch in numbers.
+#[derive(Clone, Debug)]
+pub struct BatchDump {
+    /// Number in the generation.
+    pub sequence: u64,
+    /// Its sections.
+    pub sections: Vec<Section>,
+    /// Lines of data.
+    pub lines: u64,
+}
+
+impl Store {
+    /// State and holder of an object.
+    pub fn status(&self, object: &Located) -> Result<Status> {
+        self.view(|draft| {
+            let object = draft.entry(object.offset)?;
+            let (published, psyncs) = draft.progress(&object)?;
+            let lock = self.device.probe(LockKey::Object(object.offset))?;
+            let stale = self.stale_lane(draft, &object)?;
+            let mine = super::lock(&self.holds).readers(object.offset);
+            let held = match (mine, lock) {
+                (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
+                (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
+                (None, None) => None,
+            };
+            let holder = held.map(|state| match mine {
+                Some(_) => Holder::Own { writer: state == STATE_W },
+                None if object.entry.state == state && object.entry.pid.get() != 0 => {
+                    Holder::Process { pid: object.entry.pid.get(), writer: state == STATE_W }
+                }
+                None => Holder::Unknown,
+            });
+            let state = match (held, stale) {
+                (Some(STATE_R), _) => 'R',
+                (Some(_), _) => 'W',
+                (None, Some(lane)) => self.derived_state(draft, lane, &object)?,
+                (None, None) => 'D',
+            };
+            let needs_recovery = held.is_none() && stale.is_some();
+            Ok(Status { state, holder, needs_recovery, published, psyncs })
+        })
+    }
+
+    /// What the lane of a writer that is gone says: C, a batch waits to be brought into the primary;
+    /// W, none does. (P leaves no trace: a batch that is not whole is not there.)
+    fn derived_state(&self, draft: &Draft<'_>, lane: u32, object: &Located) -> Result<char> {
+        let mut state = 'W';
+        if let Some(dump) = self.dump_lane(draft, lane)? {
+            let binding = object.entry.binding;
+            if dump.batches.iter().flat_map(|b| &b.sections).any(|section| section.binding == binding) {
+                state = 'C';
+            }
+        }
+        Ok(state)
+    }
+
+    /// The pool in numbers.
+    pub fn info(&self) -> Result<StoreInfo> {
+        self.view(|draft| {
+            Ok(StoreInfo {
+                length: self.len,
+                objects: draft.root.objects.get(),
+                free: draft.root.free_pages.get() * PAGE,
+                largest: PAGES.largest(draft)? * PAGE,
+                extents: draft.root.trees[crate::format::root::TreeId::FreeByPage as usize].count.get(),
+                root: draft.root,
+            })
+        })
+    }
+
+    /// Every lane that has space, the table's first, with its valid batches.
+    pub fn lanes(&self) -> Result<Vec<LaneDump>> {
+        self.view(|draft| {
+            let medium = draft.pages().medium();
+            let mut log = read_table_log(medium, self.seed)?;
+            let mut all = vec![LaneDump {
+                index: None,
+                offset: TABLE_LANE,
+                len: TABLE_LANE_LEN,
+                generation: log.generation,
+                pid: 0,
+                held: false,
+                since: 0,
+                batches: Vec::new(),
+            }];
+            all[0].batches = batches(draft, &mut log)?;
+            for index in 0..LANES {
+                all.extend(self.dump_lane(draft, index)?);
+            }
+            Ok(all)
+        })
+    }
+
+    fn dump_lane(&self, draft: &Draft<'_>, index: u32) -> Result<Option<LaneDump>> {
+        let Some(found) = directory(draft, index)? else { return Ok(None) };
+        let medium = draft.pages().medium();
+        let (offset, len) = (found.offset.get(), found.len.get());
+        let mut log = LaneLog::read(medium, self.seed, offset, len, found.generation.get())?;
+        let generation = log.generation;
+        let own = super::lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).any(|l| l.index == index);
+        Ok(Some(LaneDump {
+            index: Some(index),
+            offset,
+            len,
+            generation,
+            pid: found.pid.get(),
+            held: own || self.device.probe(LockKey::Lane(index))?.is_some(),
+            since: found.since.get(),
+            batches: batches(draft, &mut log)?,
+        }))
+    }
+}
+
+fn batches(draft: &Draft<'_>, log: &mut LaneLog) -> Result<Vec<BatchDump>> {
+    let mut all = Vec::new();
+    scan(draft.pages().medium(), draft.seed(), log, &mut |batch| {
+        all.push(BatchDump {
+            sequence: all.len() as u64,
+            sections: batch.sections.to_vec(),
+            lines: batch.runs.iter().map(|run| run.lines.get()).sum(),
+        });
+        Ok(())
+    })?;
+    Ok(all)
+}

@@ -1,0 +1,165 @@
+//! The store: a pool as the processes that share it see it.
+//!
+//! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state →
+//! the table (mutex in the process, then the kernel lock) → the list of lanes, the list of holds.
+//! A lane's kernel lock is taken under the table and never waited for.
+
+mod access;
+mod attach;
+mod check;
+mod format;
+mod hold;
+mod inspect;
+mod objects;
+mod psync;
+mod repair;
+mod resize;
+mod writer_lane;
+
+pub use attach::{Reader, Writer};
+pub use check::{Finding, Report, Severity};
+pub use format::FormatOptions;
+pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
+pub use objects::Listing;
+pub use repair::{RepairAction, RepairOptions};
+pub use psync::{Changes, psync_all};
+pub use writer_lane::LaneUse;
+
+use crate::error::{Result, StoreError};
+use crate::format::superblock::{SLOTS, SlotFault, Superblock};
+use crate::format::{VERSION, superblock};
+use crate::medium::{Device, Medium, read_struct};
+use access::TableLog;
+use hold::Holds;
+use std::sync::{Arc, Mutex, Weak};
+use writer_lane::WriterLane;
+
+/// Who this process is, as recorded for people in what it attaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Process ID.
+    pub pid: u32,
+    /// Boot ID of the machine.
+    pub boot: [u8; 16],
+}
+
+/// An open pool.
+pub struct Store {
+    device: Arc<dyn Device>,
+    superblock: Superblock,
+    seed: u64,
+    len: u64,
+    read_only: bool,
+    identity: Identity,
+    table: Mutex<TableLog>,
+    lanes: Mutex<Vec<Weak<WriterLane>>>,
+    holds: Mutex<Holds>,
+}
+
+impl Store {
+    /// Opens the pool on `device`. Costs the same at any size and any number of objects.
+    ///
+    /// # Errors
+    /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
+    pub fn open(device: Arc<dyn Device>, identity: Identity) -> Result<Arc<Store>> {
+        let superblock = read_superblock(&*device)?;
+        Ok(Arc::new(Store {
+            seed: superblock.seed.get(),
+            len: superblock.length.get(),
+            read_only: device.read_only(),
+            superblock,
+            identity,
+            table: Mutex::new(TableLog::unread()),
+            lanes: Mutex::new(Vec::new()),
+            holds: Mutex::new(Holds::default()),
+            device,
+        }))
+    }
+
+    /// The medium.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// Whether the pool was opened for reading only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Random identity of the pool.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.superblock.id
+    }
+
+    /// The superblock in force.
+    #[must_use]
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    fn writable(&self) -> Result<()> {
+        if self.read_only { Err(crate::medium::MediumError::ReadOnly.into()) } else { Ok(()) }
+    }
+}
+
+/// The superblock slot in force.
+fn read_superblock(medium: &dyn Medium) -> Result<Superblock> {
+    let len = medium.len();
+    let mut best: Option<Superblock> = None;
+    let mut faults = Vec::new();
+    for slot in SLOTS {
+        if slot + size_of::<Superblock>() as u64 > len {
+            continue;
+        }
+        let found: Superblock = read_struct(medium, slot)?;
+        match found.verify(len) {
+            Ok(()) if best.is_none_or(|b| b.sequence < found.sequence) => best = Some(found),
+            Ok(()) => {}
+            Err(fault) => faults.push((fault, found)),
+        }
+    }
+    best.ok_or_else(|| why_unusable(&faults, len))
+}
+
+/// The most telling of the faults of both slots.
+fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
+    for (fault, slot) in faults {
+        match *fault {
+            SlotFault::Version(found) => return StoreError::Version { found, known: VERSION },
+            SlotFault::Features(bits) => return StoreError::Features { bits },
+            SlotFault::Geometry if slot.length.get() > medium => {
+                return StoreError::Truncated { pool: slot.length.get(), medium };
+            }
+            _ => {}
+        }
+    }
+    if faults.iter().all(|(fault, _)| *fault == SlotFault::NoMagic) {
+        return StoreError::NotAPool;
+    }
+    StoreError::damaged(crate::error::Part::Superblock, superblock::SLOTS[0])
+}
+
+/// Sixteen random bytes.
+fn random_id() -> Result<[u8; 16]> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| {
+        crate::medium::MediumError::Io(std::io::Error::other(format!("no random bytes: {error}")))
+    })?;
+    Ok(id)
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole
+/// between statements that can panic.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,119 @@
+//! Objects as a whole: create, destroy, find, list.
+
+use super::hold::Hold;
+use super::{Store, now, random_id};
+use crate::error::{Result, StoreError};
+use crate::format::entry::FLAG_SPARSE;
+use crate::format::root::TreeId;
+use crate::medium::LockMode;
+use crate::space::Draft;
+use crate::table::{CreateOptions, Key, Located, Page};
+use std::sync::Arc;
+use zerocopy::little_endian::U32;
+
+/// First character of the names of objects that a resize has in the making.
+pub(super) const HIDDEN: char = '\u{1}';
+
+/// A part of a listing: `next` says where the following part starts.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The objects.
+    pub objects: Vec<Located>,
+    /// Give this to the next call; `None` at the end.
+    pub next: Option<(u64, u64)>,
+}
+
+impl Store {
+    /// Creates an object (S0.8). It is detached, and reads as zeros.
+    pub fn create(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
+        self.create_unchecked(name, how)
+    }
+
+    pub(super) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
+        let (id, now) = (random_id()?, now());
+        self.update(|draft| {
+            let object = draft.create(name, id, now, how)?;
+            self.prepare_extent(draft, &object, 0)?;
+            Ok(object)
+        })
+    }
+
+    /// Claims the space of an extent, unless it is sparse, and makes it read as zeros from byte
+    /// `from` on.
+    pub(super) fn prepare_extent(&self, draft: &mut Draft<'_>, object: &Located, from: u64) -> Result<()> {
+        let start = object.entry.primary_offset() + from;
+        let len = object.entry.extent_len() - from;
+        let virgin = draft.root.virgin.get();
+        if start < virgin {
+            let used = (virgin - start).min(len);
+            self.device.zero(start, used)?;
+        }
+        if object.entry.flags & FLAG_SPARSE == 0 {
+            self.device.reserve(start, len)?;
+        }
+        if start < virgin {
+            // The zeros are durable before the object exists.
+            self.device.barrier()?;
+        }
+        draft.raise_virgin(start + len);
+        Ok(())
+    }
+
+    /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
+    pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
+        let (_, _hold) = self.update_then(
+            |draft| {
+                let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+                if !object.opens_for_writing(key) {
+                    return Err(StoreError::WrongKey);
+                }
+                let hold = Hold::take(self, &object, LockMode::Exclusive)?;
+                draft.destroy(&object)?;
+                Ok((object, hold))
+            },
+            |(object, _)| {
+                self.device.discard(object.entry.primary_offset(), object.entry.extent_len());
+            },
+        )?;
+        Ok(())
+    }
+
+    /// Changes the name of an object nobody has attached.
+    pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
+        crate::table::check_name(new)?;
+        self.update(|draft| {
+            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+            if !object.opens_for_writing(key) {
+                return Err(StoreError::WrongKey);
+            }
+            if draft.find(new)?.is_some() {
+                return Err(StoreError::Exists);
+            }
+            let _hold = Hold::take(self, &object, LockMode::Exclusive)?;
+            draft.stock_up(true)?;
+            draft.remove(TreeId::Names, (draft.name_hash(name), object.offset))?;
+            object.entry.name.fill(0);
+            object.entry.name[..new.len()].copy_from_slice(new.as_bytes());
+            object.entry.name_len = U32::new(new.len() as u32);
+            draft.insert(TreeId::Names, (draft.name_hash(new), object.offset), object.offset)?;
+            draft.put_entry(&object)
+        })
+    }
+
+    /// The object of that name.
+    pub fn find(&self, name: &str) -> Result<Located> {
+        self.view(|draft| draft.find(name)?.ok_or(StoreError::NotFound))
+    }
+
+    /// The object with that ID.
+    pub fn find_id(&self, id: &[u8; 16]) -> Result<Located> {
+        self.view(|draft| draft.find_id(id)?.ok_or(StoreError::NotFound))
+    }
+
+    /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first) on.
+    pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
+        let Page { mut objects, next } = self.view(|draft| draft.list(from, limit))?;
+        objects.retain(|object| !object.entry.name().starts_with(HIDDEN));
+        Ok(Listing { objects, next })
+    }
+}

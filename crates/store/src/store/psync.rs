@@ -1,0 +1,250 @@
+//! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
+
+use super::Store;
+use super::attach::Writer;
+use super::writer_lane::{Advance, LaneUse};
+use crate::error::{Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::entry::FLAG_SPARSE;
+use crate::format::{LINE, PAGE};
+use crate::lane::{Batch, LaneLog};
+use crate::table::{directory, put_directory};
+use std::sync::Arc;
+
+/// An object's part of a psync: fills `batch` with the lines that changed.
+pub trait Changes {
+    /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from the
+    /// object's start, of the last line appended (0 if there is none).
+    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64>;
+}
+
+impl<F: FnMut(u64, &mut Batch) -> Result<u64>> Changes for F {
+    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64> {
+        self(primary, batch)
+    }
+}
+
+impl Writer {
+    /// Makes `changes` durable as one atomic step (S0.18). Nothing changed: nothing is written.
+    ///
+    /// # Errors
+    /// `NoRoom`, `NoSpace`: nothing happened, the call may be made again. `Poisoned`, or a failure of
+    /// the medium: the object is poisoned.
+    pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
+        psync_all(&mut [(self, changes)])
+    }
+
+    /// Announces that `from..to` of the object, never psynced before, is about to be written straight
+    /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range.
+    pub fn begin_direct(&mut self, to: u64) -> Result<()> {
+        self.check()?;
+        let mut batch = std::mem::take(&mut self.scratch);
+        batch.clear();
+        batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
+        batch.set_progress(self.published, to);
+        let (batch, result) = self.lane.commit(batch, &[]);
+        self.scratch = batch;
+        result?;
+        self.intent = Some((self.published, to));
+        self.unsettled = true;
+        Ok(())
+    }
+
+    /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
+    pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        match self.intent {
+            Some((from, to)) if from <= offset && end <= to => {}
+            _ => return Err(StoreError::BadSize { size: end, why: "the direct write was not announced" }),
+        }
+        let target = self.object.entry.primary_offset() + offset;
+        self.back(target, bytes.len() as u64)?;
+        Ok(self.store.device.write(target, bytes)?)
+    }
+
+    /// Makes the direct writes durable; the next psync publishes them.
+    pub fn end_direct(&mut self) -> Result<()> {
+        let result = self.store.device.barrier();
+        if result.is_err() {
+            self.lane.poison();
+        }
+        Ok(result?)
+    }
+
+    /// Bytes of the object that a psync ever covered, as a high-water mark.
+    #[must_use]
+    pub fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// Psyncs of the object that had something to do, over its life.
+    #[must_use]
+    pub fn psyncs(&self) -> u64 {
+        self.psyncs
+    }
+
+    /// What the object's lane has done.
+    #[must_use]
+    pub fn lane_use(&self) -> LaneUse {
+        self.lane.used()
+    }
+
+    /// Checkpoints the object's lane: what was psynced is durable in place, the lane is empty.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.lane.checkpoint()
+    }
+
+    /// Whether the object is poisoned.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.lane.is_poisoned()
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.lane.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
+        Ok(self.store.device.verify()?)
+    }
+
+    /// Claims space for a write to a sparse object, in pieces that are remembered.
+    fn back(&mut self, target: u64, len: u64) -> Result<()> {
+        const PIECE: u64 = 64 * 1024;
+        let entry = &self.object.entry;
+        if entry.flags & FLAG_SPARSE == 0 {
+            return Ok(());
+        }
+        let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
+        for piece in (target - start) / PIECE..=(target + len - 1 - start) / PIECE {
+            let (word, bit) = ((piece / 64) as usize, piece % 64);
+            if word >= self.backed.len() {
+                self.backed.resize(word + 1, 0);
+            }
+            if self.backed[word] >> bit & 1 == 0 {
+                let from = start + piece * PIECE;
+                self.store.device.reserve(from, PIECE.min(end - from))?;
+                self.backed[word] |= 1 << bit;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the lane room for a batch of `bytes`: a larger extent.
+    fn enlarge_lane(&self, bytes: u64) -> Result<()> {
+        let store = &self.store;
+        let len = (bytes.saturating_add(2 * PAGE)).next_multiple_of(1 << 20);
+        self.lane.relocate(|old: LaneLog| {
+            store.update_then(
+                |draft| {
+                    let index = self.lane.index;
+                    let before = directory(draft, index)?.ok_or(StoreError::NotAttached)?;
+                    let generation = old.generation + 1;
+                    let mut found = store.place_lane(draft, index, len, generation)?;
+                    draft.give_extent(old.offset / PAGE, old.len / PAGE)?;
+                    // The objects of this lane are still bound to it.
+                    found.since = before.since;
+                    put_directory(draft, index, found)?;
+                    Ok(LaneLog::at_start(found.offset.get(), len, generation))
+                },
+                |_| store.device.discard(old.offset, old.len),
+            )
+        })
+    }
+}
+
+/// psync of several objects of one pool as one atomic step.
+pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
+    let Some((first, _)) = parts.first_mut() else { return Ok(()) };
+    let store = first.store.clone();
+    let lane = first.lane.clone();
+    let mut batch = std::mem::take(&mut first.scratch);
+    for (writer, _) in parts.iter() {
+        if !Arc::ptr_eq(&writer.store, &store) {
+            return Err(StoreError::BadName { why: "objects of different pools cannot be one step" });
+        }
+        writer.check()?;
+    }
+    if parts.iter().any(|(writer, _)| !Arc::ptr_eq(&writer.lane, &lane)) {
+        unite(&store, parts)?;
+    }
+    batch.clear();
+    let mut advances = Vec::with_capacity(parts.len());
+    for (writer, changes) in parts.iter_mut() {
+        let before = batch.data_len();
+        let entry = &writer.object.entry;
+        batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
+        let end = changes.collect(entry.primary_offset(), &mut batch)?;
+        if batch.data_len() == before && writer.intent.is_none() {
+            batch.cancel();
+            continue;
+        }
+        let direct = writer.intent.map_or(0, |(_, to)| to);
+        let published = writer.published.max(end).max(direct);
+        batch.set_progress(published, writer.psyncs + 1);
+        advances.push(Advance { object: writer.object, published, psyncs: writer.psyncs + 1 });
+    }
+    let (writer, _) = &mut parts[0];
+    if advances.is_empty() {
+        writer.scratch = batch;
+        return Ok(());
+    }
+    let result = reserve(parts, &batch).and_then(|()| {
+        if batch.sealed_len() > lane.capacity() {
+            parts[0].0.enlarge_lane(batch.sealed_len())
+        } else {
+            Ok(())
+        }
+    });
+    let (writer, _) = &mut parts[0];
+    if let Err(error) = result {
+        writer.scratch = batch;
+        return Err(error);
+    }
+    let (batch, result) = lane.commit(batch, &advances);
+    writer.scratch = batch;
+    result?;
+    for (writer, _) in parts.iter_mut() {
+        if let Some(advance) = advances.iter().find(|a| a.object.offset == writer.object.offset) {
+            writer.published = advance.published;
+            writer.psyncs = advance.psyncs;
+            writer.intent = None;
+            writer.unsettled = true;
+        }
+    }
+    Ok(())
+}
+
+/// Space for the apply is claimed before the commit: what is committed can be applied.
+fn reserve(parts: &mut [(&mut Writer, &mut dyn Changes)], batch: &Batch) -> Result<()> {
+    let mut targets = batch.targets();
+    for section in batch.sections() {
+        let owner = parts.iter_mut().find(|(w, _)| w.object.offset == section.entry.get());
+        let runs = targets.by_ref().take(section.runs.get() as usize);
+        let Some((writer, _)) = owner else { continue };
+        for (target, lines) in runs {
+            writer.back(target, lines * LINE)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
+fn unite(store: &Arc<Store>, parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
+    let lane = parts[0].0.lane.clone();
+    for (writer, _) in parts.iter_mut() {
+        if Arc::ptr_eq(&writer.lane, &lane) {
+            continue;
+        }
+        writer.settle()?;
+        let mut object = writer.object;
+        store.update(|draft| {
+            object = draft.entry(object.offset)?;
+            store.bind(draft, &mut object, lane.index)
+        })?;
+        writer.object = object;
+        writer.lane.forget(object.offset);
+        writer.lane = lane.clone();
+        lane.bound.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! A lane held by this process: commits of several threads, checkpoints, poisoning.
+//!
+//! Invariants:
+//! 1. `log` is the end of the lane; only the thread that set `writing`, or that holds `state`
+//!    throughout, appends.
+//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries; the
+//!    generation does not change while there is one.
+//! 3. `progress` has every object with a batch in this generation.
+//! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane.
+
+use super::lock;
+use crate::commit;
+use crate::error::{Result, StoreError};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{Device, LockKey, MediumError};
+use crate::recovery::put_progress;
+use crate::table::Located;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// What a lane has done since this process has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneUse {
+    /// Batches made durable.
+    pub batches: u64,
+    /// Durable writes they took.
+    pub commits: u64,
+    /// Bytes written to the lane.
+    pub bytes: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+}
+
+/// Where an object stands after its newest batch.
+#[derive(Clone, Copy)]
+pub(super) struct Advance {
+    pub object: Located,
+    pub published: u64,
+    pub psyncs: u64,
+}
+
+struct State {
+    log: LaneLog,
+    writing: bool,
+    applying: usize,
+    poisoned: bool,
+    progress: HashMap<u64, Advance>,
+    queue: Vec<(u64, Batch)>,
+    done: HashMap<u64, (Batch, Result<()>)>,
+    ticket: u64,
+    used: LaneUse,
+}
+
+/// See the module.
+pub(super) struct WriterLane {
+    pub index: u32,
+    device: Arc<dyn Device>,
+    seed: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Objects bound to the lane by this process.
+    pub bound: AtomicUsize,
+}
+
+impl WriterLane {
+    /// The lane `index`, whose kernel lock the caller has taken, empty from `log` on.
+    pub(super) fn new(index: u32, device: Arc<dyn Device>, seed: u64, log: LaneLog) -> Self {
+        WriterLane {
+            index,
+            device,
+            seed,
+            state: Mutex::new(State {
+                log,
+                writing: false,
+                applying: 0,
+                poisoned: false,
+                progress: HashMap::new(),
+                queue: Vec::new(),
+                done: HashMap::new(),
+                ticket: 0,
+                used: LaneUse::default(),
+            }),
+            changed: Condvar::new(),
+            bound: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        lock(&self.state).poisoned
+    }
+
+    pub(super) fn poison(&self) {
+        lock(&self.state).poisoned = true;
+    }
+
+    pub(super) fn used(&self) -> LaneUse {
+        lock(&self.state).used
+    }
+
+    /// Bytes a batch may have at most.
+    pub(super) fn capacity(&self) -> u64 {
+        lock(&self.state).log.capacity()
+    }
+
+    /// Makes a batch durable and applies it. The batch comes back for reuse.
+    pub(super) fn commit(&self, mut batch: Batch, advances: &[Advance]) -> (Batch, Result<()>) {
+        batch.seal(self.seed);
+        let (batch, result) = if self.device.prefers_group_commit() {
+            self.publish_grouped(batch)
+        } else {
+            let result = self.publish_alone(&mut batch);
+            (batch, result)
+        };
+        if result.is_err() {
+            return (batch, result);
+        }
+        let applied = commit::apply(&*self.device, &batch);
+        let mut state = lock(&self.state);
+        state.applying -= 1;
+        if applied.is_err() {
+            state.poisoned = true;
+        }
+        for advance in advances {
+            state.progress.insert(advance.object.offset, *advance);
+        }
+        drop(state);
+        self.changed.notify_all();
+        (batch, applied)
+    }
+
+    fn publish_alone(&self, batch: &mut Batch) -> Result<()> {
+        let mut state = self.with_room(batch.len())?;
+        let State { log, .. } = &mut *state;
+        let result = commit::publish(&*self.device, self.seed, log, std::slice::from_mut(batch));
+        state.account(&result, 1, batch.len());
+        result
+    }
+
+    /// Joins the batches that threads bring while one durable write is under way into the next.
+    fn publish_grouped(&self, batch: Batch) -> (Batch, Result<()>) {
+        let mut state = lock(&self.state);
+        let ticket = state.ticket;
+        state.ticket += 1;
+        state.queue.push((ticket, batch));
+        loop {
+            if let Some(done) = state.done.remove(&ticket) {
+                return done;
+            }
+            if state.writing {
+                state = self.wait(state);
+                continue;
+            }
+            state = self.lead(state);
+        }
+    }
+
+    /// Publishes what is queued, as one write.
+    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.writing = true;
+        let first = state.queue.first().map_or(0, |(_, batch)| batch.len());
+        state = match self.make_room(state, first, true) {
+            Ok(state) => state,
+            Err((mut state, error)) => {
+                // Only the first is known not to fit; the others get their turn.
+                let (ticket, batch) = state.queue.remove(0);
+                state.done.insert(ticket, (batch, Err(error)));
+                state.writing = false;
+                self.changed.notify_all();
+                return state;
+            }
+        };
+        let mut room = state.log.len - state.log.tail;
+        let mut take = 0;
+        while let Some((_, batch)) = state.queue.get(take) {
+            if batch.len() > room {
+                break;
+            }
+            room -= batch.len();
+            take += 1;
+        }
+        let (tickets, mut batches): (Vec<_>, Vec<_>) = state.queue.drain(..take).unzip();
+        let mut log = state.log;
+        drop(state);
+        let result = commit::publish(&*self.device, self.seed, &mut log, &mut batches);
+        let mut state = lock(&self.state);
+        state.writing = false;
+        state.log = log;
+        state.account(&result, take, batches.iter().map(Batch::len).sum());
+        let mut error = result.err();
+        for (ticket, batch) in tickets.into_iter().zip(batches) {
+            let own = match &error {
+                None => Ok(()),
+                Some(StoreError::Medium(MediumError::NoSpace)) => Err(MediumError::NoSpace.into()),
+                Some(_) => Err(error.take().unwrap_or(StoreError::Poisoned)),
+            };
+            if own.is_err() && error.is_none() {
+                error = Some(StoreError::Poisoned);
+            }
+            state.done.insert(ticket, (batch, own));
+        }
+        self.changed.notify_all();
+        state
+    }
+
+    /// The state, with room for `bytes` in the lane.
+    fn with_room(&self, bytes: u64) -> Result<MutexGuard<'_, State>> {
+        self.make_room(lock(&self.state), bytes, false).map_err(|(_, error)| error)
+    }
+
+    /// Checkpoints if the lane has no room for `bytes`. `own`: the caller itself set `writing`.
+    #[allow(clippy::type_complexity)]
+    fn make_room<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        bytes: u64,
+        own: bool,
+    ) -> std::result::Result<MutexGuard<'a, State>, (MutexGuard<'a, State>, StoreError)> {
+        loop {
+            if state.poisoned {
+                return Err((state, StoreError::Poisoned));
+            }
+            if state.log.fits(bytes) {
+                return Ok(state);
+            }
+            if bytes > state.log.capacity() {
+                let needed = bytes;
+                let largest = state.log.capacity();
+                return Err((state, StoreError::NoRoom { needed, largest, free: largest }));
+            }
+            if state.applying > 0 || (state.writing && !own) {
+                state = self.wait(state);
+                continue;
+            }
+            if let Err(error) = self.checkpoint_idle(&mut state) {
+                return Err((state, error));
+            }
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes everything applied durable and voids the lane's batches.
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        drop(self.idle()?);
+        Ok(())
+    }
+
+    fn idle(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = lock(&self.state);
+        while state.applying > 0 || state.writing {
+            state = self.wait(state);
+        }
+        if state.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        self.checkpoint_idle(&mut state)?;
+        Ok(state)
+    }
+
+    /// The state must be idle: nothing being written or applied.
+    fn checkpoint_idle(&self, state: &mut State) -> Result<()> {
+        let device = &*self.device;
+        let result = (|| {
+            for advance in state.progress.values() {
+                put_progress(device, self.seed, &advance.object, advance.published, advance.psyncs)?;
+            }
+            device.barrier()?;
+            state.log.next_generation(device, self.seed)
+        })();
+        match result {
+            Ok(()) => {
+                state.progress.clear();
+                state.used.checkpoints += 1;
+                Ok(())
+            }
+            Err(error) => {
+                state.poisoned = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
+    pub(super) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
+        let mut state = self.idle()?;
+        state.log = relocate(state.log)?;
+        Ok(())
+    }
+
+    /// Forgets an object that leaves the lane, whose primary is durable.
+    pub(super) fn forget(&self, entry: u64) {
+        lock(&self.state).progress.remove(&entry);
+        self.bound.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn account(&mut self, result: &Result<()>, batches: usize, bytes: u64) {
+        match result {
+            Ok(()) => {
+                self.applying += batches;
+                self.used.batches += batches as u64;
+                self.used.commits += 1;
+                self.used.bytes += bytes;
+            }
+            Err(StoreError::Medium(MediumError::NoSpace)) => {}
+            Err(_) => self.poisoned = true,
+        }
+    }
+}
+
+impl Drop for WriterLane {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !state.poisoned && self.bound.load(Ordering::Relaxed) == 0 {
+            let _ = state.log.retire(&*self.device, self.seed);
+        }
+        self.device.unlock(LockKey::Lane(self.index));
+    }
+}
