@@ -1,1 +1,251 @@
-//! dirty
+//! Which pages of a writable shadow may differ from the primary: a ladder of three rungs, chosen
+//! at run time. All give the same answers to the same questions.
+//!
+//! A page is *dirty* when it may have been stored to since it was last settled. [`Tracker::collect`]
+//! reports every dirty page; [`Tracker::settle`] tells what comparing them showed. Between the two,
+//! and in `settle` itself, nobody stores to the range: the caller's psync sees to that (in Rust by
+//! borrowing, in C by the caller's promise), or a hold does.
+
+mod bitmap;
+mod gate;
+mod mprotect;
+mod named;
+mod range;
+mod rent;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod wp_async;
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+pub(crate) use range::PageRange;
+pub(crate) use wp_async::WatchedBy;
+
+use crate::sys::pagemap::Pagemap;
+use crate::sys::uffd::Uffd;
+use crate::sys::PAGE;
+use gate::Gate;
+use mprotect::Mprotect;
+use named::Named;
+use wp_async::WpAsync;
+
+/// How stores are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rung {
+    /// userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN`.
+    WpAsync,
+    /// Memory protection and SIGSEGV.
+    Mprotect,
+    /// The caller names what it changed.
+    Named,
+}
+
+impl Rung {
+    pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Named];
+
+    /// The best rung that needs nothing of the caller.
+    pub(crate) fn best() -> Rung {
+        if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
+    }
+
+    /// Whether the running system offers it.
+    pub(crate) fn available(self) -> bool {
+        match self {
+            Rung::WpAsync => Uffd::wp_async().is_ok() && Pagemap::supported(),
+            Rung::Mprotect | Rung::Named => true,
+        }
+    }
+
+    /// Whether the range has to be mapped read-only for the tracker to begin with.
+    pub(crate) fn starts_read_only(self) -> bool {
+        self == Rung::Mprotect
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rung::WpAsync => "wp-async",
+            Rung::Mprotect => "mprotect",
+            Rung::Named => "named",
+        })
+    }
+}
+
+impl FromStr for Rung {
+    type Err = UnknownRung;
+
+    fn from_str(text: &str) -> Result<Rung, UnknownRung> {
+        Rung::ALL.into_iter().find(|rung| rung.to_string() == text).ok_or_else(|| UnknownRung(text.into()))
+    }
+}
+
+/// A word that names no rung.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no way to track stores; there are wp-async, mprotect and named")]
+pub(crate) struct UnknownRung(String);
+
+/// Why tracking failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DirtyError {
+    /// The kernel does not offer the rung that was asked for.
+    #[error("tracking stores by {rung} is not possible here: {source}")]
+    Unavailable { rung: Rung, source: io::Error },
+    /// A call of the operating system failed; what is dirty stays dirty.
+    #[error("cannot {action} the stores of an object: {source}")]
+    Io {
+        action: &'static str,
+        source: io::Error,
+    },
+}
+
+fn failed(action: &'static str) -> impl FnOnce(io::Error) -> DirtyError {
+    move |source| DirtyError::Io { action, source }
+}
+
+/// What a tracker is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrackerParams {
+    /// First byte and length of the mapping, multiples of the page size.
+    pub(crate) base: usize,
+    pub(crate) len: usize,
+    pub(crate) rung: Rung,
+    pub(crate) watched_by: WatchedBy,
+    /// The pages were filled in memory (not faulted in from a file) and equal the primary.
+    pub(crate) filled: bool,
+}
+
+/// Notices the stores to one writable mapping.
+pub(crate) struct Tracker {
+    rung: Rung,
+    kind: Kind,
+    filled: bool,
+    /// For the rungs that have no handler of their own; made by the first hold.
+    gate: Gate,
+}
+
+enum Kind {
+    WpAsync(WpAsync),
+    Mprotect(Mprotect),
+    Named(Named),
+}
+
+impl Tracker {
+    /// Nothing is dirty at first. The mapping outlives the tracker.
+    pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
+        let TrackerParams { base, len, rung, watched_by, filled } = params;
+        let pages = len / PAGE;
+        let kind = match rung {
+            Rung::WpAsync => WpAsync::new(base, pages, watched_by, filled).map(Kind::WpAsync),
+            Rung::Mprotect => Mprotect::new(base, pages).map(Kind::Mprotect),
+            Rung::Named => Ok(Kind::Named(Named::new(pages))),
+        };
+        let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
+        Ok(Tracker { rung, kind, filled, gate: Gate::new(base, len) })
+    }
+
+    pub(crate) fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    /// Appends to `out`, in ascending order, the pages that may differ from the primary since they
+    /// were last settled. After an error, or without a `settle`, the next call reports them again.
+    #[inline]
+    pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.collect(out).map_err(failed("collect")),
+            Kind::Mprotect(rung) => {
+                rung.collect(out);
+                Ok(())
+            }
+            Kind::Named(rung) => {
+                rung.collect(out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells that everything the last `collect` reported now equals the primary: `changed` after
+    /// its lines were committed and applied, `unchanged` as it was. A page that changes time after
+    /// time is left unprotected, one that did not change twice in a row is protected again.
+    ///
+    /// An error loses nothing: the pages concerned are reported again.
+    #[inline]
+    pub(crate) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> Result<(), DirtyError> {
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),
+            Kind::Mprotect(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),
+            Kind::Named(rung) => {
+                rung.settle(changed);
+                rung.settle(unchanged);
+                Ok(())
+            }
+        }
+    }
+
+    /// The caller names pages that it stored to; only the rung [`Rung::Named`] listens.
+    pub(crate) fn note(&self, run: PageRange) {
+        if let Kind::Named(rung) = &self.kind {
+            rung.note(run);
+        }
+    }
+
+    /// From its return until [`release`](Self::release), no store of any thread of this process
+    /// lands: storing threads wait. The calling thread must not store to the range (it would die of
+    /// SIGSEGV rather than wait for itself); a system call that writes there fails with `EFAULT`.
+    /// Costs as much as page tables are populated.
+    pub(crate) fn hold(&mut self) -> Result<(), DirtyError> {
+        match &self.kind {
+            Kind::Mprotect(rung) => rung.hold(),
+            Kind::WpAsync(_) | Kind::Named(_) => self.gate.hold(),
+        }
+        .map_err(failed("hold up"))
+    }
+
+    /// Ends a hold. `settle` must come first.
+    pub(crate) fn release(&mut self) -> Result<(), DirtyError> {
+        match &self.kind {
+            Kind::Mprotect(rung) => rung.release(),
+            Kind::WpAsync(_) | Kind::Named(_) => self.gate.release(),
+        }
+        .map_err(failed("let pass"))
+    }
+
+    /// Tracks `len` bytes from now on; the mapping has grown already.
+    pub(crate) fn grow(&mut self, len: usize) -> Result<(), DirtyError> {
+        let pages = len / PAGE;
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.grow(pages, self.filled),
+            Kind::Mprotect(rung) => rung.grow(pages),
+            Kind::Named(rung) => {
+                rung.grow(pages);
+                Ok(())
+            }
+        }
+        .map_err(failed("track"))?;
+        self.gate.grow(len);
+        Ok(())
+    }
+
+    /// Whether it pays to renew the mapping (see [`renewed`](Self::renewed)) because scanning it has
+    /// become dear. To be asked after a `settle`, outside a hold.
+    #[inline]
+    pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.renewal_due().map_err(failed("scan")),
+            Kind::Mprotect(_) | Kind::Named(_) => Ok(false),
+        }
+    }
+
+    /// The mapping was renewed: it holds what the primary holds. No store may come between the
+    /// renewal and the end of this call.
+    pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.renewed().map_err(failed("track")),
+            Kind::Mprotect(_) | Kind::Named(_) => Ok(()),
+        }
+    }
+}

@@ -1,1 +1,189 @@
-//! mapping
+//! A private mapping at a fixed address: where an object's shadow lives.
+//!
+//! Invariants:
+//! 1. `[addr, addr + len)` is mapped by this value alone until drop, in the process of `generation`
+//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing).
+//! 2. `addr` and `len` are multiples of the page size, `len` > 0, and the end lies within the user
+//!    address space.
+
+#![allow(unsafe_code)]
+
+mod error;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+pub(crate) use error::MappingError;
+
+use crate::sys::fork::{self, ForkFd, NoFork};
+use crate::sys::mmap::{self, Place, Protection};
+use crate::sys::PAGE;
+
+/// What is mapped.
+#[derive(Debug)]
+enum Kind {
+    /// Bytes of a file from an offset on; private, so stores stay in this process.
+    File(ForkFd, u64),
+    /// Zeros.
+    Anonymous,
+}
+
+/// A private mapping at a fixed address; dropping it makes the range inaccessible.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    addr: usize,
+    len: usize,
+    kind: Kind,
+    protection: Protection,
+    generation: u32,
+}
+
+impl Mapping {
+    /// Maps `len` bytes of `file` from `offset` at `addr`. The descriptor is duplicated.
+    pub(crate) fn file(
+        addr: usize,
+        len: usize,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        if offset % PAGE as u64 != 0 {
+            return Err(MappingError::Range { addr, len, why: "the file offset is not a multiple of the page size" });
+        }
+        let own = duplicate(file).map_err(|source| MappingError::Io { addr, len, source })?;
+        Mapping::new(addr, len, Kind::File(own, offset), protection)
+    }
+
+    /// Maps `len` bytes of zeros at `addr`.
+    pub(crate) fn anonymous(addr: usize, len: usize, protection: Protection) -> Result<Mapping, MappingError> {
+        Mapping::new(addr, len, Kind::Anonymous, protection)
+    }
+
+    fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
+        check(addr, len)?;
+        map(addr, len, &kind, 0, protection, Place::Free)?;
+        Ok(Mapping { addr, len, kind, protection, generation: fork::generation() })
+    }
+
+    pub(crate) fn addr(&self) -> usize {
+        self.addr
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        // The kernel maps nothing at address 0 (2: `check` refuses it).
+        NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
+    }
+
+    /// Whether the bytes come from a file, so that the page cache refills what is dropped.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File(..))
+    }
+
+    /// Extends the mapping in place to `new_len` bytes. On failure it is as before.
+    pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), MappingError> {
+        if new_len <= self.len {
+            return Ok(());
+        }
+        check(self.addr, new_len)?;
+        map(self.addr + self.len, new_len - self.len, &self.kind, self.len, self.protection, Place::Free)?;
+        self.len = new_len;
+        Ok(())
+    }
+
+    /// Takes back everything beyond `new_len`, which a failed [`grow`](Self::grow) of a layer above
+    /// had mapped.
+    pub(crate) fn shrink(&mut self, new_len: usize) {
+        if new_len == 0 || new_len >= self.len || new_len % PAGE != 0 || fork::is_stale(self.generation) {
+            return;
+        }
+        // SAFETY: the tail of our own mapping (1), which the layer above did not hand out.
+        if unsafe { mmap::unmap(self.addr + new_len, self.len - new_len) }.is_ok() {
+            self.len = new_len;
+        }
+    }
+
+    /// Replaces the mapping by a fresh one: private copies and page tables are given back, and the
+    /// next access finds what the file holds.
+    ///
+    /// # Safety
+    /// No thread stores to the range meanwhile, and nothing in it differs from the file.
+    pub(crate) unsafe fn renew(&self) -> Result<(), MappingError> {
+        map(self.addr, self.len, &self.kind, 0, self.protection, Place::Over)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if fork::is_stale(self.generation) {
+            return;
+        }
+        // SAFETY: our own mapping (1); whoever handed out pointers into it keeps this value alive.
+        if unsafe { mmap::unmap(self.addr, self.len) }.is_err() {
+            // Out of mapping slots for a split: at least nobody may use the range.
+            // SAFETY: as above.
+            let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
+        }
+    }
+}
+
+fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {
+    ForkFd::new(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
+}
+
+/// Maps the part of `kind` that begins `skip` bytes into it, left out of forks from the start.
+fn map(
+    addr: usize,
+    len: usize,
+    kind: &Kind,
+    skip: usize,
+    protection: Protection,
+    place: Place,
+) -> Result<(), MappingError> {
+    let failed = |source: io::Error| match source.raw_os_error() {
+        Some(libc::EEXIST) => MappingError::Occupied { addr, len, occupant: error::occupant(addr, len) },
+        _ => MappingError::Io { addr, len, source },
+    };
+    let no_fork = NoFork::enter().map_err(failed)?;
+    let file = match kind {
+        Kind::File(fd, offset) => Some((fd.as_fd(), offset + skip as u64)),
+        Kind::Anonymous => None,
+    };
+    // SAFETY: `Free` replaces nothing; `Over` is used by `renew` alone, whose caller answers.
+    unsafe { mmap::private(addr, len, protection, file, place) }.map_err(failed)?;
+    // SAFETY: mapped just now.
+    let done = unsafe { mmap::dont_fork(addr, len) };
+    drop(no_fork);
+    done.map_err(|source| {
+        // SAFETY: mapped just now, nobody uses it.
+        let _ = unsafe { mmap::unmap(addr, len) };
+        MappingError::Io { addr, len, source }
+    })
+}
+
+/// Refuses ranges that no mapping can have.
+fn check(addr: usize, len: usize) -> Result<(), MappingError> {
+    let bad = |why| Err(MappingError::Range { addr, len, why });
+    if addr % PAGE != 0 || len % PAGE != 0 {
+        return bad("address and length must be multiples of the page size");
+    }
+    if addr == 0 || len == 0 {
+        return bad("it is empty or begins at address 0");
+    }
+    match addr.checked_add(len) {
+        Some(end) if end <= user_end() => Ok(()),
+        _ => bad("it reaches beyond the user address space"),
+    }
+}
+
+/// The first address that user space cannot have.
+pub(crate) fn user_end() -> usize {
+    1 << crate::sys::va_bits()
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub(crate) mod pagemap;
 pub(crate) mod signal;
 pub(crate) mod uffd;
 
-pub(crate) use facilities::{Facilities, UffdAccess};
+pub(crate) use facilities::{Facilities, UffdAccess, max_map_count, va_bits};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("fixed addresses and object sizes need a 64-bit address space");

@@ -1,0 +1,80 @@
+//! Runs of pages.
+
+/// A run of pages of one object, counted from its first page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PageRange {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+}
+
+impl PageRange {
+    pub(crate) fn new(start: usize, end: usize) -> PageRange {
+        PageRange { start: start as u64, count: (end - start) as u64 }
+    }
+
+    /// The first page after the run.
+    pub(crate) fn end(self) -> u64 {
+        self.start + self.count
+    }
+
+    /// The run as indices, cut off at `pages`.
+    pub(super) fn within(self, pages: usize) -> std::ops::Range<usize> {
+        let clip = |page: u64| usize::try_from(page).unwrap_or(usize::MAX).min(pages);
+        let start = clip(self.start);
+        start..clip(self.start.saturating_add(self.count)).max(start)
+    }
+}
+
+/// Appends `[start, end)`, joining it to the last run of `out` beyond the first `kept` if they meet.
+#[inline]
+pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usize) {
+    if start >= end {
+        return;
+    }
+    if out.len() > kept {
+        if let Some(last) = out.last_mut() {
+            if last.end() == start as u64 {
+                last.count += (end - start) as u64;
+                return;
+            }
+        }
+    }
+    out.push(PageRange::new(start, end));
+}
+
+/// Sorts the runs beyond the first `kept` and joins those that meet or overlap.
+pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
+    out[kept..].sort_unstable();
+    let mut last = kept;
+    for next in kept + 1..out.len() {
+        let run = out[next];
+        if run.start <= out[last].end() {
+            out[last].count = run.end().max(out[last].end()) - out[last].start;
+        } else {
+            last += 1;
+            out[last] = run;
+        }
+    }
+    if out.len() > kept {
+        out.truncate(last + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_joined_and_what_was_there_is_left_alone() {
+        let run = |start, count| PageRange { start, count };
+        let mut out = vec![run(9, 9), run(7, 2), run(3, 1), run(4, 3), run(20, 1), run(8, 4)];
+        normalise(&mut out, 1);
+        assert_eq!(out, [run(9, 9), run(3, 9), run(20, 1)]);
+        let mut none = vec![run(1, 1)];
+        normalise(&mut none, 1);
+        assert_eq!(none, [run(1, 1)]);
+        push(&mut out, 1, 21, 22);
+        push(&mut out, 1, 30, 30);
+        assert_eq!(out[2..], [run(20, 2)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Comparing a shadow's pages with the primary, line by line.
+//!
+//! Other threads can reach the pages that are read here. By the contract none stores to them during
+//! a psync; if one does all the same, the read must not become undefined behaviour of this program.
+//! So pages are read by assembly, which the compiler cannot assume anything about, and never
+//! through references: a torn line is then the worst that can happen, and the next psync finds it
+//! again.
+
+#![allow(unsafe_code)]
+
+use crate::sys::PAGE;
+use crate::sys::flush::{self, LINE};
+
+/// The lines in which a page of a shadow differs from its primary: bit `i` for bytes
+/// `[64 i, 64 i + 64)`.
+///
+/// # Safety
+/// `shadow` is valid for reads of 4096 bytes.
+#[inline]
+pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: &[u8; PAGE]) -> u64 {
+    // SAFETY: the caller's promise; a reference is valid.
+    unsafe { flush::lines_changed(shadow, primary.as_ptr()) }
+}
+
+/// As [`lines_changed`], with the primary where a medium that is memory has it.
+///
+/// # Safety
+/// Both are valid for reads of 4096 bytes.
+#[inline]
+pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { flush::lines_changed(shadow, primary) }
+}
+
+/// Copies the lines named by `mask`, one after the other, to the start of `out`; returns their
+/// bytes. Copies nothing and returns `None` if `out` is too short.
+///
+/// # Safety
+/// `shadow` is valid for reads of 4096 bytes, and `out` lies outside every shadow.
+#[inline]
+pub(crate) unsafe fn copy_lines(shadow: *const u8, mask: u64, out: &mut [u8]) -> Option<usize> {
+    let bytes = mask.count_ones() as usize * LINE;
+    let out = out.get_mut(..bytes)?;
+    let mut at = 0;
+    each_run(mask, |first, count| {
+        // SAFETY: the runs lie within the page and, being `bytes` together, within `out`.
+        unsafe { flush::copy(out.as_mut_ptr().add(at), shadow.add(first * LINE), count * LINE) };
+        at += count * LINE;
+    });
+    Some(bytes)
+}
+
+/// Copies a whole page.
+///
+/// # Safety
+/// As for [`copy_lines`].
+#[inline]
+pub(crate) unsafe fn copy_page(shadow: *const u8, out: &mut [u8; PAGE]) {
+    // SAFETY: the caller's promise.
+    unsafe { flush::copy(out.as_mut_ptr(), shadow, PAGE) }
+}
+
+/// Calls `each` with first line and length of every run of set bits.
+#[inline]
+pub(crate) fn each_run(mask: u64, mut each: impl FnMut(usize, usize)) {
+    let mut rest = mask;
+    while rest != 0 {
+        let first = rest.trailing_zeros();
+        let count = (rest >> first).trailing_ones();
+        each(first as usize, count as usize);
+        if first + count == 64 {
+            return;
+        }
+        rest &= u64::MAX << (first + count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_fall_into_runs() {
+        for (mask, runs) in [
+            (0, vec![]),
+            (1, vec![(0, 1)]),
+            (u64::MAX, vec![(0, 64)]),
+            (0b1011_0110, vec![(1, 2), (4, 2), (7, 1)]),
+            (1 << 63 | 1, vec![(0, 1), (63, 1)]),
+            (3 << 62, vec![(62, 2)]),
+        ] {
+            let mut found = vec![];
+            each_run(mask, |first, count| found.push((first, count)));
+            assert_eq!(found, runs, "{mask:b}");
+        }
+    }
+
+    #[test]
+    fn the_named_lines_are_copied_in_order() {
+        let page: Vec<u8> = (0..PAGE).map(|i| (i / LINE) as u8).collect();
+        let mut out = [0xff; 4 * LINE];
+        let mask = 1 << 3 | 1 << 4 | 1 << 63;
+        // SAFETY: the page has 4096 bytes.
+        unsafe {
+            assert_eq!(copy_lines(page.as_ptr(), mask, &mut out), Some(3 * LINE));
+            assert_eq!(copy_lines(page.as_ptr(), mask, &mut out[..LINE]), None);
+        }
+        assert!(out[..LINE].iter().all(|b| *b == 3) && out[LINE..2 * LINE].iter().all(|b| *b == 4));
+        assert!(out[2 * LINE..3 * LINE].iter().all(|b| *b == 63) && out[3 * LINE..].iter().all(|b| *b == 0xff));
+    }
+}
