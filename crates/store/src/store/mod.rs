@@ -22,7 +22,7 @@ pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
 pub use repair::{RepairAction, RepairOptions};
-pub use psync::{Changes, psync_all};
+pub use psync::{Changes, Staged, psync_all, stage};
 pub use writer_lane::LaneUse;
 
 use crate::error::{Result, StoreError};

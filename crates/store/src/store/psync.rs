@@ -154,10 +154,23 @@ impl Writer {
 
 /// psync of several objects of one pool as one atomic step.
 pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
-    let Some((first, _)) = parts.first_mut() else { return Ok(()) };
-    let store = first.store.clone();
-    let lane = first.lane.clone();
-    let mut batch = std::mem::take(&mut first.scratch);
+    let staged = stage(parts)?;
+    let mut writers: Vec<&mut Writer> = parts.iter_mut().map(|(writer, _)| &mut **writer).collect();
+    staged.commit(&mut writers)
+}
+
+/// A psync whose content is fixed: stores made from now on belong to the next one.
+pub struct Staged {
+    batch: Batch,
+    advances: Vec<Advance>,
+}
+
+/// Collects the changes of several objects of one pool.
+pub fn stage(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<Staged> {
+    let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()) };
+    let Some((first, _)) = parts.first_mut() else { return Ok(staged) };
+    let (store, lane) = (first.store.clone(), first.lane.clone());
+    std::mem::swap(&mut staged.batch, &mut first.scratch);
     for (writer, _) in parts.iter() {
         if !Arc::ptr_eq(&writer.store, &store) {
             return Err(StoreError::BadName { why: "objects of different pools cannot be one step" });
@@ -167,60 +180,81 @@ pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
     if parts.iter().any(|(writer, _)| !Arc::ptr_eq(&writer.lane, &lane)) {
         unite(&store, parts)?;
     }
-    batch.clear();
-    let mut advances = Vec::with_capacity(parts.len());
+    staged.batch.clear();
     for (writer, changes) in parts.iter_mut() {
-        let before = batch.data_len();
+        staged.add(writer, &mut **changes)?;
+    }
+    Ok(staged)
+}
+
+impl Staged {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.advances.is_empty()
+    }
+
+    fn add(&mut self, writer: &Writer, changes: &mut dyn Changes) -> Result<()> {
+        let before = self.batch.data_len();
         let entry = &writer.object.entry;
-        batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
-        let end = changes.collect(entry.primary_offset(), &mut batch)?;
-        if batch.data_len() == before && writer.intent.is_none() {
-            batch.cancel();
-            continue;
+        self.batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
+        let end = changes.collect(entry.primary_offset(), &mut self.batch)?;
+        if self.batch.data_len() == before && writer.intent.is_none() {
+            self.batch.cancel();
+            return Ok(());
         }
         let direct = writer.intent.map_or(0, |(_, to)| to);
         let published = writer.published.max(end).max(direct);
-        batch.set_progress(published, writer.psyncs + 1);
-        advances.push(Advance { object: writer.object, published, psyncs: writer.psyncs + 1 });
+        self.batch.set_progress(published, writer.psyncs + 1);
+        self.advances.push(Advance { object: writer.object, published, psyncs: writer.psyncs + 1 });
+        Ok(())
     }
-    let (writer, _) = &mut parts[0];
-    if advances.is_empty() {
-        writer.scratch = batch;
-        return Ok(());
-    }
-    let result = reserve(parts, &batch).and_then(|()| {
-        if batch.sealed_len() > lane.capacity() {
-            parts[0].0.enlarge_lane(batch.sealed_len())
-        } else {
-            Ok(())
+
+    /// Makes it durable and brings it into the primaries. `writers` are those it was staged for.
+    ///
+    /// # Errors
+    /// As for [`Writer::psync`].
+    pub fn commit(mut self, writers: &mut [&mut Writer]) -> Result<()> {
+        let result = self.publish(writers);
+        if let Some(first) = writers.first_mut() {
+            // For reuse of its memory.
+            first.scratch = self.batch;
         }
-    });
-    let (writer, _) = &mut parts[0];
-    if let Err(error) = result {
-        writer.scratch = batch;
-        return Err(error);
+        result
     }
-    let (batch, result) = lane.commit(batch, &advances);
-    writer.scratch = batch;
-    result?;
-    for (writer, _) in parts.iter_mut() {
-        if let Some(advance) = advances.iter().find(|a| a.object.offset == writer.object.offset) {
-            writer.published = advance.published;
-            writer.psyncs = advance.psyncs;
-            writer.intent = None;
-            writer.unsettled = true;
+
+    fn publish(&mut self, writers: &mut [&mut Writer]) -> Result<()> {
+        if self.advances.is_empty() || writers.is_empty() {
+            return Ok(());
         }
+        reserve(writers, &self.batch)?;
+        let lane = writers[0].lane.clone();
+        if self.batch.sealed_len() > lane.capacity() {
+            writers[0].enlarge_lane(self.batch.sealed_len())?;
+        }
+        let (batch, result) = lane.commit(std::mem::take(&mut self.batch), &self.advances);
+        self.batch = batch;
+        result?;
+        for writer in writers.iter_mut() {
+            let own = |advance: &&Advance| advance.object.offset == writer.object.offset;
+            if let Some(advance) = self.advances.iter().find(own) {
+                writer.published = advance.published;
+                writer.psyncs = advance.psyncs;
+                writer.intent = None;
+                writer.unsettled = true;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Space for the apply is claimed before the commit: what is committed can be applied.
-fn reserve(parts: &mut [(&mut Writer, &mut dyn Changes)], batch: &Batch) -> Result<()> {
+fn reserve(writers: &mut [&mut Writer], batch: &Batch) -> Result<()> {
     let mut targets = batch.targets();
     for section in batch.sections() {
-        let owner = parts.iter_mut().find(|(w, _)| w.object.offset == section.entry.get());
+        let owner = writers.iter_mut().find(|writer| writer.object.offset == section.entry.get());
         let runs = targets.by_ref().take(section.runs.get() as usize);
-        let Some((writer, _)) = owner else { continue };
+        let Some(writer) = owner else { continue };
         for (target, lines) in runs {
             writer.back(target, lines * LINE)?;
         }

@@ -1,0 +1,54 @@
+//! `#[derive(Plain)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Error, Result};
+
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "only structs can be Plain: an enum or union has bit patterns that are no value, and an \
+             object's bytes may hold any",
+        ));
+    };
+    if !has_fixed_layout(input)? {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "a Plain struct needs #[repr(C)] or #[repr(transparent)]: without it the compiler may lay \
+             out the fields differently in the next build, and data would be misread",
+        ));
+    }
+    let name = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    let types: Vec<_> = data.fields.iter().map(|field| &field.ty).collect();
+    let mut bounds = where_clause.cloned().unwrap_or_else(|| syn::WhereClause {
+        where_token: Default::default(),
+        predicates: Default::default(),
+    });
+    for ty in &types {
+        bounds.predicates.push(syn::parse_quote!(#ty: ::indelible::Plain));
+    }
+    Ok(quote! {
+        // SAFETY: the layout is fixed, and every field accepts every bit pattern.
+        #[automatically_derived]
+        #[allow(unsafe_code)]
+        unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {}
+    })
+}
+
+fn has_fixed_layout(input: &DeriveInput) -> Result<bool> {
+    let mut fixed = false;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|meta| {
+            fixed |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
+            if meta.input.peek(syn::token::Paren) {
+                let content;
+                syn::parenthesized!(content in meta.input);
+                content.parse::<TokenStream>()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(fixed)
+}
