@@ -1,12 +1,60 @@
-//! Indelible.
+//! Persistent memory objects for stock Linux.
+//!
+//! A program attaches a named object to its address space, changes plain data in it through native
+//! pointers, and calls [`psync`](Object::psync). Everything since the psync before becomes durable as
+//! one atomic step; after a crash at any instant the object is exactly as some psync left it.
+//!
+//! ```
+//! # fn main() -> indelible::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("visits.pmo");
+//! use indelible::{Plain, Pool};
+//!
+//! #[derive(Plain)]
+//! #[repr(C)]
+//! struct Visits {
+//!     count: u64,
+//!     last: [u8; 16],
+//! }
+//!
+//! let pool = Pool::open_or_format(&path, 64 << 20)?;
+//! if pool.stat("visits").is_err() {
+//!     pool.create("visits", 4096)?;
+//! }
+//! let mut object = pool.attach("visits")?;
+//! let visits = object.root_mut::<Visits>()?;
+//! visits.count += 1;
+//! visits.last[..5].copy_from_slice(b"alice");
+//! object.psync()?;
+//! # assert_eq!(object.root::<Visits>()?.count, 1);
+//! # Ok(()) }
+//! ```
+//!
+//! What is promised, and how it is kept, is in DESIGN and ARCHITECTURE; what is `unsafe` and why the
+//! rest is sound, in SAFETY.md.
 
 #![deny(unsafe_code)]
 // The layers are built bottom-up: what a lower one offers may have no user yet.
 #![allow(dead_code, unused_imports)]
 
+extern crate self as indelible;
+
 mod dirty;
+mod doctor;
+mod error;
 mod fault;
 mod mapping;
 mod media;
+mod object;
+mod plain;
+mod pool;
+pub mod raw;
 mod shadow;
 mod sys;
+
+pub use doctor::{Doctor, Facility, doctor};
+pub use error::{Error, ErrorKind, Result};
+pub use indelible_derive::Plain;
+pub use object::{Object, PsyncStats, ReadObject, psync_all};
+pub use plain::Plain;
+pub use pool::{CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking};

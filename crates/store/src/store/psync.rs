@@ -89,6 +89,11 @@ impl Writer {
         self.lane.used()
     }
 
+    /// Takes times in [`lane_use`](Writer::lane_use), or stops to.
+    pub fn set_timed(&self, timed: bool) {
+        self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// Checkpoints the object's lane: what was psynced is durable in place, the lane is empty.
     pub fn checkpoint(&self) -> Result<()> {
         self.lane.checkpoint()

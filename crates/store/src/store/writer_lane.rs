@@ -16,8 +16,9 @@ use crate::medium::{Device, LockKey, MediumError};
 use crate::recovery::put_progress;
 use crate::table::Located;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// What a lane has done since this process has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct LaneUse {
     pub bytes: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Time in durable writes, if times are taken.
+    pub publish: Duration,
+    /// Time bringing batches into primaries, if times are taken.
+    pub apply: Duration,
 }
 
 /// Where an object stands after its newest batch.
@@ -61,6 +66,8 @@ pub(super) struct WriterLane {
     changed: Condvar,
     /// Objects bound to the lane by this process.
     pub bound: AtomicUsize,
+    /// Whether `LaneUse` has times.
+    pub timed: AtomicBool,
 }
 
 impl WriterLane {
@@ -83,6 +90,7 @@ impl WriterLane {
             }),
             changed: Condvar::new(),
             bound: AtomicUsize::new(0),
+            timed: AtomicBool::new(false),
         }
     }
 
@@ -106,6 +114,7 @@ impl WriterLane {
     /// Makes a batch durable and applies it. The batch comes back for reuse.
     pub(super) fn commit(&self, mut batch: Batch, advances: &[Advance]) -> (Batch, Result<()>) {
         batch.seal(self.seed);
+        let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
         let (batch, result) = if self.device.prefers_group_commit() {
             self.publish_grouped(batch)
         } else {
@@ -115,8 +124,13 @@ impl WriterLane {
         if result.is_err() {
             return (batch, result);
         }
+        let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
         let applied = commit::apply(&*self.device, &batch);
         let mut state = lock(&self.state);
+        if let Some((publish, apply)) = published {
+            state.used.publish += publish;
+            state.used.apply += apply.elapsed();
+        }
         state.applying -= 1;
         if applied.is_err() {
             state.poisoned = true;

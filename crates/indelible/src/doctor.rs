@@ -1,0 +1,116 @@
+//! What this machine offers, and what to do about what is missing.
+
+use crate::dirty::Rung;
+use crate::media::{self, Access, OpenOptions};
+use crate::pool::MediumKind;
+use crate::sys::{Facilities, UffdAccess};
+use std::path::Path;
+
+/// One thing a machine offers or lacks.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Facility {
+    /// What.
+    pub name: &'static str,
+    /// Whether it is there; `None` where that is not a question.
+    pub available: Option<bool>,
+    /// What was found.
+    pub found: String,
+    /// What it is for, or what to do if it is missing.
+    pub advice: String,
+}
+
+/// What [`doctor`] found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Doctor {
+    /// Everything found, most important first.
+    pub facilities: Vec<Facility>,
+    /// The tracking rung that will be used.
+    pub tracking: String,
+    /// What the path was taken for.
+    pub medium: Option<MediumKind>,
+}
+
+/// Examines the machine, and `path` if given: a pool, or where one might be put.
+#[must_use]
+pub fn doctor(path: Option<&Path>) -> Doctor {
+    let found = Facilities::gather();
+    let mut facilities = vec![
+        fact("kernel", &found.kernel, "6.7 or later tracks stores fastest; 5.x works"),
+        Facility {
+            name: "tracking wp-async",
+            available: Some(Rung::WpAsync.available()),
+            found: format!("userfaultfd WP_ASYNC {}, PAGEMAP_SCAN {}", yes(found.wp_async), yes(found.pagemap_scan)),
+            advice: if Rung::WpAsync.available() {
+                "stores are noticed by the kernel, at 0.7 µs for a page's first".into()
+            } else {
+                "use Linux 6.7 or later; until then stores are noticed by page protection".into()
+            },
+        },
+        Facility {
+            name: "tracking mprotect",
+            available: Some(true),
+            found: "always there".into(),
+            advice: "system calls that write into an object fail with EFAULT on this rung".into(),
+        },
+        Facility {
+            name: "fault-in",
+            available: Some(found.uffd == UffdAccess::Full),
+            found: match found.uffd {
+                UffdAccess::Full => "userfaultfd sees faults of system calls".into(),
+                UffdAccess::UserModeOnly => "userfaultfd sees faults of user code only".into(),
+                UffdAccess::None => "no userfaultfd".into(),
+            },
+            advice: if found.uffd == UffdAccess::Full {
+                "large objects on device-DAX attach at once".into()
+            } else {
+                "large objects on device-DAX are copied at attach; sysctl vm.unprivileged_userfaultfd=1 changes that".into()
+            },
+        },
+        fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
+        fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
+        fact("address bits", &found.va_bits.to_string(), "objects live in the upper half"),
+        fact("mappings per process", &found.max_map_count.to_string(), "sysctl vm.max_map_count raises it; each attached object takes one or more"),
+    ];
+    let medium = path.and_then(|path| examine(path, &mut facilities));
+    Doctor { facilities, tracking: Rung::best().to_string(), medium }
+}
+
+fn fact(name: &'static str, found: &str, advice: &str) -> Facility {
+    Facility { name, available: None, found: found.to_owned(), advice: advice.to_owned() }
+}
+
+fn yes(there: bool) -> &'static str {
+    if there { "yes" } else { "no" }
+}
+
+/// Opens the path for reading to see what it is.
+fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
+    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
+    match media::open(path, &options) {
+        Ok(media) => {
+            let kind = MediumKind::from(media.kind());
+            facilities.push(Facility {
+                name: "medium",
+                available: Some(true),
+                found: format!("{} is taken for {}", path.display(), kind.word()),
+                advice: match kind {
+                    MediumKind::File => "one durable write per psync; group commit across threads".into(),
+                    MediumKind::Memory => "survives the process, not the power".into(),
+                    _ => "stores and fences, no system calls".into(),
+                },
+            });
+            Some(kind)
+        }
+        Err(error) => {
+            facilities.push(Facility {
+                name: "medium",
+                available: Some(false),
+                found: error.to_string(),
+                advice: "choose a regular file on a local file system, a block device or a DAX device".into(),
+            });
+            None
+        }
+    }
+}

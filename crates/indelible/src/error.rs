@@ -1,0 +1,279 @@
+//! Errors, named by operation: what was to be done, to which object of which pool, why it did not
+//! happen, and what to do about it.
+
+use crate::dirty::DirtyError;
+use crate::mapping::MappingError;
+use crate::media::MediaError;
+use crate::shadow::ShadowError;
+use indelible_store::error::StoreError;
+use indelible_store::medium::MediumError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of cause an error has. The numbers are stable: they are the codes of the C interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum ErrorKind {
+    /// The operating system failed.
+    Io = 1,
+    /// There is no pool at that path.
+    NoPool = 2,
+    /// The file is not a pool.
+    NotAPool = 3,
+    /// The pool has a format or features this version does not know.
+    Version = 4,
+    /// The pool's file was truncated, deleted or replaced.
+    Gone = 5,
+    /// Bytes of the pool contradict themselves.
+    Damaged = 6,
+    /// There is a pool already.
+    PoolExists = 7,
+    /// The path, medium or file system cannot hold a pool, or cannot be used as asked.
+    Unsuitable = 8,
+    /// The pool, its file or its file system is read-only.
+    ReadOnly = 9,
+    /// The medium or its file system is full.
+    NoSpace = 10,
+    /// The pool has no piece large enough.
+    NoRoom = 11,
+    /// The pool's address window has no range large enough.
+    NoAddresses = 12,
+    /// No such object.
+    NotFound = 13,
+    /// An object of that name exists.
+    Exists = 14,
+    /// The name cannot be used.
+    BadName = 15,
+    /// The size cannot be used.
+    BadSize = 16,
+    /// The key does not match.
+    WrongKey = 17,
+    /// Write access to a read-only object.
+    ObjectReadOnly = 18,
+    /// Somebody else has the object attached.
+    Held = 19,
+    /// A process holds the table, or all lanes are taken.
+    Busy = 20,
+    /// The last writer died, and this pool cannot recover because it is opened read-only.
+    NeedsRecovery = 21,
+    /// An earlier write to the medium failed.
+    Poisoned = 22,
+    /// The address is not that of an attached object.
+    NotAttached = 23,
+    /// Something else is mapped at the object's address.
+    AddressTaken = 24,
+    /// This process is a fork of the one that opened the pool.
+    Forked = 25,
+    /// The kernel lacks what was asked for.
+    Unsupported = 26,
+}
+
+/// Where an error's cause lies.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    #[error(transparent)]
+    Dirty(#[from] DirtyError),
+    #[error(transparent)]
+    Shadow(#[from] ShadowError),
+    #[error("no attached object begins at {0:#x}")]
+    NotAttached(usize),
+    #[error("the pool was opened by another process, of which this one is a fork")]
+    Forked,
+    #[error("the root needs {needed} bytes and the object has {size}")]
+    RootTooLarge { needed: usize, size: usize },
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// An operation that did not happen.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    operation: &'static str,
+    pool: Option<PathBuf>,
+    object: Option<String>,
+    cause: Cause,
+}
+
+impl Error {
+    pub(crate) fn new(operation: &'static str, cause: impl Into<Cause>) -> Self {
+        Error(Box::new(Inner { operation, pool: None, object: None, cause: cause.into() }))
+    }
+
+    pub(crate) fn pool(mut self, path: &Path) -> Self {
+        self.0.pool = Some(path.to_owned());
+        self
+    }
+
+    pub(crate) fn object(mut self, name: &str) -> Self {
+        self.0.object = Some(name.to_owned());
+        self
+    }
+
+    /// What was to be done: "attach", "psync", …
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
+    }
+
+    /// The object concerned, by name.
+    #[must_use]
+    pub fn object_name(&self) -> Option<&str> {
+        self.0.object.as_deref()
+    }
+
+    /// The pool concerned, by path.
+    #[must_use]
+    pub fn pool_path(&self) -> Option<&Path> {
+        self.0.pool.as_deref()
+    }
+
+    /// The kind of the cause.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.0.cause {
+            Cause::Store(error) => store_kind(error),
+            Cause::Media(error) => media_kind(error),
+            Cause::Mapping(error) => mapping_kind(error),
+            Cause::Dirty(error) => dirty_kind(error),
+            Cause::Shadow(ShadowError::Mapping(error)) => mapping_kind(error),
+            Cause::Shadow(ShadowError::Dirty(error)) => dirty_kind(error),
+            Cause::Shadow(ShadowError::Read(error)) => medium_kind(error),
+            Cause::Shadow(_) => ErrorKind::Io,
+            Cause::NotAttached(_) => ErrorKind::NotAttached,
+            Cause::Forked => ErrorKind::Forked,
+            Cause::RootTooLarge { .. } => ErrorKind::BadSize,
+            Cause::Unsupported(_) => ErrorKind::Unsupported,
+        }
+    }
+
+    /// What to do about it, one sentence without a full stop.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self.kind() {
+            ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
+            ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
+            ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
+            ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
+            ErrorKind::Gone => "restore the file, then attach again; unsynced changes are still in memory until you detach",
+            ErrorKind::Damaged => "run `pmo check`, then `pmo repair`",
+            ErrorKind::PoolExists => "choose another path, or format with force to lose what is in the pool",
+            ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
+            ErrorKind::ReadOnly => "get write access to the file, or attach for reading",
+            ErrorKind::NoSpace => "free space on the file system and try again; nothing psynced is lost",
+            ErrorKind::NoRoom => "destroy objects, or format a larger pool",
+            ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",
+            ErrorKind::NotFound => "`pmo ls` lists the pool's objects",
+            ErrorKind::Exists => "choose another name, or destroy the object first",
+            ErrorKind::BadName => "a name is 1 to 511 bytes of UTF-8 without control characters or surrounding blanks",
+            ErrorKind::BadSize => "ask for a size between 1 byte and what the pool can hold",
+            ErrorKind::WrongKey => "give the key the object was created with",
+            ErrorKind::ObjectReadOnly => "attach for reading",
+            ErrorKind::Held => "wait until the holder detaches or ends; `pmo ls` shows who it is",
+            ErrorKind::Busy => "try again; `pmo ls` shows who holds what",
+            ErrorKind::NeedsRecovery => "open the pool writable once, then the object is recovered",
+            ErrorKind::Poisoned => "detach and attach again: that recovers what was psynced",
+            ErrorKind::NotAttached => "attach the object first; an attachment ends with its detach",
+            ErrorKind::AddressTaken => "attach before other libraries map memory there, or in another process",
+            ErrorKind::Forked => "open the pool again in this process",
+            ErrorKind::Unsupported => "`pmo doctor` says what this machine offers",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { operation, pool, object, cause } = &*self.0;
+        write!(f, "cannot {operation}")?;
+        if let Some(object) = object {
+            write!(f, " object {object:?}")?;
+        }
+        if let Some(pool) = pool {
+            write!(f, "{} pool {}", if object.is_some() { " of" } else { "" }, pool.display())?;
+        }
+        write!(f, ": {cause} ({})", self.remedy())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.0.cause)
+    }
+}
+
+fn store_kind(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::Medium(error) => medium_kind(error),
+        StoreError::NotAPool => ErrorKind::NotAPool,
+        StoreError::Version { .. } | StoreError::Features { .. } => ErrorKind::Version,
+        StoreError::Truncated { .. } => ErrorKind::Gone,
+        StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
+        StoreError::AlreadyAPool => ErrorKind::PoolExists,
+        StoreError::NoRoom { .. } => ErrorKind::NoRoom,
+        StoreError::NoAddresses { .. } => ErrorKind::NoAddresses,
+        StoreError::NotFound => ErrorKind::NotFound,
+        StoreError::Exists => ErrorKind::Exists,
+        StoreError::BadName { .. } => ErrorKind::BadName,
+        StoreError::WrongKey => ErrorKind::WrongKey,
+        StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
+        StoreError::Held { .. } => ErrorKind::Held,
+        StoreError::TableBusy { .. } | StoreError::NoLane { .. } => ErrorKind::Busy,
+        StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
+        StoreError::Poisoned => ErrorKind::Poisoned,
+        StoreError::NotAttached => ErrorKind::NotAttached,
+        _ => ErrorKind::Damaged,
+    }
+}
+
+fn medium_kind(error: &MediumError) -> ErrorKind {
+    match error {
+        MediumError::NoSpace => ErrorKind::NoSpace,
+        MediumError::OutOfBounds { .. } => ErrorKind::Damaged,
+        MediumError::Gone { .. } => ErrorKind::Gone,
+        MediumError::ReadOnly => ErrorKind::ReadOnly,
+        MediumError::NoLocks => ErrorKind::Unsuitable,
+        MediumError::Io(_) => ErrorKind::Io,
+    }
+}
+
+fn media_kind(error: &MediaError) -> ErrorKind {
+    match error {
+        MediaError::Io { source, .. } => match source.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NoPool,
+            std::io::ErrorKind::AlreadyExists => ErrorKind::PoolExists,
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
+            _ => ErrorKind::Io,
+        },
+        MediaError::Kind { .. } | MediaError::Remote { .. } | MediaError::Unsuitable { .. } => ErrorKind::Unsuitable,
+        MediaError::Empty { .. } => ErrorKind::NotAPool,
+        MediaError::Medium { source, .. } => medium_kind(source),
+    }
+}
+
+fn mapping_kind(error: &MappingError) -> ErrorKind {
+    match error {
+        MappingError::Occupied { .. } => ErrorKind::AddressTaken,
+        MappingError::Range { .. } => ErrorKind::NoAddresses,
+        MappingError::Io { .. } => ErrorKind::Io,
+    }
+}
+
+fn dirty_kind(error: &DirtyError) -> ErrorKind {
+    match error {
+        DirtyError::Unavailable { .. } => ErrorKind::Unsupported,
+        DirtyError::Io { .. } => ErrorKind::Io,
+    }
+}

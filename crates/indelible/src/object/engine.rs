@@ -1,0 +1,280 @@
+//! psync from the shadow's side: which lines changed, and what becomes of the pages afterwards.
+//!
+//! Invariants of [`Core`]:
+//! 1. `writer` has the object locked as long as `shadow` is mapped; the shadow goes first.
+//! 2. A page that the tracker does not report equals the primary in every byte.
+//! 3. `primary`, where it is not null, points at the object's first byte in the medium's own mapping,
+//!    which lives as long as `pool`.
+
+#![allow(unsafe_code)]
+
+use super::compare::Comparison;
+use super::stats::PsyncStats;
+use crate::dirty::PageRange;
+use crate::error::Cause;
+use crate::pool::Inner as PoolInner;
+use crate::shadow::{Shadow, copy_lines};
+use crate::sys::PAGE;
+use indelible_store::error::StoreError;
+use indelible_store::store::{Changes, Staged, Writer, stage};
+use std::sync::Arc;
+
+/// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
+/// barriers cost more than writing twice.
+const DIRECT_FROM: u64 = 256;
+/// Bytes copied out of the shadow at a time on their way straight to the primary.
+const PIECE: usize = 1 << 20;
+
+/// What a writable attachment consists of.
+pub(crate) struct Core {
+    shadow: Option<Shadow>,
+    writer: Option<Writer>,
+    primary: *const u8,
+    pool: Arc<PoolInner>,
+    ranges: Vec<PageRange>,
+    changed: Vec<PageRange>,
+    unchanged: Vec<PageRange>,
+    pub(crate) stats: PsyncStats,
+}
+
+// SAFETY: `primary` points into the medium's mapping (3), which any thread may read by assembly.
+unsafe impl Send for Core {}
+
+impl Core {
+    pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer) -> Result<Core, Cause> {
+        let mut core = Core {
+            shadow: None,
+            writer: Some(writer),
+            primary: std::ptr::null(),
+            pool,
+            ranges: Vec::new(),
+            changed: Vec::new(),
+            unchanged: Vec::new(),
+            stats: PsyncStats::default(),
+        };
+        core.map()?;
+        Ok(core)
+    }
+
+    fn map(&mut self) -> Result<(), Cause> {
+        let entry = &self.writer()?.object().entry;
+        let offset = entry.primary_offset();
+        let shadow = self.pool.map(entry, true)?;
+        self.primary = match self.pool.media.memory_base() {
+            // SAFETY: the extent lies within the pool, which is mapped whole.
+            Some(base) => unsafe { base.as_ptr().add(offset as usize) },
+            None => std::ptr::null(),
+        };
+        self.shadow = Some(shadow);
+        Ok(())
+    }
+
+    pub(crate) fn writer(&self) -> Result<&Writer, Cause> {
+        self.writer.as_ref().ok_or(Cause::Store(StoreError::NotAttached))
+    }
+
+    pub(crate) fn shadow(&self) -> Result<&Shadow, Cause> {
+        self.shadow.as_ref().ok_or(Cause::Store(StoreError::NotAttached))
+    }
+
+    /// Makes everything stored since the last psync durable as one step.
+    pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Cause> {
+        psync_cores(&mut [self], cut)
+    }
+
+    /// Extends the object. What was stored and not psynced stays stored and not psynced.
+    pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
+        let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
+            return Err(Cause::Store(StoreError::NotAttached));
+        };
+        // What is dirty is known before the primary moves, and is copied only if it does.
+        self.ranges.clear();
+        shadow.collect(&mut self.ranges)?;
+        if !writer.grow(size)? {
+            let len = writer.object().entry.extent_len() as usize;
+            shadow.grow(len)?;
+            return Ok(());
+        }
+        let mut saved = Vec::new();
+        for page in pages(&self.ranges) {
+            let mut bytes = Box::new([0; PAGE]);
+            // SAFETY: a page of the shadow; the box lies outside.
+            unsafe { crate::shadow::copy_page(shadow.page_bytes(page), &mut bytes) };
+            saved.push((page, bytes));
+        }
+        self.shadow = None;
+        self.map()?;
+        let shadow = self.shadow()?;
+        for (page, bytes) in saved {
+            shadow.note(PageRange { start: page, count: 1 });
+            // SAFETY: a page of the new shadow, which the caller has exclusively.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE) };
+        }
+        Ok(())
+    }
+
+    /// Ends the attachment; what was not psynced is forgotten.
+    pub(crate) fn detach(&mut self) -> Result<(), Cause> {
+        self.shadow = None;
+        match self.writer.take() {
+            Some(writer) => Ok(writer.detach()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Collects, and writes what was never psynced straight to the primary.
+    fn prepare(&mut self, cut: bool) -> Result<(), Cause> {
+        let start = self.stats.start();
+        let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
+            return Err(Cause::Store(StoreError::NotAttached));
+        };
+        self.ranges.clear();
+        self.changed.clear();
+        self.unchanged.clear();
+        shadow.collect(&mut self.ranges)?;
+        self.stats.collected(start);
+        let fresh = writer.published().div_ceil(PAGE as u64);
+        let end = self.ranges.last().map_or(0, |range| range.end());
+        if cut || end <= fresh || pages_from(&self.ranges, fresh) < DIRECT_FROM {
+            return Ok(());
+        }
+        let start = self.stats.start();
+        writer.begin_direct(end * PAGE as u64)?;
+        let mut buffer = vec![0; PIECE];
+        for range in &self.ranges {
+            let mut page = range.start.max(fresh);
+            while page < range.end() {
+                let count = (range.end() - page).min((PIECE / PAGE) as u64);
+                let bytes = &mut buffer[..count as usize * PAGE];
+                for (index, piece) in bytes.chunks_exact_mut(PAGE).enumerate() {
+                    // SAFETY: a page of the shadow; the buffer lies outside.
+                    unsafe { copy_lines(shadow.page_bytes(page + index as u64), u64::MAX, piece) };
+                }
+                writer.write_direct(page * PAGE as u64, bytes)?;
+                self.stats.direct_bytes += bytes.len() as u64;
+                self.changed.push(PageRange { start: page, count });
+                page += count;
+            }
+        }
+        writer.end_direct()?;
+        self.ranges.retain_mut(|range| {
+            range.count = range.end().min(fresh).saturating_sub(range.start);
+            range.count > 0
+        });
+        self.stats.wrote_direct(start);
+        Ok(())
+    }
+
+    fn shadow_mut(&mut self) -> Result<&mut Shadow, Cause> {
+        self.shadow.as_mut().ok_or(Cause::Store(StoreError::NotAttached))
+    }
+
+    fn split(&mut self) -> Result<(&mut Writer, Comparison<'_>), Cause> {
+        let (Some(shadow), Some(writer)) = (&self.shadow, &mut self.writer) else {
+            return Err(Cause::Store(StoreError::NotAttached));
+        };
+        let comparison = Comparison {
+            shadow,
+            primary: self.primary,
+            device: &**self.pool.media.device(),
+            ranges: &self.ranges,
+            changed: &mut self.changed,
+            unchanged: &mut self.unchanged,
+            stats: &mut self.stats,
+        };
+        Ok((writer, comparison))
+    }
+
+    fn settle_and_reclaim(&mut self) -> Result<(), Cause> {
+        self.settle()?;
+        // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
+        // caller's promise) keeps stores away until this returns.
+        unsafe { self.shadow_mut()?.reclaim() }?;
+        Ok(())
+    }
+
+    fn note_changed(&mut self) {
+        if let Some(shadow) = &self.shadow {
+            self.changed.iter().for_each(|range| shadow.note(*range));
+        }
+    }
+
+    /// Tells the tracker what became of the pages.
+    fn settle(&mut self) -> Result<(), Cause> {
+        if let Some(shadow) = &mut self.shadow {
+            shadow.settle(&self.changed, &self.unchanged)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        let _ = self.detach();
+    }
+}
+
+/// psync of several objects as one step. `cut`: other threads may store meanwhile; their stores wait
+/// until this one's content is fixed, or belong to the next psync.
+pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Cause> {
+    let staged = if cut { stage_held(cores) } else { stage_cores(cores, false) }?;
+    let start = cores.first().and_then(|core| core.stats.start());
+    let result = staged.commit(&mut writers(cores));
+    if let Some(core) = cores.first_mut() {
+        core.stats.committed(start);
+    }
+    for core in cores.iter_mut() {
+        match &result {
+            Ok(()) if cut => {}
+            Ok(()) => core.settle_and_reclaim()?,
+            // The tracker was told that these are clean, or reports them again by itself.
+            Err(_) => core.note_changed(),
+        }
+    }
+    Ok(result?)
+}
+
+fn writers<'a>(cores: &'a mut [&mut Core]) -> Vec<&'a mut Writer> {
+    cores.iter_mut().filter_map(|core| core.writer.as_mut()).collect()
+}
+
+/// Stages with all stores held up; lets them pass again as soon as the content is fixed.
+fn stage_held(cores: &mut [&mut Core]) -> Result<Staged, Cause> {
+    let mut held = 0;
+    let result = (|| {
+        for core in cores.iter_mut() {
+            core.shadow_mut()?.hold()?;
+            held += 1;
+        }
+        let staged = stage_cores(cores, true)?;
+        for core in cores.iter_mut() {
+            core.settle()?;
+        }
+        Ok(staged)
+    })();
+    for core in &mut cores[..held] {
+        core.shadow_mut()?.release()?;
+    }
+    result
+}
+
+fn stage_cores(cores: &mut [&mut Core], cut: bool) -> Result<Staged, Cause> {
+    for core in cores.iter_mut() {
+        core.prepare(cut)?;
+    }
+    let mut split = Vec::with_capacity(cores.len());
+    for core in cores.iter_mut() {
+        split.push(core.split()?);
+    }
+    let mut parts: Vec<(&mut Writer, &mut dyn Changes)> =
+        split.iter_mut().map(|(writer, part)| (&mut **writer, part as &mut dyn Changes)).collect();
+    Ok(stage(&mut parts)?)
+}
+
+fn pages(ranges: &[PageRange]) -> impl Iterator<Item = u64> + '_ {
+    ranges.iter().flat_map(|range| range.start..range.end())
+}
+
+fn pages_from(ranges: &[PageRange], first: u64) -> u64 {
+    ranges.iter().map(|range| range.end().saturating_sub(range.start.max(first))).sum()
+}

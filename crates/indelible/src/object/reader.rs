@@ -1,0 +1,133 @@
+//! An object attached for reading.
+
+#![allow(unsafe_code)]
+
+use crate::error::{Cause, Error, Result};
+use crate::plain::Plain;
+use crate::pool::{Inner as PoolInner, Stat};
+use crate::shadow::Shadow;
+use indelible_store::store::Reader;
+use std::sync::Arc;
+
+/// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
+pub(crate) struct ReadCore {
+    /// Goes first: nothing is mapped once the lock is given up.
+    shadow: Option<Shadow>,
+    reader: Option<Reader>,
+    pub(crate) pool: Arc<PoolInner>,
+    pub(crate) name: String,
+}
+
+impl ReadCore {
+    pub(crate) fn new(pool: Arc<PoolInner>, name: &str, reader: Reader) -> Result<Self, Cause> {
+        let shadow = pool.map(&reader.object().entry, false)?;
+        Ok(ReadCore { shadow: Some(shadow), reader: Some(reader), pool, name: name.to_owned() })
+    }
+
+    pub(crate) fn base(&self) -> *const u8 {
+        self.shadow.as_ref().map_or(std::ptr::null(), |shadow| shadow.base().as_ptr())
+    }
+
+    fn len(&self) -> usize {
+        self.shadow.as_ref().map_or(0, Shadow::len)
+    }
+
+    fn end(&mut self) -> Result<(), Cause> {
+        self.shadow = None;
+        match self.reader.take() {
+            Some(reader) => Ok(reader.detach()?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for ReadCore {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// An object attached for reading: any number of processes and threads at a time, while nobody has it
+/// attached for writing (S0.11). psync does not exist here (S0.17).
+pub struct ReadObject {
+    core: Arc<ReadCore>,
+}
+
+impl ReadObject {
+    pub(crate) fn new(core: Arc<ReadCore>) -> Self {
+        ReadObject { core }
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Bytes mapped: the object's size in whole pages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.core.len()
+    }
+
+    /// Never: an object has at least one page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First byte: the object's fixed address.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.core.base()
+    }
+
+    /// The object's bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while this
+        // one reads it (the lock). SAFETY.md says what a process outside the protocol can do.
+        unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
+    }
+
+    /// The value at the start of the object.
+    ///
+    /// # Errors
+    /// `BadSize` if the object is smaller than a `T`.
+    pub fn root<T: Plain>(&self) -> Result<&T> {
+        if size_of::<T>() > self.core.len() {
+            let cause = Cause::RootTooLarge { needed: size_of::<T>(), size: self.core.len() };
+            return Err(Error::new("read the root of", cause).pool(&self.core.pool.path).object(&self.core.name));
+        }
+        // SAFETY: large enough, page-aligned, every bit pattern is a T, and as for `as_slice`.
+        Ok(unsafe { &*self.core.base().cast::<T>() })
+    }
+
+    /// State, size, holder and so on.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn stat(&self) -> Result<Stat> {
+        self.core.pool.stat(&self.core.name)
+    }
+
+    /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.
+    ///
+    /// # Errors
+    /// The table could not be told; the lock is given up in any case.
+    pub fn detach(self) -> Result<()> {
+        match Arc::into_inner(self.core) {
+            Some(mut core) => {
+                let result = core.end();
+                result.map_err(|cause| Error::new("detach", cause).pool(&core.pool.path).object(&core.name))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for ReadObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadObject").field("name", &self.name()).field("address", &self.as_ptr()).finish()
+    }
+}

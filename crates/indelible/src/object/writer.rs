@@ -1,0 +1,282 @@
+//! An object attached for writing.
+
+#![allow(unsafe_code)]
+
+use super::engine::{Core, psync_cores};
+use super::stats::PsyncStats;
+use crate::dirty::PageRange;
+use crate::error::{Cause, Error, Result};
+use crate::plain::Plain;
+use crate::pool::{Inner as PoolInner, LaneUse, Stat};
+use crate::sys::PAGE;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// An object attached for writing, by this process alone (S0.11).
+///
+/// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the psync before
+/// durable as one step; what was not psynced when the object is dropped, or when the process dies, is
+/// gone, and the object is as the last psync left it (S0.18).
+///
+/// Storing during psync does not compile:
+///
+/// ```compile_fail
+/// # fn example(object: &mut indelible::Object) -> indelible::Result<()> {
+/// let count = object.root_mut::<u64>()?;
+/// object.psync()?; // error: `object` is borrowed
+/// *count += 1;
+/// # Ok(()) }
+/// ```
+pub struct Object {
+    core: Mutex<Core>,
+    base: *mut u8,
+    len: usize,
+    pool: Arc<PoolInner>,
+    name: String,
+}
+
+// SAFETY: `base` is owned mapped memory; access to it follows Rust's borrowing of `Object`.
+unsafe impl Send for Object {}
+// SAFETY: shared references only read, and `psync_cut` synchronises by `core`.
+unsafe impl Sync for Object {}
+
+impl Object {
+    pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
+        let (base, len) = (core.shadow()?.base().as_ptr(), core.shadow()?.len());
+        Ok(Object { core: Mutex::new(core), base, len, pool, name: name.to_owned() })
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        self.core.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn error(&self, operation: &'static str, cause: Cause) -> Error {
+        Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes mapped: the object's size in whole pages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: an object has at least one page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// First byte: the object's fixed address, the same in every process and every run (S0.22).
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.base
+    }
+
+    /// First byte, for storing. On the tracking rung `named`, say with [`note`](Object::note) what you
+    /// stored to; the others notice by themselves.
+    #[must_use]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.base
+    }
+
+    /// The object's bytes, stores not yet psynced included.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: mapped and readable until drop; stores need `&mut self` or the user's `unsafe`.
+        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+
+    /// The object's bytes, for storing.
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.note(0..self.len);
+        // SAFETY: as for `as_slice`, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+    }
+
+    /// Some of the object's bytes, for storing.
+    ///
+    /// # Panics
+    /// If the range does not lie within the object, as slicing does.
+    #[must_use]
+    pub fn range_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.note(range.clone());
+        // SAFETY: as for `as_mut_slice`.
+        let all = unsafe { std::slice::from_raw_parts_mut(self.base, self.len) };
+        &mut all[range]
+    }
+
+    /// The value at the start of the object; zeros at first.
+    ///
+    /// # Errors
+    /// `BadSize` if the object is smaller than a `T`.
+    pub fn root<T: Plain>(&self) -> Result<&T> {
+        self.check_root::<T>()?;
+        // SAFETY: large enough, page-aligned, every bit pattern is a T; borrowed as `self` is.
+        Ok(unsafe { &*self.base.cast::<T>() })
+    }
+
+    /// The value at the start of the object, for storing.
+    ///
+    /// # Errors
+    /// `BadSize` if the object is smaller than a `T`.
+    pub fn root_mut<T: Plain>(&mut self) -> Result<&mut T> {
+        self.check_root::<T>()?;
+        self.note(0..size_of::<T>());
+        // SAFETY: as for `root`, and borrowed exclusively.
+        Ok(unsafe { &mut *self.base.cast::<T>() })
+    }
+
+    fn check_root<T: Plain>(&self) -> Result<()> {
+        if size_of::<T>() <= self.len {
+            return Ok(());
+        }
+        Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len }))
+    }
+
+    /// Names bytes that were stored to through a pointer. Only the tracking rung `named` needs it.
+    pub fn note(&self, range: Range<usize>) {
+        let end = range.end.min(self.len);
+        if range.start < end {
+            let start = (range.start / PAGE) as u64;
+            let pages = PageRange { start, count: end.div_ceil(PAGE) as u64 - start };
+            if let Ok(shadow) = self.core().shadow() {
+                shadow.note(pages);
+            }
+        }
+    }
+
+    /// Makes everything stored since the last psync durable, as one step: when this returns `Ok`, all
+    /// of it survives any crash; when the process dies before, all of it or nothing does (S0.18).
+    ///
+    /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the lines
+    /// that changed. Never waits for the psync of another object (S0.19), except to share a durable
+    /// write with it on a medium where that is cheaper for both.
+    ///
+    /// # Errors
+    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, what was stored is still stored, and
+    /// the call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
+    /// a write failed and what is durable is unknown: detach, and attach again to recover.
+    pub fn psync(&mut self) -> Result<()> {
+        self.pool.alive().and_then(|()| self.core_mut().psync(false)).map_err(|cause| self.error("psync", cause))
+    }
+
+    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
+    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync. A
+    /// system call that writes into the object at that moment fails with `EFAULT`.
+    ///
+    /// # Errors
+    /// As for [`psync`](Object::psync).
+    pub fn psync_cut(&self) -> Result<()> {
+        self.pool.alive().and_then(|()| self.core().psync(true)).map_err(|cause| self.error("psync", cause))
+    }
+
+    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
+    /// a larger extent (S0.7). The address stays, and so does what was stored and not psynced; pointers
+    /// into the object stay good. The growth itself is durable on return.
+    ///
+    /// # Errors
+    /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
+    pub fn grow(&mut self, size: u64) -> Result<()> {
+        let result = self.pool.alive().and_then(|()| self.core_mut().grow(size));
+        self.len = self.core_mut().shadow().map_or(0, |shadow| shadow.len());
+        result.map_err(|cause| self.error("grow", cause))
+    }
+
+    /// Makes what was psynced durable in its final place and empties the lane, so that a crash later
+    /// leaves less to recover. psync does this by itself when the lane is full.
+    ///
+    /// # Errors
+    /// `Io`: the object is poisoned.
+    pub fn checkpoint(&self) -> Result<()> {
+        let result = self.core().writer().and_then(|writer| Ok(writer.checkpoint()?));
+        result.map_err(|cause| self.error("checkpoint", cause))
+    }
+
+    /// Detaches: the bytes become inaccessible (S0.15). What was not psynced is forgotten.
+    ///
+    /// # Errors
+    /// What was psynced is safe in any case; after an error the next attach recovers it.
+    pub fn detach(mut self) -> Result<()> {
+        let result = self.core_mut().detach();
+        result.map_err(|cause| self.error("detach", cause))
+    }
+
+    /// State, size, holder and so on.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn stat(&self) -> Result<Stat> {
+        self.pool.stat(&self.name)
+    }
+
+    /// Psyncs of this object that had something to do, over its life.
+    #[must_use]
+    pub fn psyncs(&self) -> u64 {
+        self.core().writer().map_or(0, |writer| writer.psyncs())
+    }
+
+    /// Bytes of lane that the attach replayed, 0 if the last writer detached.
+    #[must_use]
+    pub fn recovered_bytes(&self) -> u64 {
+        self.core().writer().map_or(0, |writer| writer.recovered().lane_bytes)
+    }
+
+    /// How stores are noticed: "wp-async", "mprotect" or "named".
+    #[must_use]
+    pub fn rung(&self) -> String {
+        self.core().shadow().ok().and_then(|shadow| shadow.rung()).map_or_else(String::new, |rung| rung.to_string())
+    }
+
+    /// What psync did since the attach.
+    #[must_use]
+    pub fn stats(&self) -> PsyncStats {
+        self.core().stats
+    }
+
+    /// Takes times in [`stats`](Object::stats), or stops to.
+    pub fn set_timed(&mut self, timed: bool) {
+        let core = self.core_mut();
+        core.stats.timed = timed;
+        if let Ok(writer) = core.writer() {
+            writer.set_timed(timed);
+        }
+    }
+
+    /// What the object's lane did since this process has it.
+    #[must_use]
+    pub fn lane_use(&self) -> LaneUse {
+        self.core().writer().map_or_else(|_| LaneUse::default(), |writer| writer.lane_use())
+    }
+}
+
+/// psync of several objects of one pool as one atomic step: after a crash, all of them are as this call
+/// left them, or none is.
+///
+/// # Errors
+/// As for [`Object::psync`]; objects of different pools are refused.
+pub fn psync_all(objects: &mut [&mut Object]) -> Result<()> {
+    let Some(first) = objects.first() else { return Ok(()) };
+    let (pool, name) = (first.pool.clone(), first.name.clone());
+    let result = pool.alive().and_then(|()| {
+        let mut cores: Vec<&mut Core> = objects.iter_mut().map(|object| object.core_mut()).collect();
+        psync_cores(&mut cores, false)
+    });
+    result.map_err(|cause| Error::new("psync together", cause).pool(&pool.path).object(&name))
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object").field("name", &self.name).field("address", &self.base).field("len", &self.len).finish()
+    }
+}

@@ -1,0 +1,97 @@
+//! What may lie in an object and be used in place.
+
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, UnsafeCell};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::num::Wrapping;
+use std::ptr::NonNull;
+use std::sync::atomic;
+
+/// Types whose values may lie in an object and be referred to in place.
+///
+/// Derive it for `#[repr(C)]` structs:
+///
+/// ```
+/// #[derive(indelible::Plain)]
+/// #[repr(C)]
+/// struct Counter {
+///     runs: u64,
+///     next: *mut Counter,
+/// }
+/// ```
+///
+/// Native pointers are allowed (S0.22): an object has the same address in every process, so a pointer
+/// into it, or into another object, is good wherever that object is attached. Following one is
+/// `unsafe`, as always.
+///
+/// What cannot work does not compile:
+///
+/// ```compile_fail
+/// #[derive(indelible::Plain)]
+/// #[repr(C)]
+/// struct Cache {
+///     name: String, // its bytes are on this process's own heap
+/// }
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Plain)]
+/// #[repr(C)]
+/// struct Borrowed {
+///     text: &'static str, // a reference must be valid at every instant; an object's bytes may be anything
+/// }
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Plain)]
+/// struct Unfixed { // no #[repr(C)]: the next build may lay it out differently
+///     a: u8,
+///     b: u64,
+/// }
+/// ```
+///
+/// # Safety
+///
+/// 1. Every bit pattern is a value: objects start as zeros, hold what any program psynced, and are
+///    not inspected when they are attached.
+/// 2. The layout is fixed: it does not depend on the compiler's mood or the process.
+/// 3. The type needs no drop and refers to nothing by means other than raw pointers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot lie in an object",
+    label = "not `Plain`",
+    note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
+)]
+pub unsafe trait Plain {}
+
+macro_rules! plain {
+    ($($ty:ty),* $(,)?) => {
+        $(
+            // SAFETY: a primitive without invalid bit patterns (1), of fixed layout (2, 3).
+            unsafe impl Plain for $ty {}
+        )*
+    };
+}
+
+plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, ());
+plain!(atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
+plain!(atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
+
+// SAFETY: any address is a raw pointer; following it is the user's `unsafe`.
+unsafe impl<T> Plain for *mut T {}
+// SAFETY: as above.
+unsafe impl<T> Plain for *const T {}
+// SAFETY: zero is `None`, everything else `Some`; the layout is guaranteed by the language.
+unsafe impl<T> Plain for Option<NonNull<T>> {}
+// SAFETY: any address is one.
+unsafe impl<T> Plain for atomic::AtomicPtr<T> {}
+// SAFETY: elements lie back to back.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+// SAFETY: transparent.
+unsafe impl<T: Plain> Plain for Cell<T> {}
+// SAFETY: transparent.
+unsafe impl<T: Plain> Plain for UnsafeCell<T> {}
+// SAFETY: transparent.
+unsafe impl<T: Plain> Plain for Wrapping<T> {}
+// SAFETY: transparent, and no bit pattern is wrong.
+unsafe impl<T: Plain> Plain for MaybeUninit<T> {}
+// SAFETY: transparent.
+unsafe impl<T: Plain> Plain for ManuallyDrop<T> {}

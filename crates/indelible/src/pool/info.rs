@@ -1,0 +1,173 @@
+//! What a pool and its objects look like to a person.
+
+use super::{Inner, MediumKind};
+pub use indelible_store::store::LaneUse;
+use indelible_store::error::Holder;
+use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE};
+use indelible_store::store::{Status, StoreInfo};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// State of an object (S0.25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// D: nobody has it.
+    Detached,
+    /// R: readers have it.
+    Reading,
+    /// W: a writer has it, or had it and died.
+    Writing,
+    /// P: a psync is being made durable.
+    Persisting,
+    /// C: a psync is durable and waits to be brought into the primary.
+    Copying,
+}
+
+impl State {
+    /// The paper's letter.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            State::Detached => 'D',
+            State::Reading => 'R',
+            State::Writing => 'W',
+            State::Persisting => 'P',
+            State::Copying => 'C',
+        }
+    }
+
+    fn of(letter: char) -> Self {
+        match letter {
+            'R' => State::Reading,
+            'W' => State::Writing,
+            'P' => State::Persisting,
+            'C' => State::Copying,
+            _ => State::Detached,
+        }
+    }
+}
+
+/// What the table knows of an object.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stat {
+    /// Name.
+    pub name: String,
+    /// 128-bit identity.
+    pub id: [u8; 16],
+    /// Size in bytes, as asked for.
+    pub size: u64,
+    /// Bytes of its extent.
+    pub extent: u64,
+    /// First byte of its primary in the pool.
+    pub offset: u64,
+    /// Fixed virtual address.
+    pub address: u64,
+    /// Bytes of address space it can grow to.
+    pub reach: u64,
+    /// State.
+    pub state: State,
+    /// Process that has it, if one has.
+    pub holder: Option<u32>,
+    /// Its last writer died; the next attach recovers it.
+    pub needs_recovery: bool,
+    /// Whether it refuses write attaches.
+    pub read_only: bool,
+    /// Whether space is claimed on first psync.
+    pub sparse: bool,
+    /// Whether reading needs a key.
+    pub read_key: bool,
+    /// Whether writing needs a key.
+    pub write_key: bool,
+    /// Bytes ever psynced, as a high-water mark, as of the last checkpoint.
+    pub published: u64,
+    /// Psyncs over its life, as of the last checkpoint.
+    pub psyncs: u64,
+    /// When it was created.
+    pub created: SystemTime,
+}
+
+impl Stat {
+    pub(crate) fn of(entry: &Entry, status: &Status) -> Self {
+        Stat {
+            name: entry.name(),
+            id: entry.id,
+            size: entry.size.get(),
+            extent: entry.extent_len(),
+            offset: entry.primary_offset(),
+            address: entry.address.get(),
+            reach: entry.reserved.get(),
+            state: State::of(status.state),
+            holder: match status.holder {
+                Some(Holder::Process { pid, .. }) => Some(pid),
+                Some(Holder::Own { .. }) => Some(std::process::id()),
+                _ => None,
+            },
+            needs_recovery: status.needs_recovery,
+            read_only: entry.flags & FLAG_READ_ONLY != 0,
+            sparse: entry.flags & FLAG_SPARSE != 0,
+            read_key: entry.read_key != [0; 16],
+            write_key: entry.write_key != [0; 16],
+            published: status.published,
+            psyncs: status.psyncs,
+            created: UNIX_EPOCH + Duration::from_secs(entry.created.get()),
+        }
+    }
+}
+
+/// A pool in numbers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PoolInfo {
+    /// Path it was opened by.
+    pub path: PathBuf,
+    /// Name given at format time.
+    pub label: String,
+    /// 128-bit identity.
+    pub id: [u8; 16],
+    /// What it stands on.
+    pub medium: MediumKind,
+    /// Format version.
+    pub version: u32,
+    /// Length in bytes.
+    pub length: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Free bytes.
+    pub free: u64,
+    /// Largest free piece.
+    pub largest_free: u64,
+    /// Free pieces.
+    pub free_pieces: u64,
+    /// First address of its window.
+    pub window: u64,
+    /// Length of that window in bytes.
+    pub window_len: u64,
+    /// Boots that wrote to it.
+    pub boots: u32,
+    /// When it was formatted.
+    pub created: SystemTime,
+}
+
+impl PoolInfo {
+    pub(crate) fn of(pool: &Inner, info: &StoreInfo) -> Self {
+        let superblock = pool.store.superblock();
+        PoolInfo {
+            path: pool.path.clone(),
+            label: superblock.label(),
+            id: superblock.id,
+            medium: pool.media.kind().into(),
+            version: superblock.version.get(),
+            length: info.length,
+            objects: info.objects,
+            free: info.free,
+            largest_free: info.largest,
+            free_pieces: info.extents,
+            window: superblock.window.get(),
+            window_len: superblock.window_len.get(),
+            boots: info.root.boots.get(),
+            created: UNIX_EPOCH + Duration::from_secs(superblock.created.get()),
+        }
+    }
+}

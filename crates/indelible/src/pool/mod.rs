@@ -1,0 +1,411 @@
+//! Pools: open, format, and everything that concerns objects as a whole.
+
+mod info;
+mod options;
+mod registry;
+
+pub use info::{LaneUse, PoolInfo, Stat, State};
+pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
+
+use crate::error::{Cause, Error, Result};
+use crate::media::{Access, Media};
+use crate::object::{Core, Object, ReadCore, ReadObject};
+use crate::shadow::{Params, Shadow, Source};
+use crate::sys::{boot, fork};
+use indelible_store::format::entry::Entry;
+use indelible_store::store::{Identity, Store};
+use indelible_store::table::Key;
+use options::Settings;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+/// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("notes.pmo");
+/// use indelible::Pool;
+///
+/// let pool = Pool::format(&path, 16 << 20)?; // 16 MiB
+/// pool.create("runs", 4096)?;
+///
+/// let mut runs = pool.attach("runs")?;
+/// *runs.root_mut::<u64>()? += 1;
+/// runs.psync()?; // durable, as one step
+/// # assert_eq!(*runs.root::<u64>()?, 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Pool {
+    inner: Arc<Inner>,
+}
+
+/// What attachments share with their pool.
+pub(crate) struct Inner {
+    pub(crate) path: PathBuf,
+    pub(crate) media: Media,
+    pub(crate) store: Arc<Store>,
+    settings: Settings,
+    generation: u32,
+    /// Read attachments by entry, so that several share one mapping.
+    readers: Mutex<HashMap<u64, Weak<ReadCore>>>,
+}
+
+impl Pool {
+    /// Opens an existing pool for reading and writing; at a cost that does not depend on its size.
+    ///
+    /// # Errors
+    /// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated), `Damaged`, `ReadOnly`, `Unsuitable`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Pool> {
+        PoolOptions::new().open(path)
+    }
+
+    /// Creates a file of `len` bytes (sparse: space is claimed as objects need it) and formats it
+    /// (S0.6).
+    ///
+    /// # Errors
+    /// `PoolExists`, `BadSize`, `NoSpace`, `ReadOnly`, `Unsuitable`.
+    pub fn format(path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        PoolOptions::new().format(path, len)
+    }
+
+    /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.
+    ///
+    /// # Errors
+    /// As for [`open`](Pool::open) and [`format`](Pool::format).
+    pub fn open_or_format(path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        PoolOptions::new().open_or_format(path, len)
+    }
+
+    /// Path the pool was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Random 128-bit identity of the pool.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.inner.store.id()
+    }
+
+    /// What the pool stands on.
+    #[must_use]
+    pub fn medium(&self) -> MediumKind {
+        self.inner.media.kind().into()
+    }
+
+    fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+        Error::new(operation, cause).pool(&self.inner.path)
+    }
+
+    fn about<T>(&self, operation: &'static str, name: &str, result: Result<T, Cause>) -> Result<T> {
+        result.map_err(|cause| self.error(operation, cause).object(name))
+    }
+
+    /// Creates an object of `size` bytes, detached and full of zeros (S0.8). Its space is claimed now
+    /// and stays claimed until it is destroyed.
+    ///
+    /// # Errors
+    /// `Exists`, `BadName`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`.
+    pub fn create(&self, name: &str, size: u64) -> Result<()> {
+        self.create_with(name, &CreateOptions::new(size))
+    }
+
+    /// As [`create`](Pool::create), with keys and so on.
+    ///
+    /// # Errors
+    /// As for [`create`](Pool::create).
+    pub fn create_with(&self, name: &str, options: &CreateOptions) -> Result<()> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| Ok(inner.store.create(name, &options.as_store())?));
+        self.about("create", name, result.map(drop))
+    }
+
+    /// Destroys an object that nobody has attached; its space can be used again (S0.9).
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`.
+    pub fn destroy(&self, name: &str) -> Result<()> {
+        self.destroy_with_key(name, b"")
+    }
+
+    /// As [`destroy`](Pool::destroy), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`destroy`](Pool::destroy).
+    pub fn destroy_with_key(&self, name: &str, key: &[u8]) -> Result<()> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| Ok(inner.store.destroy(name, Key(key))?));
+        self.about("destroy", name, result)
+    }
+
+    /// Gives an object that nobody has attached another size; its address stays. Shrinking cuts off its
+    /// end for good (S0.7).
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
+    pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| Ok(inner.store.resize(name, Key(key), size)?));
+        self.about("resize", name, result.map(drop))
+    }
+
+    /// Gives an object that nobody has attached another name.
+    ///
+    /// # Errors
+    /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
+    pub fn rename(&self, name: &str, new: &str, key: &[u8]) -> Result<()> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| Ok(inner.store.rename(name, new, Key(key))?));
+        self.about("rename", name, result)
+    }
+
+    /// Attaches an object for writing (S0.10–S0.12). If its last writer died, it is recovered first.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`.
+    pub fn attach(&self, name: &str) -> Result<Object> {
+        self.attach_with_key(name, b"")
+    }
+
+    /// As [`attach`](Pool::attach), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach`](Pool::attach).
+    pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| {
+            let core = inner.attach_core(name, key)?;
+            Object::new(inner.clone(), name, core)
+        });
+        self.about("attach", name, result)
+    }
+
+    /// Attaches an object for reading: shared with other readers, never with a writer (S0.11).
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`, `AddressTaken`, `NeedsRecovery`.
+    pub fn attach_read(&self, name: &str) -> Result<ReadObject> {
+        self.attach_read_with_key(name, b"")
+    }
+
+    /// As [`attach_read`](Pool::attach_read), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach_read`](Pool::attach_read).
+    pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| Ok(ReadObject::new(inner.attach_reader(name, key)?)));
+        self.about("attach", name, result)
+    }
+
+    /// State, size, holder and so on of an object.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn stat(&self, name: &str) -> Result<Stat> {
+        self.inner.stat(name)
+    }
+
+    /// The objects of the pool, in no particular order. Read in pieces as the iterator advances; an
+    /// object created or destroyed meanwhile may or may not be among them.
+    #[must_use]
+    pub fn list(&self) -> List {
+        List { pool: self.clone(), from: Some((0, 0)), piece: Vec::new() }
+    }
+
+    /// The pool in numbers.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn info(&self) -> Result<PoolInfo> {
+        let result = self.inner.store.info().map_err(|cause| self.error("inspect", cause))?;
+        Ok(PoolInfo::of(&self.inner, &result))
+    }
+
+    /// The store under the pool, for tools that show its insides. Not part of the stable interface.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.inner.store
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl Inner {
+    /// Fails in a fork of the process that opened the pool.
+    pub(crate) fn alive(&self) -> Result<(), Cause> {
+        if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
+    }
+
+    pub(crate) fn attach_core(self: &Arc<Self>, name: &str, key: &[u8]) -> Result<Core, Cause> {
+        let writer = self.store.attach_writer(name, Key(key))?;
+        Core::new(self.clone(), writer)
+    }
+
+    pub(crate) fn attach_reader(self: &Arc<Self>, name: &str, key: &[u8]) -> Result<Arc<ReadCore>, Cause> {
+        // Held throughout, so that two threads do not map the object twice.
+        let mut readers = self.readers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let reader = self.store.attach_reader(name, Key(key))?;
+        let entry = reader.object().offset;
+        if let Some(shared) = readers.get(&entry).and_then(Weak::upgrade) {
+            return Ok(shared);
+        }
+        let core = Arc::new(ReadCore::new(self.clone(), name, reader)?);
+        readers.retain(|_, reader| reader.strong_count() > 0);
+        readers.insert(entry, Arc::downgrade(&core));
+        Ok(core)
+    }
+
+    /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
+    pub(crate) fn map(&self, entry: &Entry, writable: bool) -> Result<Shadow, Cause> {
+        let offset = entry.primary_offset();
+        let source = match self.media.mappable() {
+            Some(fd) if !self.settings.fault_in => Source::PrivateFile { fd, offset },
+            _ => Source::Device { device: self.media.device().clone(), offset },
+        };
+        Ok(Shadow::attach(Params {
+            addr: entry.address.get() as usize,
+            len: entry.extent_len() as usize,
+            source,
+            writable,
+            rung: self.settings.rung,
+            fault_in: self.settings.fault_in.then_some(true),
+            ahead: 8,
+        })?)
+    }
+
+    pub(crate) fn stat(&self, name: &str) -> Result<Stat> {
+        let result = self.store.find(name).and_then(|object| Ok((object, self.store.status(&object)?)));
+        match result {
+            Ok((object, status)) => Ok(Stat::of(&object.entry, &status)),
+            Err(cause) => Err(Error::new("inspect", cause).pool(&self.path).object(name)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("path", &self.inner.path).field("medium", &self.medium()).finish()
+    }
+}
+
+/// See [`Pool::list`].
+pub struct List {
+    pool: Pool,
+    from: Option<(u64, u64)>,
+    piece: Vec<indelible_store::table::Located>,
+}
+
+impl Iterator for List {
+    type Item = Result<Stat>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        const PIECE: usize = 256;
+        let store = &self.pool.inner.store;
+        loop {
+            if let Some(object) = self.piece.pop() {
+                match store.status(&object) {
+                    Ok(status) => return Some(Ok(Stat::of(&object.entry, &status))),
+                    // Destroyed since its piece was read.
+                    Err(indelible_store::error::StoreError::Damaged { .. }) => continue,
+                    Err(cause) => return Some(Err(self.pool.error("list", cause))),
+                }
+            }
+            match store.list(self.from.take()?, PIECE) {
+                Ok(listing) => {
+                    self.piece = listing.objects;
+                    self.piece.reverse();
+                    self.from = listing.next;
+                }
+                Err(cause) => return Some(Err(self.pool.error("list", cause))),
+            }
+        }
+    }
+}
+
+/// Who this process is.
+fn identity() -> Identity {
+    Identity { pid: boot::pid(), boot: boot::boot_id() }
+}
+
+impl Inner {
+    fn new(path: &Path, media: Media, store: Arc<Store>, settings: Settings) -> Arc<Inner> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Arc::new(Inner { path, media, store, settings, generation: fork::generation(), readers: Mutex::default() })
+    }
+}
+
+impl PoolOptions {
+    /// Opens an existing pool with these options.
+    ///
+    /// # Errors
+    /// As for [`Pool::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Pool> {
+        let path = path.as_ref();
+        self.open_cause(path).map_err(|cause| Error::new("open", cause).pool(path))
+    }
+
+    fn open_cause(&self, path: &Path) -> Result<Pool, Cause> {
+        let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
+        let media = crate::media::open(path, &self.as_media(access))?;
+        let settings = self.settings()?;
+        let inner = registry::share(&media, self.read_only, &settings, || {
+            let store = Store::open(media.device().clone(), identity())?;
+            Ok(Inner::new(path, media.clone(), store, settings.clone()))
+        })?;
+        Ok(Pool { inner })
+    }
+
+    /// Creates and formats a pool with these options.
+    ///
+    /// # Errors
+    /// As for [`Pool::format`].
+    pub fn format(&self, path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        let path = path.as_ref();
+        self.format_cause(path, len).map_err(|cause| Error::new("format", cause).pool(path))
+    }
+
+    fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
+        let settings = self.settings()?;
+        let media = self.create_media(path, len)?;
+        let zeroed = media.kind() != crate::media::MediaKind::DevDax && path.is_file();
+        let store = Store::format(media.device().clone(), identity(), &self.as_format(zeroed))?;
+        Ok(Pool { inner: registry::add(Inner::new(path, media, store, settings)) })
+    }
+
+    /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.
+    ///
+    /// # Errors
+    /// As for [`Pool::open_or_format`].
+    pub fn open_or_format(&self, path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        let path = path.as_ref();
+        match self.open(path) {
+            Err(error) if error.kind() == crate::ErrorKind::NoPool && !self.read_only => self.format(path, len),
+            done => done,
+        }
+    }
+
+    /// Opens, or formats, a pool on any device: a simulated one, say.
+    ///
+    /// # Errors
+    /// As for [`Pool::open`] and [`Pool::format`].
+    pub fn on_device(&self, device: Arc<dyn indelible_store::medium::Device>, format: bool) -> Result<Pool> {
+        let path = Path::new("(device)");
+        let open = || -> Result<Pool, Cause> {
+            let store = if format {
+                Store::format(device.clone(), identity(), &self.as_format(true))?
+            } else {
+                Store::open(device.clone(), identity())?
+            };
+            Ok(Pool { inner: Inner::new(path, Media::from_device(device.clone()), store, self.settings()?) })
+        };
+        open().map_err(|cause| Error::new(if format { "format" } else { "open" }, cause).pool(path))
+    }
+}

@@ -1,0 +1,297 @@
+//! How pools are opened and objects created.
+
+use crate::dirty::Rung;
+use crate::error::Cause;
+use crate::media::{self, Access, Media, MediaKind, MediumChoice};
+use indelible_store::error::{Holder, StoreError};
+use indelible_store::format::LANES;
+use indelible_store::medium::{LockKey, LockMode};
+use indelible_store::store::FormatOptions;
+use indelible_store::table::{self, Key};
+use std::path::Path;
+
+/// What a pool stands on. `Auto` asks the path; the others force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MediumKind {
+    /// Whatever the path is.
+    #[default]
+    Auto,
+    /// A file on a block device: system calls, fdatasync.
+    File,
+    /// A file treated as persistent memory: stores and fences. What a power failure leaves of it is the
+    /// file system's affair.
+    Memory,
+    /// A file on a DAX file system (`MAP_SYNC`).
+    Dax,
+    /// A device-DAX character device.
+    DevDax,
+    /// Something given to [`PoolOptions::on_device`].
+    Other,
+}
+
+impl MediumKind {
+    /// The words of `--medium`.
+    pub const WORDS: [(&'static str, MediumKind); 5] = [
+        ("auto", MediumKind::Auto),
+        ("file", MediumKind::File),
+        ("memory", MediumKind::Memory),
+        ("dax", MediumKind::Dax),
+        ("devdax", MediumKind::DevDax),
+    ];
+
+    /// A word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("other", |(word, _)| word)
+    }
+
+    fn choice(self) -> MediumChoice {
+        match self {
+            MediumKind::Auto | MediumKind::Other => MediumChoice::Auto,
+            MediumKind::File => MediumChoice::File,
+            MediumKind::Memory => MediumChoice::Memory,
+            MediumKind::Dax => MediumChoice::Dax,
+            MediumKind::DevDax => MediumChoice::DevDax,
+        }
+    }
+}
+
+impl From<MediaKind> for MediumKind {
+    fn from(kind: MediaKind) -> Self {
+        match kind {
+            MediaKind::File => MediumKind::File,
+            MediaKind::Memory => MediumKind::Memory,
+            MediaKind::Dax => MediumKind::Dax,
+            MediaKind::DevDax => MediumKind::DevDax,
+            MediaKind::Other => MediumKind::Other,
+        }
+    }
+}
+
+/// How stores to an attached object are noticed: the rungs of the ladder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tracking {
+    /// The best rung the kernel offers.
+    #[default]
+    Auto,
+    /// userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN` (Linux 6.7).
+    WpAsync,
+    /// Memory protection and SIGSEGV; everywhere.
+    Mprotect,
+    /// The program names what it stored to ([`Object::note`](crate::Object::note)).
+    Named,
+}
+
+impl Tracking {
+    /// The words of `--tracking`.
+    pub const WORDS: [(&'static str, Tracking); 4] = [
+        ("auto", Tracking::Auto),
+        ("wp-async", Tracking::WpAsync),
+        ("mprotect", Tracking::Mprotect),
+        ("named", Tracking::Named),
+    ];
+
+    fn rung(self) -> Option<Rung> {
+        match self {
+            Tracking::Auto => None,
+            Tracking::WpAsync => Some(Rung::WpAsync),
+            Tracking::Mprotect => Some(Rung::Mprotect),
+            Tracking::Named => Some(Rung::Named),
+        }
+    }
+
+    /// Whether this machine offers the rung.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        self.rung().is_none_or(Rung::available)
+    }
+}
+
+/// How to open or format a pool.
+#[derive(Clone, Debug, Default)]
+pub struct PoolOptions {
+    pub(super) medium: MediumKind,
+    pub(super) tracking: Tracking,
+    pub(super) read_only: bool,
+    pub(super) allow_remote: bool,
+    pub(super) fault_in: bool,
+    pub(super) label: String,
+    pub(super) force: bool,
+}
+
+/// The options that matter after opening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) rung: Option<Rung>,
+    pub(super) fault_in: bool,
+}
+
+impl PoolOptions {
+    /// The defaults: right for most.
+    #[must_use]
+    pub fn new() -> Self {
+        PoolOptions::default()
+    }
+
+    /// Forces what the path is taken for.
+    #[must_use]
+    pub fn medium(mut self, medium: MediumKind) -> Self {
+        self.medium = medium;
+        self
+    }
+
+    /// Forces how stores are noticed.
+    #[must_use]
+    pub fn tracking(mut self, tracking: Tracking) -> Self {
+        self.tracking = tracking;
+        self
+    }
+
+    /// Opens the pool's file for reading only.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Accepts network and user-space file systems, whose locks may not exclude other machines.
+    #[must_use]
+    pub fn allow_remote(mut self, allow: bool) -> Self {
+        self.allow_remote = allow;
+        self
+    }
+
+    /// Fills objects' pages on demand by a thread even where the file could be mapped.
+    #[must_use]
+    pub fn fault_in(mut self, fault_in: bool) -> Self {
+        self.fault_in = fault_in;
+        self
+    }
+
+    /// A name for a new pool, at most 128 bytes.
+    #[must_use]
+    pub fn label(mut self, label: &str) -> Self {
+        label.clone_into(&mut self.label);
+        self
+    }
+
+    /// Formats over what is there. Everything in it is lost.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    pub(super) fn settings(&self) -> Result<Settings, Cause> {
+        let rung = self.tracking.rung();
+        if !self.tracking.is_available() {
+            return Err(Cause::Unsupported(format!("this kernel does not offer tracking by {:?}", self.tracking)));
+        }
+        Ok(Settings { rung, fault_in: self.fault_in })
+    }
+
+    pub(super) fn as_media(&self, access: Access) -> media::OpenOptions {
+        media::OpenOptions { choice: self.medium.choice(), access, allow_remote: self.allow_remote }
+    }
+
+    pub(super) fn as_format(&self, zeroed: bool) -> FormatOptions {
+        FormatOptions { label: self.label.clone(), force: self.force, zeroed, window: None }
+    }
+
+    /// Makes, or takes over, the medium of a new pool.
+    pub(super) fn create_media(&self, path: &Path, len: u64) -> Result<Media, Cause> {
+        let exists = path.exists();
+        if exists && self.force {
+            self.refuse_in_use(path)?;
+        }
+        // A device is there already, and is its own length.
+        let replace = exists && (self.force || !path.is_file());
+        let options =
+            media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };
+        Ok(media::create(path, len, &options)?)
+    }
+
+    /// A pool that processes have open is not pulled from under them.
+    fn refuse_in_use(&self, path: &Path) -> Result<(), Cause> {
+        let media = media::open(path, &self.as_media(Access::ReadWrite))?;
+        let device = media.device();
+        let mut free = device.try_lock(LockKey::Table, LockMode::Exclusive).map_err(StoreError::from)?;
+        for lane in 0..LANES {
+            free &= device.probe(LockKey::Lane(lane)).map_err(StoreError::from)?.is_none();
+        }
+        if free { Ok(()) } else { Err(StoreError::Held { holder: Holder::Unknown }.into()) }
+    }
+}
+
+/// How to create an object.
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    size: u64,
+    read_key: Vec<u8>,
+    write_key: Vec<u8>,
+    read_only: bool,
+    sparse: bool,
+    reach: u64,
+}
+
+impl CreateOptions {
+    /// An object of `size` bytes without keys.
+    #[must_use]
+    pub fn new(size: u64) -> Self {
+        CreateOptions { size, ..CreateOptions::default() }
+    }
+
+    /// One key for everything, as pcreate has it.
+    #[must_use]
+    pub fn key(self, key: &[u8]) -> Self {
+        self.read_key(key).write_key(key)
+    }
+
+    /// Key needed to attach for reading (the write key does, too).
+    #[must_use]
+    pub fn read_key(mut self, key: &[u8]) -> Self {
+        key.clone_into(&mut self.read_key);
+        self
+    }
+
+    /// Key needed to attach for writing, to resize and to destroy.
+    #[must_use]
+    pub fn write_key(mut self, key: &[u8]) -> Self {
+        key.clone_into(&mut self.write_key);
+        self
+    }
+
+    /// Refuses write attaches for good.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Claims space when it is first psynced instead of now. A psync may then fail for want of space.
+    #[must_use]
+    pub fn sparse(mut self, sparse: bool) -> Self {
+        self.sparse = sparse;
+        self
+    }
+
+    /// Address space to keep for growth, in bytes; by default several times the size.
+    #[must_use]
+    pub fn reach(mut self, bytes: u64) -> Self {
+        self.reach = bytes;
+        self
+    }
+
+    pub(super) fn as_store(&self) -> table::CreateOptions<'_> {
+        table::CreateOptions {
+            size: self.size,
+            read_key: Key(&self.read_key),
+            write_key: Key(&self.write_key),
+            read_only: self.read_only,
+            sparse: self.sparse,
+            reach: self.reach,
+        }
+    }
+}

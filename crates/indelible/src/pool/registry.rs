@@ -1,0 +1,42 @@
+//! The pools this process has open: one each, however often and by whatever path they are opened, so
+//! that its threads share locks and mappings instead of excluding each other.
+
+use super::Inner;
+use super::options::Settings;
+use crate::error::Cause;
+use crate::media::Media;
+use crate::sys::fork;
+use std::sync::{Arc, Mutex, Weak};
+
+static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+/// The open pool on `media` if there is one that can do what is asked, else a new one.
+pub(super) fn share(
+    media: &Media,
+    read_only: bool,
+    settings: &Settings,
+    open: impl FnOnce() -> Result<Arc<Inner>, Cause>,
+) -> Result<Arc<Inner>, Cause> {
+    let mut pools = OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    pools.retain(|pool| pool.strong_count() > 0);
+    let same = |pool: &Arc<Inner>| {
+        media.identity().is_some()
+            && pool.media.identity() == media.identity()
+            && !fork::is_stale(pool.generation)
+            && pool.store.is_read_only() == read_only
+            && pool.settings == *settings
+            && pool.media.kind() == media.kind()
+    };
+    if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
+        return Ok(pool);
+    }
+    let pool = open()?;
+    pools.push(Arc::downgrade(&pool));
+    Ok(pool)
+}
+
+/// Enters a pool that was just formatted.
+pub(super) fn add(pool: Arc<Inner>) -> Arc<Inner> {
+    OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Arc::downgrade(&pool));
+    pool
+}
