@@ -9,7 +9,7 @@
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
-use crate::format::entry::{PROGRESS, Progress};
+use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{BatchView, LaneLog, scan};
@@ -152,11 +152,21 @@ impl Met {
         if let Some((from, to)) = self.intent {
             let to = to.min(entry.extent_len());
             if from < to {
-                medium.zero(entry.primary_offset() + from, to - from)?;
+                clear(medium, entry, from, to)?;
             }
         }
         Ok(())
     }
+}
+
+/// Zeroes bytes of an object's primary; an object that is not sparse keeps its space.
+pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
+    let start = entry.primary_offset() + from;
+    medium.zero(start, to - from)?;
+    if entry.flags & FLAG_SPARSE == 0 {
+        medium.reserve(start, to - from)?;
+    }
+    Ok(())
 }
 
 /// Writes an object's progress line; the caller owns its lane.

@@ -212,7 +212,6 @@ impl Medium for MemoryMedium {
         self.mark(offset, len, false);
         let fd = live(&self.fd)?;
         space::zero(fd, offset, len)?;
-        self.mark(offset, len, true);
         if self.backing == Backing::Dax {
             // The hole is metadata, which a fence does not reach.
             rustix::fs::fdatasync(fd).map_err(|e| MediumError::Io(e.into()))?;

@@ -72,7 +72,8 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), MediumErr
     Ok(())
 }
 
-/// Makes the range read as zeros, reserved as before.
+/// Makes the range read as zeros. Its blocks are gone where holes are possible: who needs them reserves
+/// anew.
 pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), MediumError> {
     if len == 0 {
         return Ok(());
@@ -80,7 +81,7 @@ pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Medi
     if punch(fd, offset, len).is_err() {
         return write_zeros(fd, offset, len);
     }
-    reserve(fd, offset, len)
+    Ok(())
 }
 
 /// Turns the range into a hole.

@@ -88,7 +88,8 @@ pub trait Medium: Send + Sync {
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), MediumError>;
 
-    /// Makes the range read as zeros (as a write: durable after a barrier).
+    /// Makes the range read as zeros (as a write: durable after a barrier). Its space may be given back
+    /// to the system: a range that is to stay reserved is reserved again.
     fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
     /// Ensures that later writes to the range cannot fail for want of space. Contents stay.

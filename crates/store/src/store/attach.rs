@@ -9,7 +9,7 @@ use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{LockKey, LockMode};
-use crate::recovery::{Recovered, put_progress, replay};
+use crate::recovery::{Recovered, clear, put_progress, replay};
 use crate::space::Draft;
 use crate::table::{Key, Located, directory, put_directory};
 use std::sync::Arc;
@@ -376,7 +376,7 @@ impl Writer {
         }
         let (device, seed) = (&*self.store.device, self.store.seed);
         if let Some((from, to)) = self.intent {
-            device.zero(self.object.entry.primary_offset() + from, to - from)?;
+            clear(device, &self.object.entry, from, to)?;
         }
         put_progress(device, seed, &self.object, self.published, self.psyncs)?;
         let result = device.barrier();
