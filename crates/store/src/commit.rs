@@ -16,7 +16,7 @@
 
 use crate::error::Result;
 use crate::lane::{Batch, LaneLog};
-use crate::medium::Medium;
+use crate::medium::{Medium, MediumError};
 
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
@@ -45,9 +45,12 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
 }
 
 /// Brings a published batch into the places it redoes. Not durable: the lane still has it.
+///
+/// An error does not undo the commit, so that it is never `NoSpace`, which would say that nothing
+/// happened.
 pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     for (target, bytes) in batch.redo() {
-        medium.write(target, bytes)?;
+        medium.write(target, bytes).map_err(MediumError::settled)?;
     }
     Ok(())
 }

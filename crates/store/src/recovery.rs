@@ -4,6 +4,13 @@
 //! after dying half-way, ends in the same bytes. Nothing is voided before what was replayed is
 //! durable.
 //!
+//! What is found in a lane is visible, which is less than durable: its writer may have died, or
+//! failed, between the two. It is made durable (`LaneLog::confirm`) before any of it is redone;
+//! otherwise a power cut could keep a part of the redo and lose the batch.
+//!
+//! Of every line only the newest content is written, so that whoever dies while redoing does not
+//! take anything back to an earlier state.
+//!
 //! What a lane may touch is not believed but checked: a section counts only if the entry it names is
 //! bound to this lane under the same binding number, and a run only within that object's extent.
 
@@ -33,35 +40,45 @@ pub struct Recovered {
     pub bytes: u64,
 }
 
-/// Applies every table batch behind `log` and moves `log` to the end. The caller holds the table.
-pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog) -> Result<u64> {
-    let mut applied = 0;
+/// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
+/// `log` before, so that what it says is durable. The caller holds the table.
+pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
+    let (mut end, mut last) = (*log, 0);
+    scan(medium, seed, &mut end, &mut |batch| {
+        last = batch.at;
+        Ok(())
+    })?;
+    if known && end == *log {
+        return Ok(());
+    }
+    // Whoever published a batch had made the one before it durable.
+    end.confirm(medium, seed, last)?;
+    let mut pages = Gather::new(medium);
     scan(medium, seed, log, &mut |batch| {
         for index in 0..batch.sections.len() {
             if batch.sections[index].kind.get() == kind::TABLE {
-                batch.redo(index, &mut |target, bytes| redo_table(medium, target, bytes))?;
+                batch.redo(index, &mut |target, bytes| redo_table(&mut pages, target, bytes))?;
             }
         }
-        applied += 1;
         Ok(())
     })?;
-    Ok(applied)
+    pages.flush()?;
+    Ok(())
 }
 
-fn redo_table(medium: &dyn Medium, target: u64, bytes: &[u8]) -> Result<()> {
+fn redo_table(pages: &mut Gather<'_>, target: u64, bytes: &[u8]) -> Result<()> {
     let end = target + bytes.len() as u64;
     // Superblocks and the table lane itself are never redone.
     if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
         return Err(StoreError::damaged(Part::Record, target));
     }
-    Ok(medium.write(target, bytes)?)
+    Ok(pages.put(target, bytes)?)
 }
 
 /// An object met in a lane.
 struct Met {
     located: Located,
-    progress: Option<(u64, u64)>,
-    intent: Option<(u64, u64)>,
+    progress: Option<Standing>,
 }
 
 /// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
@@ -75,6 +92,9 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
         directory.len.get(),
         directory.generation.get(),
     )?;
+    let mut end = log;
+    scan(medium, seed, &mut end, &mut |_| Ok(()))?;
+    end.confirm(medium, seed, log.position())?;
     let mut met: HashMap<u64, Met> = HashMap::new();
     let mut done = Recovered::default();
     let mut pages = Gather::new(medium);
@@ -88,7 +108,9 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     done.lane_bytes = log.used();
     done.bytes = pages.flush()?;
     for object in met.values() {
-        object.settle(medium, seed)?;
+        if let Some(standing) = &object.progress {
+            put_progress(medium, seed, &object.located, standing)?;
+        }
     }
     done.objects = met.len() as u64;
     if !met.is_empty() {
@@ -119,14 +141,10 @@ fn replay_section(
             if !located.is_bound() || located.entry.lane.get() != lane {
                 return Ok(());
             }
-            slot.insert(Met { located, progress: None, intent: None })
+            slot.insert(Met { located, progress: None })
         }
     };
     if object.located.entry.binding.get() != binding {
-        return Ok(());
-    }
-    if section.kind.get() == kind::INTENT {
-        object.intent = Some((section.published.get(), section.limit.get()));
         return Ok(());
     }
     let start = object.located.entry.primary_offset();
@@ -137,26 +155,23 @@ fn replay_section(
         }
         Ok(pages.put(target, bytes)?)
     })?;
-    object.progress = Some((section.published.get(), section.limit.get()));
-    object.intent = None;
+    object.progress = Some(Standing {
+        published: section.published.get(),
+        psyncs: section.psyncs.get(),
+        direct: section.direct.get(),
+    });
     Ok(())
 }
 
-impl Met {
-    /// Brings the progress line up to date and clears what a direct write left half done.
-    fn settle(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
-        let entry = &self.located.entry;
-        if let Some((published, psyncs)) = self.progress {
-            put_progress(medium, seed, &self.located, published, psyncs)?;
-        }
-        if let Some((from, to)) = self.intent {
-            let to = to.min(entry.extent_len());
-            if from < to {
-                clear(medium, entry, from, to)?;
-            }
-        }
-        Ok(())
-    }
+/// Where an object stands after a batch: what its progress line says once that is brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// `Progress::published`.
+    pub published: u64,
+    /// `Progress::psyncs`.
+    pub psyncs: u64,
+    /// `Progress::direct`.
+    pub direct: u64,
 }
 
 /// Zeroes bytes of an object's primary; an object that is not sparse keeps its space.
@@ -170,11 +185,12 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
 }
 
 /// Writes an object's progress line; the caller owns its lane.
-pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, published: u64, psyncs: u64) -> Result<()> {
+pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, standing: &Standing) -> Result<()> {
     let line = Progress {
         id: object.entry.id,
-        published: U64::new(published),
-        psyncs: U64::new(psyncs),
+        published: U64::new(standing.published),
+        psyncs: U64::new(standing.psyncs),
+        direct: U64::new(standing.direct),
         ..Progress::default()
     }
     .sealed(seed);

@@ -27,6 +27,8 @@
 #![forbid(unsafe_code)]
 
 mod crash;
+pub mod pool;
+pub mod scenario;
 mod seed;
 pub mod sim;
 

@@ -48,8 +48,8 @@ pub mod kind {
     pub const TABLE: u32 = 0;
     /// Redo runs of one object, and its progress.
     pub const PSYNC: u32 = 1;
-    /// Announces that bytes from `published` to `limit` of the primary are about to be written
-    /// directly: without a later PSYNC section of the same binding they must be zeroed again.
+    /// No runs, only progress: announces a direct write (`direct` beyond `published`), or that one
+    /// was given up.
     pub const INTENT: u32 = 2;
 }
 
@@ -65,12 +65,12 @@ pub struct Section {
     pub entry: U64,
     /// The write attach that psynced.
     pub binding: U64,
-    /// The object's high-water mark after this batch (PSYNC), before it (INTENT).
+    /// `Progress::published` from this batch on.
     pub published: U64,
-    /// Psyncs of the object, this one included (PSYNC); end of the direct write (INTENT).
-    pub limit: U64,
-    /// Zero.
-    pub reserved: U64,
+    /// `Progress::psyncs` from this batch on.
+    pub psyncs: U64,
+    /// `Progress::direct` from this batch on.
+    pub direct: U64,
 }
 
 /// Consecutive lines of data and where they go.

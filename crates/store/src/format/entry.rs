@@ -115,8 +115,11 @@ pub struct Progress {
     pub psyncs: U64,
     /// XXH3 of the line with this field zero, seeded with the pool's seed.
     pub checksum: U64,
+    /// End of a direct write that no psync has published: the primary from `published` to here is
+    /// undefined, and zeroed by the next attach. Not beyond `published`: there is none.
+    pub direct: U64,
     /// Zero.
-    pub reserved: [u8; 24],
+    pub reserved: [u8; 16],
 }
 
 const _: () = assert!(size_of::<Progress>() == 64);
@@ -187,14 +190,14 @@ impl Progress {
     /// What the line says of the object `id`: `None` if it is damaged, zero if it speaks of another
     /// object (a slot used before, or never).
     #[must_use]
-    pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<(u64, u64)> {
+    pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<Progress> {
         let mut zeroed = *self;
         zeroed.checksum = U64::new(0);
         let intact = checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get();
         if intact {
-            return Some(if self.id == *id { (self.published.get(), self.psyncs.get()) } else { (0, 0) });
+            return Some(if self.id == *id { *self } else { Progress::default() });
         }
         // Never written, or left by an object whose page had another use.
-        (self.id != *id).then_some((0, 0))
+        (self.id != *id).then(Progress::default)
     }
 }

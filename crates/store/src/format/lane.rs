@@ -102,9 +102,13 @@ impl Header {
         header
     }
 
-    /// The generation, if the copy is intact.
+    /// The generation, if the copy is intact. One that was never written says 0: a new lane is all
+    /// zeros, and begins in the generation the directory says.
     #[must_use]
     pub fn generation(&self, seed: u64, offset: u64) -> Option<u64> {
+        if self.as_bytes().iter().all(|byte| *byte == 0) {
+            return Some(0);
+        }
         let mut zeroed = *self;
         zeroed.checksum = U64::new(0);
         let sound = self.magic.get() == HEADER_MAGIC

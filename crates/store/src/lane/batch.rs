@@ -61,10 +61,11 @@ impl Batch {
     }
 
     /// Sets what the current section says of its object's progress.
-    pub fn set_progress(&mut self, published: u64, limit: u64) {
+    pub fn set_progress(&mut self, published: u64, psyncs: u64, direct: u64) {
         if let Some(section) = self.sections.last_mut() {
             section.published = U64::new(published);
-            section.limit = U64::new(limit);
+            section.psyncs = U64::new(psyncs);
+            section.direct = U64::new(direct);
         }
     }
 

@@ -91,16 +91,37 @@ impl LaneLog {
         let generation = self.generation + 1;
         let header = Header::new(seed, self.offset, generation);
         medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
-        medium.write(self.offset + HEADERS[1], header.as_bytes())?;
         *self = LaneLog::at_start(self.offset, self.len, generation);
-        Ok(())
+        Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
     /// Voids the lane's batches for whoever has it next, at leisure: nothing in it matters any more,
     /// this only spares a scan. The lane must not be appended to afterwards.
+    ///
+    /// It goes to the second copy, which may not be durable yet: the first one is.
     pub fn retire(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation + 1);
-        Ok(medium.write(self.offset + HEADERS[0], header.as_bytes())?)
+        Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
+    }
+
+    /// Makes durable what is only known to be visible: the process that wrote it may have died, or
+    /// failed, before it was. Without batches that is the generation, else the batches from `from` on.
+    ///
+    /// Rewriting them decides it even on a medium that forgets a failed write.
+    pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
+        if self.sequence == 0 {
+            let header = Header::new(seed, self.offset, self.generation);
+            return Ok(medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?);
+        }
+        let mut at = from;
+        let mut piece = Vec::new();
+        while at < self.position() {
+            piece.resize((self.position() - at).min(1 << 20) as usize, 0);
+            medium.read(at, &mut piece)?;
+            medium.write_durable(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
     }
 
     /// Length of a lane for a pool of this size: large enough that checkpoints are rare.

@@ -1,9 +1,11 @@
 //! Lanes: the redo log of one writer, and the table's own.
 
 mod batch;
+mod beyond;
 mod log;
 mod scan;
 
 pub use batch::Batch;
+pub use beyond::beyond;
 pub use log::LaneLog;
 pub use scan::{BatchView, scan};

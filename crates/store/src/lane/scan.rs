@@ -21,8 +21,9 @@ pub struct BatchView<'r, 'm> {
     pub sections: &'r [Section],
     /// Its runs.
     pub runs: &'r [Run],
+    /// Where in the pool it begins.
+    pub at: u64,
     reader: &'r mut Reader<'m>,
-    data: u64,
 }
 
 impl BatchView<'_, '_> {
@@ -34,7 +35,8 @@ impl BatchView<'_, '_> {
     ) -> Result<()> {
         let skipped: usize = self.sections[..index].iter().map(|s| s.runs.get() as usize).sum();
         let count = self.sections[index].runs.get() as usize;
-        let mut at = self.data
+        let mut at = self.at
+            + LINE
             + self.runs[..skipped].iter().map(|run| run.lines.get() * LINE).sum::<u64>();
         for run in &self.runs[skipped..skipped + count] {
             let (mut target, end) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
@@ -95,14 +97,13 @@ pub fn scan(
         if !body_is_intact(&mut reader, seed, at, &header)? {
             break;
         }
-        let data = at + LINE;
-        let mut place = data + header.lines.get() * LINE;
+        let mut place = at + LINE + header.lines.get() * LINE;
         place = read_all(&mut reader, place, header.sections.get() as usize, &mut sections)?;
         read_all(&mut reader, place, header.runs.get() as usize, &mut runs)?;
         if !is_consistent(&header, &sections, &runs, medium.len()) {
             break;
         }
-        visit(&mut BatchView { sections: &sections, runs: &runs, reader: &mut reader, data })?;
+        visit(&mut BatchView { sections: &sections, runs: &runs, at, reader: &mut reader })?;
         log.tail += header.len.get();
         log.sequence += 1;
     }

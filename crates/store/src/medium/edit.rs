@@ -60,10 +60,12 @@ impl<'m> Edit<'m> {
     }
 
     /// Clears the lines of `mask` (one bit a line) and has them logged: the page comes from outside
-    /// the table, so what the medium shows of it now need not be what a crash leaves.
+    /// the table, so what the medium shows of it now need not be what a crash leaves. The other lines
+    /// stay as the medium has them.
     pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
         let image = self.image(page)?;
         image.forced = mask;
+        image.after = image.before.clone();
         for line in (0..(PAGE / LINE) as usize).filter(|line| mask >> line & 1 == 1) {
             image.after[line * LINE as usize..(line + 1) * LINE as usize].fill(0);
         }

@@ -13,12 +13,14 @@
 
 mod edit;
 mod gather;
+mod guard;
 mod lock;
 mod overlay;
 pub mod volatile;
 
 pub use edit::{Edit, read_struct};
 pub use gather::{Gather, runs};
+pub(crate) use guard::Guard;
 pub use lock::{LockKey, LockMode, Locks};
 
 pub use overlay::Overlay;
@@ -56,6 +58,16 @@ pub enum MediumError {
     /// Any other failure of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl MediumError {
+    /// The same failure where it must not be taken for one that left nothing behind.
+    pub(crate) fn settled(self) -> Self {
+        match self {
+            MediumError::NoSpace => MediumError::Io(io::ErrorKind::StorageFull.into()),
+            other => other,
+        }
+    }
 }
 
 /// Where bytes become durable. Offsets and lengths are in bytes from the start of the pool.

@@ -7,12 +7,15 @@
 //!    the part of the newest chunk not handed out.
 //! 4. Every operation starts with at least `SPARE` table pages at hand, more than it can use, so
 //!    that no operation fails half-way for want of a page.
+//! 5. Entry slots lie only in pages that come straight from a chunk. A page that was a node before
+//!    still has batches in the table's lane, and redoing them would overwrite the slots' progress
+//!    lines, which are not the table's.
 
 use super::extents::PAGES;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{PAGE, TABLE_ROOT};
-use crate::medium::{Edit, Medium};
+use crate::medium::{Edit, Medium, MediumError};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -94,27 +97,33 @@ impl<'m> Draft<'m> {
     /// Upholds invariant 4; `required` operations fail when there is no space for more table pages,
     /// others (those that free space) go on with what is at hand.
     pub fn stock_up(&mut self, required: bool) -> Result<()> {
-        if self.spare() >= SPARE {
-            return Ok(());
+        while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
+            match self.take_chunk() {
+                Ok(()) => {}
+                Err(StoreError::NoRoom { .. } | StoreError::Medium(MediumError::NoSpace)) if !required => break,
+                Err(error) => return Err(error),
+            }
         }
+        Ok(())
+    }
+
+    /// Takes a chunk from free space, smaller where that is in pieces.
+    fn take_chunk(&mut self) -> Result<()> {
+        let pages = CHUNK.min(PAGES.largest(self)?.max(1));
+        let first = PAGES.best_fit(self, pages)?.1;
+        self.edit.medium().reserve(first * PAGE, pages * PAGE)?;
+        PAGES.allocate(self, pages)?;
+        self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
+        self.raise_virgin((first + pages) * PAGE);
         // The rest of the old chunk joins the list of free pages.
         while self.root.chunk_next < self.root.chunk_end {
             let page = self.root.chunk_next.get();
             self.root.chunk_next = U64::new(page + PAGE);
             self.give_page(page)?;
         }
-        match PAGES.allocate(self, CHUNK) {
-            Ok(first) => {
-                self.edit.medium().reserve(first * PAGE, CHUNK * PAGE)?;
-                self.root.free_pages = U64::new(self.root.free_pages.get() - CHUNK);
-                self.root.chunk_next = U64::new(first * PAGE);
-                self.root.chunk_end = U64::new((first + CHUNK) * PAGE);
-                self.raise_virgin((first + CHUNK) * PAGE);
-                Ok(())
-            }
-            Err(_) if !required => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.root.chunk_next = U64::new(first * PAGE);
+        self.root.chunk_end = U64::new((first + pages) * PAGE);
+        Ok(())
     }
 
     /// Notes that the bytes before `end` may have been written.
@@ -124,21 +133,24 @@ impl<'m> Draft<'m> {
         }
     }
 
+    /// Takes a table page that never was one, as the medium has it.
+    pub fn take_fresh_page(&mut self) -> Result<u64> {
+        let next = self.root.chunk_next.get();
+        if next >= self.root.chunk_end.get() {
+            let free = self.root.free_pages.get() * PAGE;
+            return Err(StoreError::NoRoom { needed: PAGE, largest: 0, free });
+        }
+        self.root.chunk_next = U64::new(next + PAGE);
+        Ok(next)
+    }
+
     /// Takes a table page, cleared.
     pub fn take_page(&mut self) -> Result<u64> {
-        let next = self.root.chunk_next.get();
-        if next < self.root.chunk_end.get() {
-            self.root.chunk_next = U64::new(next + PAGE);
-            self.edit.fresh_page(next, u64::MAX)?;
-            return Ok(next);
-        }
         let page = self.root.free_page.get();
         if page == 0 {
-            return Err(StoreError::NoRoom {
-                needed: PAGE,
-                largest: 0,
-                free: self.root.free_pages.get() * PAGE,
-            });
+            let page = self.take_fresh_page()?;
+            self.edit.fresh_page(page, u64::MAX)?;
+            return Ok(page);
         }
         let link: U64 = self.edit.read(page)?;
         if !link.get().is_multiple_of(PAGE) || link.get() >= self.pool_len {

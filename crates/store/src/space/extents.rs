@@ -44,8 +44,8 @@ impl FreeMap {
         Ok(draft.before(self.by_size, (u64::MAX, u64::MAX))?.map_or(0, |slot| slot.key().0))
     }
 
-    /// Takes `len` units in one piece and returns where.
-    pub fn allocate(self, draft: &mut Draft<'_>, len: u64) -> Result<u64> {
+    /// The extent that `len` units would be taken from: (its length, its start).
+    pub fn best_fit(self, draft: &Draft<'_>, len: u64) -> Result<(u64, u64)> {
         let Some(slot) = draft.at_or_after(self.by_size, (len, 0))? else {
             let largest = self.largest(draft)?;
             return Err(match self.by_start {
@@ -57,7 +57,12 @@ impl FreeMap {
                 },
             });
         };
-        let (found, start) = slot.key();
+        Ok(slot.key())
+    }
+
+    /// Takes `len` units in one piece and returns where.
+    pub fn allocate(self, draft: &mut Draft<'_>, len: u64) -> Result<u64> {
+        let (found, start) = self.best_fit(draft, len)?;
         self.drop_extent(draft, start, found)?;
         if found > len {
             self.add(draft, start + len, found - len)?;

@@ -4,6 +4,8 @@
 //! 1. Every batch of the table lane has been applied to the table's pages.
 //! 2. `TableLog::log` is the end of the table lane.
 //! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
+//! 4. Whether a publication that failed took place is unknown: nothing this process wrote is relied on
+//!    afterwards. Its lanes are poisoned, and the table's lane is read and redone anew.
 
 use super::{Store, lock};
 use crate::commit;
@@ -23,13 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What this process knows of the table lane.
 pub(super) struct TableLog {
     log: Option<LaneLog>,
-    poisoned: bool,
+    /// `Guard::failures` when `log` was read.
+    failures: u64,
     batch: Batch,
 }
 
 impl TableLog {
     pub(super) fn unread() -> Self {
-        TableLog { log: None, poisoned: false, batch: Batch::new() }
+        TableLog { log: None, failures: 0, batch: Batch::new() }
     }
 }
 
@@ -74,7 +77,7 @@ impl Store {
             let _held = self.hold_table(LockMode::Shared)?;
             let overlay = Overlay::new(self.device.clone());
             let mut log = read_table_log(&overlay, self.seed)?;
-            catch_up(&overlay, self.seed, &mut log)?;
+            catch_up(&overlay, self.seed, &mut log, false)?;
             return look(&Draft::begin(&overlay, self.seed, self.len)?);
         }
         let mut held = self.hold_table(LockMode::Exclusive)?;
@@ -84,9 +87,6 @@ impl Store {
 
     fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
         let state = lock(&self.table);
-        if state.poisoned {
-            return Err(StoreError::Poisoned);
-        }
         let begin = Instant::now();
         let mut pause = Duration::from_micros(20);
         while !self.device.try_lock(LockKey::Table, mode)? {
@@ -108,13 +108,15 @@ pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> 
 impl Held<'_> {
     fn catch_up(&mut self) -> Result<()> {
         let (device, seed) = (&*self.store.device, self.store.seed);
+        let failures = self.store.guard.failures();
         let found = read_table_log(device, seed)?;
-        let mut log = match self.state.log {
-            Some(known) if known.generation == found.generation => known,
-            _ => found,
-        };
-        catch_up(device, seed, &mut log)?;
+        let known = self.state.log.take().filter(|known| {
+            known.generation == found.generation && self.state.failures == failures
+        });
+        let mut log = known.unwrap_or(found);
+        catch_up(device, seed, &mut log, known.is_some())?;
         self.state.log = Some(log);
+        self.state.failures = failures;
         Ok(())
     }
 
@@ -132,19 +134,23 @@ impl Held<'_> {
             return Ok(());
         }
         batch.seal(seed);
-        let Some(mut log) = state.log else { return Err(StoreError::NotAttached) };
+        let Some(mut log) = state.log.take() else { return Err(StoreError::NotAttached) };
         let result = append(device, seed, &mut log, batch);
         match result {
             Ok(()) => state.log = Some(log),
             // Nothing was published: the caller may try again.
-            Err(StoreError::Medium(MediumError::NoSpace)) => state.log = None,
-            Err(_) => state.poisoned = true,
+            Err(StoreError::Medium(MediumError::NoSpace)) | Err(StoreError::NoRoom { .. }) => {}
+            Err(_) => self.store.guard.fail(),
         }
         result
     }
 }
 
 fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &mut Batch) -> Result<()> {
+    if batch.len() > log.capacity() {
+        let largest = log.capacity();
+        return Err(StoreError::NoRoom { needed: batch.len(), largest, free: largest });
+    }
     if !log.fits(batch.len()) {
         device.barrier()?;
         log.next_generation(device, seed)?;

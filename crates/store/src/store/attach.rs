@@ -2,14 +2,14 @@
 
 use super::hold::Hold;
 use super::writer_lane::WriterLane;
-use super::{Store, lock};
+use super::Store;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{LockKey, LockMode};
-use crate::recovery::{Recovered, clear, put_progress, replay};
+use crate::medium::LockMode;
+use crate::recovery::{Recovered, Standing, clear, put_progress, replay};
 use crate::space::Draft;
 use crate::table::{Key, Located, directory, put_directory};
 use std::sync::Arc;
@@ -32,10 +32,7 @@ pub struct Writer {
     pub(super) lane: Arc<WriterLane>,
     hold: Option<Hold>,
     pub(super) object: Located,
-    pub(super) published: u64,
-    pub(super) psyncs: u64,
-    /// Bytes of the primary that a direct write may have left dirty beyond `published`.
-    pub(super) intent: Option<(u64, u64)>,
+    pub(super) standing: Standing,
     /// Whether the primary may hold bytes that are not durable in place.
     pub(super) unsettled: bool,
     pub(super) scratch: Batch,
@@ -54,7 +51,7 @@ impl Store {
                     return Err(StoreError::WrongKey);
                 }
                 let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
-                if self.stale_lane(draft, &object)?.is_some() {
+                if self.stale_lane(draft, &object)?.is_some() || undefined(draft, &object)?.is_some() {
                     return Err(StoreError::NeedsRecovery);
                 }
                 Ok(Reader { store: self.clone(), hold, object })
@@ -67,6 +64,11 @@ impl Store {
             }
             let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
             let recovered = self.recover(draft, &object)?;
+            if let Some((from, to)) = undefined(draft, &object)? {
+                // The progress line goes on saying so: it is a writer's to change.
+                clear(&*self.device, &object.entry, from, to)?;
+                self.device.barrier()?;
+            }
             if object.entry.state != STATE_R {
                 self.sign(&mut object, STATE_R);
                 object.entry.lane = U32::new(NO_LANE);
@@ -80,7 +82,7 @@ impl Store {
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        let (mut writer, is_new) = self.update(|draft| {
+        let mut pending = self.update(|draft| {
             let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if object.entry.flags & FLAG_READ_ONLY != 0 {
                 return Err(StoreError::ObjectReadOnly);
@@ -90,9 +92,14 @@ impl Store {
             }
             let hold = Some(Hold::take(self, &object, LockMode::Exclusive)?);
             let recovered = self.recover(draft, &object)?;
-            let (published, psyncs) = draft.progress(&object)?;
+            let progress = draft.progress(&object)?;
+            let standing = Standing {
+                published: progress.published.get(),
+                psyncs: progress.psyncs.get(),
+                direct: progress.direct.get(),
+            };
             let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
-            let (lane, is_new) = self.choose_lane(draft, found)?;
+            let lane = self.choose_lane(draft, found)?;
             self.bind(draft, &mut object, lane.index)?;
             if draft.root.boot != self.identity.boot {
                 draft.root.boot = self.identity.boot;
@@ -103,21 +110,17 @@ impl Store {
                 lane,
                 hold,
                 object,
-                published,
-                psyncs,
-                intent: None,
+                standing,
                 unsettled: false,
                 scratch: Batch::new(),
                 backed: Vec::new(),
                 recovered,
             };
-            Ok((Pending(Some(writer)), is_new))
+            Ok(Pending(Some(writer)))
         })?;
-        let Some(writer) = writer.0.take() else { return Err(StoreError::NotAttached) };
+        let Some(mut writer) = pending.0.take() else { return Err(StoreError::NotAttached) };
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
-        if is_new {
-            lock(&self.lanes).push(Arc::downgrade(&writer.lane));
-        }
+        writer.cancel_direct()?;
         Ok(writer)
     }
 
@@ -159,8 +162,7 @@ impl Store {
         object: &Located,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(lane) = self.stale_lane(draft, object)? else { return Ok(None) };
-        let own = lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).find(|l| l.index == lane);
-        match own {
+        match self.lanes.get(lane) {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
             // Its last detach settled it but could not say so in the table.
@@ -176,54 +178,45 @@ impl Store {
     /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
     pub(super) fn acquire(&self, draft: &mut Draft<'_>, index: u32) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(mut found) = directory(draft, index)? else { return Ok(None) };
-        if !self.device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
-            return Ok(None);
-        }
-        let unlock = Unlock(self, index);
+        let Some(claim) = self.lanes.claim(&self.guard, index)? else { return Ok(None) };
         let (log, recovered) = replay(draft, index, &found)?;
         found.generation = U64::new(log.generation + 1);
         self.put_lane(draft, index, found)?;
         let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
-        std::mem::forget(unlock);
-        let lane = WriterLane::new(index, self.device.clone(), self.seed, log);
-        Ok(Some((Arc::new(lane), recovered)))
+        Ok(Some((WriterLane::new(claim, self.seed, log), recovered)))
     }
 
-    fn put_lane(&self, draft: &mut Draft<'_>, index: u32, mut found: Directory) -> Result<()> {
+    fn put_lane(&self, draft: &mut Draft<'_>, index: u32, mut found: Directory) -> Result<Directory> {
         found.since = draft.root.next_binding;
         found.pid = U32::new(self.identity.pid);
         found.boot = self.identity.boot;
-        put_directory(draft, index, found)
+        put_directory(draft, index, found)?;
+        Ok(found)
     }
 
-    /// A lane for one more object, and whether it is new to this process.
-    fn choose_lane(&self, draft: &mut Draft<'_>, found: Option<Arc<WriterLane>>) -> Result<(Arc<WriterLane>, bool)> {
+    /// A lane for one more object.
+    fn choose_lane(&self, draft: &mut Draft<'_>, found: Option<Arc<WriterLane>>) -> Result<Arc<WriterLane>> {
         if let Some(lane) = found {
-            return Ok((lane, true));
+            return Ok(lane);
         }
-        let mut own: Vec<_> = {
-            let mut lanes = lock(&self.lanes);
-            lanes.retain(|lane| lane.strong_count() > 0);
-            lanes.iter().filter_map(std::sync::Weak::upgrade).filter(|lane| !lane.is_poisoned()).collect()
-        };
+        let mut own = self.lanes.all();
+        own.retain(|lane| !lane.is_poisoned());
         own.sort_by_key(|lane| lane.bound.load(Ordering::Relaxed));
         let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
         let idle = own.first().is_some_and(|lane| lane.bound.load(Ordering::Relaxed) == 0);
         if idle || own.len() >= limit {
-            return Ok((own.swap_remove(0), false));
+            return Ok(own.swap_remove(0));
         }
         match (self.acquire_any(draft), own.into_iter().next()) {
-            (Ok(lane), _) => Ok((lane, true)),
-            (Err(_), Some(lane)) => Ok((lane, false)),
+            (Ok(lane), _) => Ok(lane),
+            (Err(_), Some(lane)) => Ok(lane),
             (Err(error), None) => Err(error),
         }
     }
 
     fn acquire_any(&self, draft: &mut Draft<'_>) -> Result<Arc<WriterLane>> {
-        let mine: Vec<u32> =
-            lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).map(|lane| lane.index).collect();
         let mut unused = None;
-        for index in (0..LANES).filter(|index| !mine.contains(index)) {
+        for index in 0..LANES {
             match directory(draft, index) {
                 Ok(Some(_)) => {
                     if let Some((lane, _)) = self.acquire(draft, index)? {
@@ -245,22 +238,22 @@ impl Store {
 
     /// Gives lane `index` space.
     fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
-        if !self.device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
-            return Err(StoreError::NoLane { lanes: LANES });
-        }
-        let unlock = Unlock(self, index);
+        let claim = self.lanes.claim(&self.guard, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
         let found = self.place_lane(draft, index, len, 1)?;
-        std::mem::forget(unlock);
-        let log = LaneLog::at_start(found.offset.get(), len, 1);
-        Ok(Arc::new(WriterLane::new(index, self.device.clone(), self.seed, log)))
+        Ok(WriterLane::new(claim, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
     }
 
-    /// Allocates a lane's extent, writes it once so that later writes need no metadata, and enters it
+    /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it
     /// in the directory.
+    ///
+    /// Before that is published the space is free, so that nothing but zeros may go there.
     pub(super) fn place_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64, generation: u64) -> Result<Directory> {
         draft.stock_up(true)?;
         let offset = draft.take_extent(len / PAGE)? * PAGE;
-        draft.raise_virgin(offset + len);
+        let used = draft.root.virgin.get().saturating_sub(offset).min(len);
+        if used > 0 {
+            self.device.zero(offset, used)?;
+        }
         self.device.reserve(offset, len)?;
         if self.device.prefers_group_commit() {
             let zeros = vec![0; 1 << 20];
@@ -270,11 +263,9 @@ impl Store {
                 self.device.write(offset + at, &zeros[..piece as usize])?;
                 at += piece;
             }
-        } else {
-            self.device.write(offset, &[0; 2 * PAGE as usize])?;
         }
-        LaneLog::initialise(&*self.device, self.seed, offset, generation)?;
         self.device.barrier()?;
+        draft.raise_virgin(offset + len);
         let found = Directory {
             magic: U32::new(crate::format::lane::DIRECTORY_MAGIC),
             offset: U64::new(offset),
@@ -282,18 +273,15 @@ impl Store {
             generation: U64::new(generation),
             ..Directory::default()
         };
-        self.put_lane(draft, index, found)?;
-        Ok(found)
+        self.put_lane(draft, index, found)
     }
 }
 
-/// Gives up a lane's lock unless the lane was handed out.
-struct Unlock<'s>(&'s Store, u32);
-
-impl Drop for Unlock<'_> {
-    fn drop(&mut self) {
-        self.0.device.unlock(LockKey::Lane(self.1));
-    }
+/// What a direct write left undefined in the primary, from where to where in the object.
+fn undefined(draft: &Draft<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
+    let progress = draft.progress(object)?;
+    let (from, to) = (progress.published.get(), progress.direct.get().min(object.entry.extent_len()));
+    Ok((from < to).then_some((from, to)))
 }
 
 /// A writer whose binding is not published: dropping it must not detach.
@@ -321,11 +309,18 @@ impl Reader {
 
     fn end(&mut self) -> Result<()> {
         let Some(hold) = self.hold.take() else { return Ok(()) };
-        if self.store.read_only || !hold.is_last_reader() {
+        if self.store.read_only {
             return Ok(());
         }
+        let hold = std::cell::Cell::new(Some(hold));
         self.store.update_then(
             |draft| {
+                let own = hold.take();
+                let is_last = own.as_ref().is_some_and(Hold::is_last_reader);
+                hold.set(own);
+                if !is_last {
+                    return Ok(());
+                }
                 let mut object = draft.entry(self.object.offset)?;
                 if object.entry.id == self.object.entry.id && object.entry.state == STATE_R {
                     object.entry.state = STATE_D;
@@ -333,7 +328,7 @@ impl Reader {
                 }
                 Ok(())
             },
-            |()| drop(hold),
+            |()| drop(hold.take()),
         )
     }
 }
@@ -374,19 +369,31 @@ impl Writer {
         if !self.unsettled {
             return Ok(());
         }
-        let (device, seed) = (&*self.store.device, self.store.seed);
-        if let Some((from, to)) = self.intent {
-            clear(device, &self.object.entry, from, to)?;
+        let device = &*self.store.device;
+        let result = put_progress(device, self.store.seed, &self.object, &self.standing)
+            .and_then(|()| Ok(device.barrier()?));
+        match result {
+            Ok(()) => self.unsettled = false,
+            Err(_) => self.lane.poison(),
         }
-        put_progress(device, seed, &self.object, self.published, self.psyncs)?;
-        let result = device.barrier();
-        if result.is_err() {
-            self.lane.poison();
-        }
-        result?;
-        self.intent = None;
-        self.unsettled = false;
-        Ok(())
+        result
+    }
+
+    /// The range of a direct write that no psync has published, in the object.
+    pub(super) fn direct(&self) -> Option<(u64, u64)> {
+        let Standing { published, direct, .. } = self.standing;
+        let to = direct.min(self.object.entry.extent_len());
+        (published < to).then_some((published, to))
+    }
+
+    /// Takes back a direct write that no psync has published.
+    fn cancel_direct(&mut self) -> Result<()> {
+        let Some((from, to)) = self.direct() else { return Ok(()) };
+        let device = &*self.store.device;
+        clear(device, &self.object.entry, from, to)?;
+        device.barrier()?;
+        self.backed.clear();
+        self.announce(Standing { direct: 0, ..self.standing })
     }
 
     fn end(&mut self) -> Result<()> {
@@ -395,7 +402,7 @@ impl Writer {
             // The entry still says W: the next attach recovers from the lane.
             Err(StoreError::Poisoned)
         } else {
-            self.settle().and_then(|()| self.unbind())
+            self.cancel_direct().and_then(|()| self.settle()).and_then(|()| self.unbind())
         };
         self.lane.forget(self.object.offset);
         drop(hold);

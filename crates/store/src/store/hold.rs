@@ -50,7 +50,8 @@ impl Hold {
         Ok(Hold { store: store.clone(), entry: object.offset, mode })
     }
 
-    /// Whether this is the last reader of all processes; the lock is then exclusive until dropped.
+    /// Whether this is the last reader of all processes; the lock is then exclusive until dropped. The
+    /// caller has the table: nobody else asks for the object meanwhile.
     pub(super) fn is_last_reader(&self) -> bool {
         let holds = lock(&self.store.holds);
         self.mode == LockMode::Shared

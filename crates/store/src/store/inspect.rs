@@ -81,7 +81,7 @@ impl Store {
     pub fn status(&self, object: &Located) -> Result<Status> {
         self.view(|draft| {
             let object = draft.entry(object.offset)?;
-            let (published, psyncs) = draft.progress(&object)?;
+            let progress = draft.progress(&object)?;
             let lock = self.device.probe(LockKey::Object(object.offset))?;
             let stale = self.stale_lane(draft, &object)?;
             let mine = super::lock(&self.holds).readers(object.offset);
@@ -104,6 +104,7 @@ impl Store {
                 (None, None) => 'D',
             };
             let needs_recovery = held.is_none() && stale.is_some();
+            let (published, psyncs) = (progress.published.get(), progress.psyncs.get());
             Ok(Status { state, holder, needs_recovery, published, psyncs })
         })
     }
@@ -164,7 +165,7 @@ impl Store {
         let (offset, len) = (found.offset.get(), found.len.get());
         let mut log = LaneLog::read(medium, self.seed, offset, len, found.generation.get())?;
         let generation = log.generation;
-        let own = super::lock(&self.lanes).iter().filter_map(std::sync::Weak::upgrade).any(|l| l.index == index);
+        let own = self.lanes.get(index).is_some();
         Ok(Some(LaneDump {
             index: Some(index),
             offset,

@@ -17,7 +17,7 @@ mod resize;
 mod writer_lane;
 
 pub use attach::{Reader, Writer};
-pub use check::{Finding, Report, Severity};
+pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
@@ -28,11 +28,11 @@ pub use writer_lane::LaneUse;
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
-use crate::medium::{Device, Medium, read_struct};
+use crate::medium::{Device, Guard, Medium, read_struct};
 use access::TableLog;
 use hold::Holds;
-use std::sync::{Arc, Mutex, Weak};
-use writer_lane::WriterLane;
+use std::sync::{Arc, Mutex};
+use writer_lane::Lanes;
 
 /// Who this process is, as recorded for people in what it attaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,13 +46,15 @@ pub struct Identity {
 /// An open pool.
 pub struct Store {
     device: Arc<dyn Device>,
+    /// `device`, as the one that knows of failures.
+    guard: Arc<Guard>,
     superblock: Superblock,
     seed: u64,
     len: u64,
     read_only: bool,
     identity: Identity,
     table: Mutex<TableLog>,
-    lanes: Mutex<Vec<Weak<WriterLane>>>,
+    lanes: Arc<Lanes>,
     holds: Mutex<Holds>,
 }
 
@@ -63,16 +65,18 @@ impl Store {
     /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
     pub fn open(device: Arc<dyn Device>, identity: Identity) -> Result<Arc<Store>> {
         let superblock = read_superblock(&*device)?;
+        let guard = Arc::new(Guard::new(device));
         Ok(Arc::new(Store {
             seed: superblock.seed.get(),
             len: superblock.length.get(),
-            read_only: device.read_only(),
+            read_only: guard.read_only(),
             superblock,
             identity,
             table: Mutex::new(TableLog::unread()),
-            lanes: Mutex::new(Vec::new()),
+            lanes: Arc::default(),
             holds: Mutex::new(Holds::default()),
-            device,
+            device: guard.clone(),
+            guard,
         }))
     }
 

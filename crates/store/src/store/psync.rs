@@ -3,6 +3,7 @@
 use super::Store;
 use super::attach::Writer;
 use super::writer_lane::{Advance, LaneUse};
+use crate::recovery::Standing;
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
@@ -38,14 +39,19 @@ impl Writer {
     /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
+        self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
+    }
+
+    /// Makes another standing of the object durable, without a change of its contents.
+    pub(super) fn announce(&mut self, standing: Standing) -> Result<()> {
         let mut batch = std::mem::take(&mut self.scratch);
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
-        batch.set_progress(self.published, to);
-        let (batch, result) = self.lane.commit(batch, &[]);
+        batch.set_progress(standing.published, standing.psyncs, standing.direct);
+        let (batch, result) = self.lane.commit(batch, &[Advance { object: self.object, standing }]);
         self.scratch = batch;
         result?;
-        self.intent = Some((self.published, to));
+        self.standing = standing;
         self.unsettled = true;
         Ok(())
     }
@@ -53,7 +59,7 @@ impl Writer {
     /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
-        match self.intent {
+        match self.direct() {
             Some((from, to)) if from <= offset && end <= to => {}
             _ => return Err(StoreError::BadSize { size: end, why: "the direct write was not announced" }),
         }
@@ -74,13 +80,13 @@ impl Writer {
     /// Bytes of the object that a psync ever covered, as a high-water mark.
     #[must_use]
     pub fn published(&self) -> u64 {
-        self.published
+        self.standing.published
     }
 
     /// Psyncs of the object that had something to do, over its life.
     #[must_use]
     pub fn psyncs(&self) -> u64 {
-        self.psyncs
+        self.standing.psyncs
     }
 
     /// What the object's lane has done.
@@ -204,14 +210,15 @@ impl Staged {
         let entry = &writer.object.entry;
         self.batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
         let end = changes.collect(entry.primary_offset(), &mut self.batch)?;
-        if self.batch.data_len() == before && writer.intent.is_none() {
+        if self.batch.data_len() == before && writer.direct().is_none() {
             self.batch.cancel();
             return Ok(());
         }
-        let direct = writer.intent.map_or(0, |(_, to)| to);
-        let published = writer.published.max(end).max(direct);
-        self.batch.set_progress(published, writer.psyncs + 1);
-        self.advances.push(Advance { object: writer.object, published, psyncs: writer.psyncs + 1 });
+        let direct = writer.direct().map_or(0, |(_, to)| to);
+        let published = writer.standing.published.max(end).max(direct);
+        let standing = Standing { published, psyncs: writer.standing.psyncs + 1, direct: 0 };
+        self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
+        self.advances.push(Advance { object: writer.object, standing });
         Ok(())
     }
 
@@ -243,9 +250,7 @@ impl Staged {
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.object.offset == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {
-                writer.published = advance.published;
-                writer.psyncs = advance.psyncs;
-                writer.intent = None;
+                writer.standing = advance.standing;
                 writer.unsettled = true;
             }
         }

@@ -106,9 +106,19 @@ impl Store {
         let tag = random_id()?.iter().fold(String::new(), |tag, byte| tag + &format!("{byte:02x}"));
         let name = format!("{HIDDEN}{tag}");
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
-        let larger = self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
-        let _hold = Hold::take(self, &larger, LockMode::Exclusive)?;
-        self.copy(object, &larger)?;
+        let (larger, hold) =
+            self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
+        let result = self.exchange(object, &larger, size, lane);
+        drop(hold);
+        if result.is_err() {
+            // What cannot be removed now is removed by the next resize.
+            let _ = self.reap();
+        }
+        result
+    }
+
+    fn exchange(&self, object: &Located, larger: &Located, size: u64, lane: Option<u32>) -> Result<Located> {
+        self.copy(object, larger)?;
         self.device.barrier()?;
         self.update_then(
             |draft| {
@@ -150,12 +160,14 @@ impl Store {
         Ok(())
     }
 
-    fn create_hidden(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
+    fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, Hold)> {
         let (id, now) = (random_id()?, super::now());
         self.update(|draft| {
             let object = draft.create_any(name, id, now, how)?;
             self.prepare_extent(draft, &object, 0)?;
-            Ok(object)
+            // Before others can see it: without a lock it is theirs to remove.
+            let hold = Hold::take(self, &object, LockMode::Exclusive)?;
+            Ok((object, hold))
         })
     }
 
@@ -164,12 +176,14 @@ impl Store {
         let mut reaped = 0;
         let hidden = self.view(|draft| draft.hidden(HIDDEN))?;
         for object in hidden {
-            let Ok(_hold) = Hold::take(self, &object, LockMode::Exclusive) else { continue };
-            self.update(|draft| {
-                let object = draft.entry(object.offset)?;
-                draft.destroy(&object)
+            let removed = self.update(|draft| {
+                // The slot may be another object's by now.
+                let Some(object) = draft.find_id(&object.entry.id)? else { return Ok(None) };
+                let Ok(hold) = Hold::take(self, &object, LockMode::Exclusive) else { return Ok(None) };
+                draft.destroy(&object)?;
+                Ok(Some(hold))
             })?;
-            reaped += 1;
+            reaped += u64::from(removed.is_some());
         }
         Ok(reaped)
     }
@@ -191,6 +205,8 @@ impl Writer {
         let store = self.store.clone();
         store.grow(&mut object, size, Some(self.lane.index))?;
         self.object = object;
+        // Another extent, or a last piece that got longer.
+        self.backed.clear();
         Ok(self.object.entry.primary != before)
     }
 }

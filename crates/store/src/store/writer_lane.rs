@@ -12,12 +12,12 @@ use super::lock;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Device, LockKey, MediumError};
-use crate::recovery::put_progress;
+use crate::medium::{Guard, LockKey, LockMode, Locks, Medium, MediumError};
+use crate::recovery::{Standing, put_progress};
 use crate::table::Located;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// What a lane has done since this process has it.
@@ -41,8 +41,7 @@ pub struct LaneUse {
 #[derive(Clone, Copy)]
 pub(super) struct Advance {
     pub object: Located,
-    pub published: u64,
-    pub psyncs: u64,
+    pub standing: Standing,
 }
 
 struct State {
@@ -57,10 +56,72 @@ struct State {
     used: LaneUse,
 }
 
+/// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
+/// lock on a lane, so that it is kept here who of them has it.
+#[derive(Default)]
+pub(super) struct Lanes {
+    held: Mutex<HashMap<u32, (u64, Weak<WriterLane>)>>,
+    claims: AtomicU64,
+}
+
+impl Lanes {
+    /// The lanes in use.
+    pub(super) fn all(&self) -> Vec<Arc<WriterLane>> {
+        lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
+    }
+
+    /// Lane `index`, if this process uses it.
+    pub(super) fn get(&self, index: u32) -> Option<Arc<WriterLane>> {
+        lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
+    }
+
+    /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
+    pub(super) fn claim(self: &Arc<Self>, guard: &Arc<Guard>, index: u32) -> Result<Option<Claim>> {
+        let mut held = lock(&self.held);
+        let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
+        if in_use || !guard.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
+            return Ok(None);
+        }
+        // A lane of ours that is just being dropped has lost its lock to this claim.
+        let number = self.claims.fetch_add(1, Ordering::Relaxed);
+        held.insert(index, (number, Weak::new()));
+        Ok(Some(Claim { lanes: self.clone(), guard: guard.clone(), index, number }))
+    }
+}
+
+/// The lock on a lane; dropping it gives it up.
+pub(super) struct Claim {
+    lanes: Arc<Lanes>,
+    guard: Arc<Guard>,
+    pub index: u32,
+    number: u64,
+}
+
+impl Claim {
+    /// Gives the lock up, after `last`, unless a later claim took it over.
+    fn release(&self, last: impl FnOnce()) {
+        let mut held = lock(&self.lanes.held);
+        if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
+            last();
+            held.remove(&self.index);
+            self.guard.unlock(LockKey::Lane(self.index));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.release(|| {});
+    }
+}
+
 /// See the module.
 pub(super) struct WriterLane {
     pub index: u32,
-    device: Arc<dyn Device>,
+    claim: Claim,
+    device: Arc<Guard>,
+    /// `Guard::failures` when this process began to use the lane.
+    failures: u64,
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -71,11 +132,14 @@ pub(super) struct WriterLane {
 }
 
 impl WriterLane {
-    /// The lane `index`, whose kernel lock the caller has taken, empty from `log` on.
-    pub(super) fn new(index: u32, device: Arc<dyn Device>, seed: u64, log: LaneLog) -> Self {
-        WriterLane {
-            index,
-            device,
+    /// The claimed lane, empty from `log` on.
+    pub(super) fn new(claim: Claim, seed: u64, log: LaneLog) -> Arc<Self> {
+        let lanes = claim.lanes.clone();
+        let lane = Arc::new(WriterLane {
+            index: claim.index,
+            device: claim.guard.clone(),
+            failures: claim.guard.failures(),
+            claim,
             seed,
             state: Mutex::new(State {
                 log,
@@ -91,11 +155,18 @@ impl WriterLane {
             changed: Condvar::new(),
             bound: AtomicUsize::new(0),
             timed: AtomicBool::new(false),
-        }
+        });
+        lock(&lanes.held).insert(lane.index, (lane.claim.number, Arc::downgrade(&lane)));
+        lane
     }
 
     pub(super) fn is_poisoned(&self) -> bool {
-        lock(&self.state).poisoned
+        self.is_lost(&lock(&self.state))
+    }
+
+    /// Whether this lane failed, or a barrier that was to speak for it too.
+    fn is_lost(&self, state: &State) -> bool {
+        state.poisoned || self.device.failures() != self.failures
     }
 
     pub(super) fn poison(&self) {
@@ -231,7 +302,7 @@ impl WriterLane {
         own: bool,
     ) -> std::result::Result<MutexGuard<'a, State>, (MutexGuard<'a, State>, StoreError)> {
         loop {
-            if state.poisoned {
+            if self.is_lost(&state) {
                 return Err((state, StoreError::Poisoned));
             }
             if state.log.fits(bytes) {
@@ -267,7 +338,7 @@ impl WriterLane {
         while state.applying > 0 || state.writing {
             state = self.wait(state);
         }
-        if state.poisoned {
+        if self.is_lost(&state) {
             return Err(StoreError::Poisoned);
         }
         self.checkpoint_idle(&mut state)?;
@@ -279,9 +350,12 @@ impl WriterLane {
         let device = &*self.device;
         let result = (|| {
             for advance in state.progress.values() {
-                put_progress(device, self.seed, &advance.object, advance.published, advance.psyncs)?;
+                put_progress(device, self.seed, &advance.object, &advance.standing)?;
             }
             device.barrier()?;
+            if self.is_lost(state) {
+                return Err(StoreError::Poisoned);
+            }
             state.log.next_generation(device, self.seed)
         })();
         match result {
@@ -290,6 +364,8 @@ impl WriterLane {
                 state.used.checkpoints += 1;
                 Ok(())
             }
+            // What was done so far may be done again.
+            Err(error @ StoreError::Medium(MediumError::NoSpace)) => Err(error),
             Err(error) => {
                 state.poisoned = true;
                 Err(error)
@@ -328,10 +404,11 @@ impl State {
 
 impl Drop for WriterLane {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !state.poisoned && self.bound.load(Ordering::Relaxed) == 0 {
-            let _ = state.log.retire(&*self.device, self.seed);
-        }
-        self.device.unlock(LockKey::Lane(self.index));
+        let state = lock(&self.state);
+        self.claim.release(|| {
+            if !self.is_lost(&state) && self.bound.load(Ordering::Relaxed) == 0 {
+                let _ = state.log.retire(&*self.device, self.seed);
+            }
+        });
     }
 }

@@ -6,4 +6,4 @@ mod objects;
 
 pub use lanes::{directory, put_directory};
 pub use names::check_name;
-pub use objects::{CreateOptions, Key, Located, Page};
+pub use objects::{CreateOptions, Key, Located, Page, id_key, name_hash};

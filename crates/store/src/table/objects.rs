@@ -74,11 +74,7 @@ impl Draft<'_> {
     /// The hash objects are found by.
     #[must_use]
     pub fn name_hash(&self, name: &str) -> u64 {
-        // Hidden names share a hash, so that they are found without a walk.
-        if name.starts_with('\u{1}') {
-            return 0;
-        }
-        checksum(self.seed() ^ 0x6e61_6d65, &[name.as_bytes()])
+        name_hash(self.seed(), name)
     }
 
     /// Reads and verifies the entry at `offset`.
@@ -97,8 +93,8 @@ impl Draft<'_> {
         Ok(self.edit().write(located.offset, &sealed)?)
     }
 
-    /// (high-water mark, psyncs) of an object, as last applied.
-    pub fn progress(&self, located: &Located) -> Result<(u64, u64)> {
+    /// An object's progress line, as last applied.
+    pub fn progress(&self, located: &Located) -> Result<Progress> {
         let at = located.offset + PROGRESS;
         let line: Progress = read_struct(self.pages().medium(), at)?;
         line.of(&located.entry.id, self.seed()).ok_or(StoreError::damaged(Part::Progress, at))
@@ -259,7 +255,7 @@ impl Draft<'_> {
 
     fn take_slot(&mut self) -> Result<u64> {
         if self.root.free_slot.get() == 0 {
-            let page = self.take_page()?;
+            let page = self.take_fresh_page()?;
             // Progress lines stay out of the table's log: see `format::entry`.
             let per_slot = entry::SIZE / LINE;
             let progress = (0..PAGE / entry::SIZE).fold(0_u64, |m, i| m | 1 << (i * per_slot + per_slot - 1));
@@ -312,7 +308,19 @@ impl Located {
     }
 }
 
-fn id_key(id: &[u8; 16]) -> (u64, u64) {
+/// The hash objects are found by in the pool with this seed.
+#[must_use]
+pub fn name_hash(seed: u64, name: &str) -> u64 {
+    // Hidden names share a hash, so that they are found without a walk.
+    if name.starts_with('\u{1}') {
+        return 0;
+    }
+    checksum(seed ^ 0x6e61_6d65, &[name.as_bytes()])
+}
+
+/// The key of an ID in its tree.
+#[must_use]
+pub fn id_key(id: &[u8; 16]) -> (u64, u64) {
     let half = |at: usize| id[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
     (half(0), half(8))
 }

@@ -1,0 +1,89 @@
+//! A medium that remembers whether a barrier failed.
+//!
+//! What was pending at a failed barrier may be lost even if a later barrier succeeds: the system
+//! reports the failure once, to whichever thread asked. A barrier speaks for all lanes of the process
+//! and for its table pages, so that all of them must stop trusting what they wrote before.
+
+use super::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// See the module.
+pub(crate) struct Guard {
+    under: Arc<dyn Device>,
+    failures: AtomicU64,
+    /// Held during a barrier, so that one that fails is counted before another can succeed.
+    order: Mutex<()>,
+}
+
+impl Guard {
+    pub(crate) fn new(under: Arc<dyn Device>) -> Self {
+        Guard { under, failures: AtomicU64::new(0), order: Mutex::new(()) }
+    }
+
+    /// Grows when writes of this process may have been lost: what was written before then must be
+    /// written again before it is relied on.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Acquire)
+    }
+
+    /// Notes that what this process wrote can no longer be relied on.
+    pub(crate) fn fail(&self) {
+        self.failures.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Medium for Guard {
+    fn len(&self) -> u64 {
+        self.under.len()
+    }
+    fn read_only(&self) -> bool {
+        self.under.read_only()
+    }
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.under.read(offset, buf)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.under.write(offset, bytes)
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.under.write_durable(offset, bytes)
+    }
+    fn barrier(&self) -> Result<(), MediumError> {
+        let _order = self.order.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.under.barrier().map_err(|error| {
+            self.fail();
+            error.settled()
+        })
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.under.zero(offset, len)
+    }
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.under.reserve(offset, len)
+    }
+    fn discard(&self, offset: u64, len: u64) {
+        self.under.discard(offset, len);
+    }
+    fn tear_unit(&self) -> usize {
+        self.under.tear_unit()
+    }
+    fn prefers_group_commit(&self) -> bool {
+        self.under.prefers_group_commit()
+    }
+    fn verify(&self) -> Result<(), MediumError> {
+        self.under.verify()
+    }
+}
+
+impl Locks for Guard {
+    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
+        self.under.try_lock(key, mode)
+    }
+    fn unlock(&self, key: LockKey) {
+        self.under.unlock(key);
+    }
+    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
+        self.under.probe(key)
+    }
+}

@@ -1,0 +1,277 @@
+//! Pools under test: bytes in and out of objects, what a pool holds, and whether its space adds up.
+
+use indelible_store::error::{Result, StoreError};
+use indelible_store::format::entry::{Entry, FREE_MAGIC, SIZE as SLOT};
+use indelible_store::format::root::{TREES, TreeId};
+use indelible_store::format::{DATA, LINE, PAGE};
+use indelible_store::lane::Batch;
+use indelible_store::medium::{Device, Medium, read_struct};
+use indelible_store::space::{ADDRESSES, Draft, PAGES};
+use indelible_store::store::{Changes, Identity, Store, Writer, psync_all};
+use indelible_store::table::{Key, Located};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A process as tests open pools: told apart by `pid`, on the first boot.
+#[must_use]
+pub fn process(pid: u32) -> Identity {
+    Identity { pid, boot: [1; 16] }
+}
+
+/// Stores to an object, as (offset, bytes): what a psync makes durable.
+pub struct Stores<'a> {
+    device: Arc<dyn Device>,
+    edits: &'a [(u64, &'a [u8])],
+}
+
+impl<'a> Stores<'a> {
+    /// `edits` to an object of `store`.
+    #[must_use]
+    pub fn new(store: &Store, edits: &'a [(u64, &'a [u8])]) -> Self {
+        Stores { device: store.device().clone(), edits }
+    }
+}
+
+impl Changes for Stores<'_> {
+    /// The lines that differ from the primary, as the mapped half would find them.
+    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64> {
+        let mut lines: BTreeMap<u64, [u8; LINE as usize]> = BTreeMap::new();
+        for &(offset, bytes) in self.edits {
+            for (at, byte) in (offset..).zip(bytes) {
+                let start = at / LINE * LINE;
+                if !lines.contains_key(&start) {
+                    let mut line = [0; LINE as usize];
+                    self.device.read(primary + start, &mut line)?;
+                    lines.insert(start, line);
+                }
+                if let Some(line) = lines.get_mut(&start) {
+                    line[(at - start) as usize] = *byte;
+                }
+            }
+        }
+        let mut end = 0;
+        for (start, line) in lines {
+            let mut old = [0; LINE as usize];
+            self.device.read(primary + start, &mut old)?;
+            if old != line {
+                batch.copy_lines(primary + start, &line);
+                end = start + LINE;
+            }
+        }
+        Ok(end)
+    }
+}
+
+/// psync of stores to one object.
+pub fn psync(writer: &mut Writer, edits: &[(u64, &[u8])]) -> Result<()> {
+    let store = writer.store().clone();
+    writer.psync(&mut Stores::new(&store, edits))
+}
+
+/// psync of stores to several objects as one step.
+pub fn psync_many(parts: &mut [(&mut Writer, &[(u64, &[u8])])]) -> Result<()> {
+    let Some((first, _)) = parts.first() else { return Ok(()) };
+    let store = first.store().clone();
+    let mut stores: Vec<Stores<'_>> = parts.iter().map(|(_, edits)| Stores::new(&store, edits)).collect();
+    let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
+        .iter_mut()
+        .zip(&mut stores)
+        .map(|((writer, _), stores)| (&mut **writer, stores as &mut dyn Changes))
+        .collect();
+    psync_all(&mut joined)
+}
+
+/// The bytes of an object's primary, without what lies beyond its size.
+pub fn contents(store: &Store, object: &Located) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; object.entry.size.get() as usize];
+    store.device().read(object.entry.primary_offset(), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a pool holds, by name: identity, address, bytes.
+pub type Snapshot = BTreeMap<String, ([u8; 16], u64, Vec<u8>)>;
+
+/// What the pool holds now, unpublished batches of other processes not included.
+pub fn snapshot(store: &Store) -> Result<Snapshot> {
+    let mut all = Snapshot::new();
+    for object in objects(store)? {
+        let entry = &object.entry;
+        all.insert(entry.name(), (entry.id, entry.address.get(), contents(store, &object)?));
+    }
+    Ok(all)
+}
+
+/// Every object.
+pub fn objects(store: &Store) -> Result<Vec<Located>> {
+    let mut all = Vec::new();
+    let mut from = Some((0, 0));
+    while let Some(start) = from {
+        let page = store.list(start, 100)?;
+        all.extend(page.objects);
+        from = page.next;
+    }
+    Ok(all)
+}
+
+/// Attaches every object for writing (for reading, if it is read-only) and detaches it: whatever there
+/// is to recover is recovered.
+pub fn recover_all(store: &Arc<Store>) -> Result<()> {
+    for object in objects(store)? {
+        let name = object.entry.name();
+        match store.attach_writer(&name, Key::default()) {
+            Ok(writer) => writer.detach()?,
+            Err(StoreError::ObjectReadOnly) => store.attach_reader(&name, Key::default())?.detach()?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Who owns which page of the pool, and which address of its window: each exactly one owner, names and
+/// IDs lead to the same objects, and the counters agree.
+///
+/// # Errors
+/// What contradicts what.
+pub fn check_tiling(store: &Store) -> Result<(), String> {
+    let text = |error: StoreError| error.to_string();
+    // Brings the table's pages up to date.
+    let info = store.info().map_err(text)?;
+    let device: &dyn Medium = &**store.device();
+    let superblock = store.superblock();
+    let (seed, len) = (superblock.seed.get(), superblock.length.get());
+    let draft = Draft::begin(device, seed, len).map_err(text)?;
+
+    let mut pages = Tiles::default();
+    let mut addresses = Tiles::default();
+    let mut slots = BTreeSet::new();
+    let mut listed = 0;
+    let mut from = Some((0, 0));
+    while let Some(start) = from {
+        let page = draft.list(start, 64).map_err(text)?;
+        from = page.next;
+        for object in page.objects {
+            let entry = &object.entry;
+            listed += 1;
+            pages.add(entry.primary_offset(), entry.extent_len(), &entry.name());
+            addresses.add(entry.address.get(), entry.reserved.get(), &entry.name());
+            slots.insert(object.offset);
+            draft.progress(&object).map_err(text)?;
+            for found in [draft.find(&entry.name()), draft.find_id(&entry.id)] {
+                match found.map_err(text)? {
+                    Some(found) if found.offset == object.offset => {}
+                    _ => return Err(format!("{:?} is not found by name and ID", entry.name())),
+                }
+            }
+        }
+    }
+    let trees = draft.root.trees;
+    let count = |tree: TreeId| trees[tree as usize].count.get();
+    if [count(TreeId::Names), count(TreeId::Ids), info.objects] != [listed; 3] {
+        return Err(format!(
+            "{listed} objects, {} names, {} IDs, counter {}",
+            count(TreeId::Names),
+            count(TreeId::Ids),
+            info.objects
+        ));
+    }
+    let mut free = draft.root.free_slot.get();
+    while free != 0 {
+        let entry: Entry = read_struct(device, free).map_err(|e| e.to_string())?;
+        if entry.magic.get() != FREE_MAGIC || !slots.insert(free) {
+            return Err(format!("the list of free slots goes wrong at {free:#x}"));
+        }
+        free = entry.next_free.get();
+    }
+    let slot_pages: BTreeSet<u64> = slots.iter().map(|slot| slot / PAGE * PAGE).collect();
+    if slots.len() as u64 != slot_pages.len() as u64 * (PAGE / SLOT) {
+        return Err(format!("{} slots in {} pages", slots.len(), slot_pages.len()));
+    }
+    slot_pages.iter().for_each(|page| pages.add(*page, PAGE, "entry slots"));
+    for lane in store.lanes().map_err(text)? {
+        if let Some(index) = lane.index {
+            pages.add(lane.offset, lane.len, &format!("lane {index}"));
+        }
+    }
+    for tree in TREES {
+        let mut keys = 0;
+        draft
+            .walk(tree, &mut |offset, level, slots| {
+                pages.add(offset, PAGE, &format!("{tree:?} node"));
+                keys += if level == 0 { slots.len() as u64 } else { 0 };
+                Ok(())
+            })
+            .map_err(text)?;
+        if keys != count(tree) {
+            return Err(format!("{tree:?} has {keys} keys but counts {}", count(tree)));
+        }
+    }
+    let root = draft.root;
+    pages.add(root.chunk_next.get(), root.chunk_end.get() - root.chunk_next.get(), "table chunk");
+    let (mut page, mut listed) = (root.free_page.get(), 0);
+    while page != 0 && listed <= root.free_page_count.get() {
+        pages.add(page, PAGE, "free table page");
+        listed += 1;
+        let link: zerocopy::little_endian::U64 = read_struct(device, page).map_err(|e| e.to_string())?;
+        page = link.get();
+    }
+    if listed != root.free_page_count.get() {
+        return Err(format!("{listed} free table pages, counter {}", root.free_page_count.get()));
+    }
+    let mut free_pages = 0;
+    let mut by_start = Vec::new();
+    PAGES
+        .for_each(&draft, &mut |start, len| {
+            pages.add(start * PAGE, len * PAGE, "free");
+            free_pages += len;
+            by_start.push((start, len));
+        })
+        .map_err(text)?;
+    if free_pages != root.free_pages.get() {
+        return Err(format!("{free_pages} free pages, counter {}", root.free_pages.get()));
+    }
+    ADDRESSES
+        .for_each(&draft, &mut |start, len| addresses.add(start, len, "free"))
+        .map_err(text)?;
+    let mut by_size = Vec::new();
+    draft
+        .walk(TreeId::FreeBySize, &mut |_, level, slots| {
+            if level == 0 {
+                by_size.extend(slots.iter().map(|slot| (slot.key().1, slot.key().0)));
+            }
+            Ok(())
+        })
+        .map_err(text)?;
+    by_size.sort_unstable();
+    if by_size != by_start {
+        return Err("free space by page and by size differ".into());
+    }
+    pages.cover(DATA, len)?;
+    addresses.cover(superblock.window.get(), superblock.window.get() + superblock.window_len.get())
+}
+
+/// Ranges with their owners.
+#[derive(Default)]
+struct Tiles(Vec<(u64, u64, String)>);
+
+impl Tiles {
+    fn add(&mut self, start: u64, len: u64, owner: &str) {
+        if len > 0 {
+            self.0.push((start, len, owner.to_owned()));
+        }
+    }
+
+    /// Whether the ranges cover `from..to` exactly once.
+    fn cover(mut self, from: u64, to: u64) -> Result<(), String> {
+        self.0.sort();
+        let mut at = from;
+        let mut before = "the start".to_owned();
+        for (start, len, owner) in self.0 {
+            if start != at {
+                let what = if start > at { "nobody owns" } else { "two own" };
+                return Err(format!("{what} {at:#x}..{start:#x}, between {before} and {owner}"));
+            }
+            (at, before) = (start + len, owner);
+        }
+        if at == to { Ok(()) } else { Err(format!("{before} ends at {at:#x}, not at {to:#x}")) }
+    }
+}

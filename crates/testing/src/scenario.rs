@@ -1,0 +1,174 @@
+//! Programs on a pool, step by step, and the judge of what a power cut left of them.
+
+use crate::pool::{Snapshot, check_tiling, objects, process, psync, recover_all, snapshot};
+use crate::sim::{CrashImage, Limits, SimConfig, SimMedium, TearUnit};
+use crate::{CrashFailure, CrashReport, for_each_crash};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::store::{FormatOptions, Store};
+use indelible_store::table::{CreateOptions, Key};
+use std::sync::Arc;
+
+/// The media every crash test runs on: where they tear, and whether commits are grouped.
+#[must_use]
+pub fn media() -> Vec<SimConfig> {
+    let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
+    let both = |tear_unit| [false, true].map(|group_commit| SimConfig { tear_unit, group_commit, ..SimConfig::default() });
+    units.into_iter().flat_map(both).collect()
+}
+
+/// A formatted pool of `len` bytes on a medium of its own, everything durable.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
+    let medium = SimMedium::new(len, config);
+    let how = FormatOptions { zeroed: true, window: Some((0x5900_0000_0000, 1 << 40)), ..FormatOptions::default() };
+    Store::format(Arc::new(medium.handle()), process(1), &how).expect("an empty medium can be formatted");
+    medium.settle();
+    medium
+}
+
+/// A process at work on a pool. After each step the states so far and a mark say what is promised.
+pub struct Scenario {
+    medium: SimMedium,
+    /// The pool, as this process has it open.
+    pub store: Arc<Store>,
+    /// What the pool held at first and after each step.
+    pub states: Vec<Snapshot>,
+}
+
+impl Scenario {
+    /// The process `pid` opens the pool through its own handle.
+    pub fn begin(medium: &SimMedium, pid: u32) -> Result<Scenario> {
+        let store = Store::open(Arc::new(medium.handle()), process(pid))?;
+        let states = vec![snapshot(&store)?];
+        Ok(Scenario { medium: medium.handle(), store, states })
+    }
+
+    /// One step: done wholly or not at all.
+    pub fn step<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
+        let out = step(&self.store)?;
+        self.promise(snapshot(&self.store)?);
+        Ok(out)
+    }
+
+    /// A step that changes nothing anybody can see after a crash.
+    pub fn quiet<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
+        let out = step(&self.store)?;
+        self.promise(self.last());
+        Ok(out)
+    }
+
+    /// A step after which the pool holds `state`, although what is in place may look otherwise.
+    pub fn step_to<R>(&mut self, state: Snapshot, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
+        let out = step(&self.store)?;
+        self.promise(state);
+        Ok(out)
+    }
+
+    /// The state after the last step.
+    #[must_use]
+    pub fn last(&self) -> Snapshot {
+        self.states.last().cloned().unwrap_or_default()
+    }
+
+    fn promise(&mut self, state: Snapshot) {
+        self.states.push(state);
+        self.medium.mark(self.states.len() as u64 - 1);
+    }
+}
+
+/// Cuts the power everywhere during `program` and judges every image: it holds the state of the last
+/// completed step or of the one in flight, its space adds up, and it can be used.
+///
+/// # Errors
+/// The first image that is judged wrong.
+pub fn crash_everywhere(
+    medium: &SimMedium,
+    limits: &Limits,
+    program: impl FnOnce(&mut Scenario) -> Result<()>,
+) -> std::result::Result<CrashReport, CrashFailure> {
+    // The states exist once `record` has run; images are judged only after that.
+    let states = std::cell::RefCell::new(Vec::new());
+    let record = |medium: &SimMedium| {
+        let mut scenario = Scenario::begin(medium, 2).unwrap_or_else(|error| panic!("open: {error}"));
+        if let Err(error) = program(&mut scenario) {
+            panic!("the program fails without a crash: {error}");
+        }
+        states.replace(scenario.states);
+    };
+    for_each_crash(medium, record, |image| judge(image, &states.borrow()).map(drop), limits)
+}
+
+/// The states that may be found on an image.
+#[must_use]
+pub fn allowed<'s>(image: &CrashImage, states: &'s [Snapshot]) -> &'s [Snapshot] {
+    let done = image.last_mark().unwrap_or(0) as usize;
+    &states[done..(done + 2).min(states.len())]
+}
+
+/// Judges one image; returns the state found.
+pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String> {
+    judge_medium(&image.medium(), allowed(image, states))
+}
+
+/// Recovers what is on `medium` and says what is wrong with it.
+pub fn judge_medium(medium: &SimMedium, allowed: &[Snapshot]) -> Result<Snapshot, String> {
+    let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
+    let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
+    recover_all(&store).map_err(text("recover"))?;
+    let found = snapshot(&store).map_err(text("read"))?;
+    if !allowed.contains(&found) {
+        return Err(difference(&found, allowed));
+    }
+    check_tiling(&store)?;
+    usable(&store).map_err(text("use afterwards"))?;
+    let after = snapshot(&store).map_err(text("read again"))?;
+    if after != found {
+        return Err(format!("after use: {}", difference(&after, std::slice::from_ref(&found))));
+    }
+    check_tiling(&store).map_err(|error| format!("after use: {error}"))?;
+    Ok(found)
+}
+
+/// Creates, attaches, psyncs, destroys; leaves everything as it was.
+fn usable(store: &Arc<Store>) -> Result<()> {
+    let probe = "\u{2055}probe";
+    store.create(probe, &CreateOptions { size: 5000, ..CreateOptions::default() })?;
+    let mut writer = store.attach_writer(probe, Key::default())?;
+    let object = *writer.object();
+    assert!(crate::pool::contents(store, &object)?.iter().all(|byte| *byte == 0), "new objects are zero");
+    psync(&mut writer, &[(0, b"before"), (4990, b"after")])?;
+    writer.detach()?;
+    store.destroy(probe, Key::default())?;
+    for object in objects(store)? {
+        let Ok(mut writer) = store.attach_writer(&object.entry.name(), Key::default()) else { continue };
+        let mut first = [0];
+        store.device().read(object.entry.primary_offset(), &mut first)?;
+        psync(&mut writer, &[(0, &[!first[0]])])?;
+        psync(&mut writer, &[(0, &first)])?;
+        writer.detach()?;
+    }
+    Ok(())
+}
+
+fn difference(found: &Snapshot, allowed: &[Snapshot]) -> String {
+    let mut text = String::from("the pool is in no allowed state;");
+    for (nth, state) in allowed.iter().enumerate() {
+        text += &format!(" against state {nth}:");
+        for name in found.keys().chain(state.keys()).collect::<std::collections::BTreeSet<_>>() {
+            match (found.get(name), state.get(name)) {
+                (a, b) if a == b => {}
+                (Some(_), None) => text += &format!(" {name:?} should not exist,"),
+                (None, _) => text += &format!(" {name:?} is missing,"),
+                (Some(a), Some(b)) if a.2.len() != b.2.len() => {
+                    text += &format!(" {name:?} has {} bytes, not {},", a.2.len(), b.2.len());
+                }
+                (Some(a), Some(b)) => match a.2.iter().zip(&b.2).position(|(x, y)| x != y) {
+                    Some(at) => text += &format!(" {name:?} differs at {at} ({} for {}),", a.2[at], b.2[at]),
+                    None => text += &format!(" {name:?} has another ID or address,"),
+                },
+            }
+        }
+    }
+    text
+}
