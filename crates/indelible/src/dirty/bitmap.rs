@@ -43,6 +43,10 @@ impl Bits {
         self.0[page / 64] &= !(1 << (page % 64));
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     /// Where the run of pages with the same bit as `page` ends, at most at `end`.
     #[inline]
     pub(super) fn run_end(&self, page: usize, end: usize) -> usize {

@@ -3,7 +3,8 @@
 //! A scan costs as much as page tables are populated, however few pages are dirty. What scans cost
 //! beyond their due is added up; once it exceeds what dropping everything would cost (each page has
 //! to be faulted in again), everything is dropped. Whatever comes next, that is at most twice the
-//! best that could have been done.
+//! best that could have been done. If dropping had to be repeated soon, it did not help much, and
+//! its price doubles.
 
 use std::time::Instant;
 
@@ -13,8 +14,9 @@ const FREE_NS: u64 = 3_000;
 const PER_DIRTY_NS: u64 = 250;
 /// Upper bound of what scanning one page takes; caps what a preempted scan is charged.
 const PER_PAGE_NS: u64 = 4;
-/// Cost of renewing a mapping, and of faulting one page in again.
+/// Cost of renewing a mapping, of clearing one full page table, of faulting one page in again.
 const RENEW_NS: u64 = 50_000;
+const PER_TABLE_NS: u64 = 14_000;
 const REFAULT_NS: u64 = 700;
 
 #[derive(Debug)]
@@ -22,11 +24,20 @@ pub(super) struct Rent {
     owed: u64,
     /// Above this, the price is looked at again.
     threshold: u64,
+    /// What the cheapest scan since then took: dropping pages will not make one cheaper.
+    floor: u64,
+    /// Scans since pages were last dropped.
+    scans: u64,
+    /// How often the price has doubled.
+    doubled: u32,
 }
+
+/// Dropping pages again after fewer scans did not pay.
+const SOON: u64 = 64;
 
 impl Default for Rent {
     fn default() -> Rent {
-        Rent { owed: 0, threshold: 2 * RENEW_NS }
+        Rent { owed: 0, threshold: 2 * RENEW_NS, floor: 0, scans: u64::MAX, doubled: 0 }
     }
 }
 
@@ -52,7 +63,9 @@ impl Rent {
     }
 
     fn charge(&mut self, took: u64, dirty: u64) {
-        self.owed += took.saturating_sub(FREE_NS + dirty.saturating_mul(PER_DIRTY_NS));
+        self.floor = self.floor.min(took);
+        self.scans = self.scans.saturating_add(1);
+        self.owed += took.saturating_sub(FREE_NS.max(self.floor) + dirty.saturating_mul(PER_DIRTY_NS));
     }
 
     #[inline]
@@ -60,11 +73,20 @@ impl Rent {
         self.owed > self.threshold
     }
 
-    /// Whether to drop `present` pages now; if not, when to think about it again.
-    pub(super) fn decide(&mut self, present: u64) -> bool {
-        let price = RENEW_NS + present * REFAULT_NS;
+    /// Whether to drop `present` pages under `tables` page tables now; if not, the threshold says when
+    /// to think about it again.
+    pub(super) fn decide(&mut self, present: u64, tables: u64) -> bool {
+        let price = (RENEW_NS + tables * PER_TABLE_NS + present * REFAULT_NS) << self.doubled;
         self.threshold = price;
-        self.owed > price
+        if self.owed <= price {
+            return false;
+        }
+        self.doubled = if self.scans < SOON { (self.doubled + 1).min(16) } else { 0 };
+        self.owed = 0;
+        self.scans = 0;
+        self.floor = u64::MAX;
+        self.threshold = (2 * RENEW_NS) << self.doubled;
+        true
     }
 }
 
@@ -78,11 +100,30 @@ mod tests {
         rent.charge(FREE_NS + 10 * PER_DIRTY_NS, 10);
         assert_eq!(rent.owed, 0);
         let mut scans = 0;
-        while !(rent.is_due() && rent.decide(1000)) {
+        while !(rent.is_due() && rent.decide(1000, 10)) {
             rent.charge(FREE_NS + 40_000, 0);
             scans += 1;
         }
-        assert_eq!(scans, (RENEW_NS + 1000 * REFAULT_NS) / 40_000 + 1);
+        assert_eq!(scans, (RENEW_NS + 10 * PER_TABLE_NS + 1000 * REFAULT_NS) / 40_000 + 1);
+    }
+
+    #[test]
+    fn what_did_not_help_becomes_dearer_and_the_floor_is_free() {
+        let mut rent = Rent::default();
+        rent.charge(1_000_000, 0);
+        assert!(rent.decide(0, 0));
+        // The same cost right after: it is the floor now.
+        rent.charge(1_000_000, 0);
+        assert_eq!(rent.owed, 0);
+        rent.charge(3_000_000, 0);
+        assert!(rent.decide(0, 0));
+        assert_eq!(rent.doubled, 1);
+        for _ in 0..SOON {
+            rent.charge(100_000, 0);
+        }
+        rent.charge(100_000_000, 0);
+        assert!(rent.decide(0, 0));
+        assert_eq!(rent.doubled, 0);
     }
 
     #[test]

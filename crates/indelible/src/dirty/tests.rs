@@ -1,1 +1,379 @@
+#![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::*;
+use crate::mapping::Mapping;
+use crate::sys::mmap::Protection;
+
+/// An address nobody else uses: each test takes its own windows of 128 GiB.
+pub(crate) fn window(n: usize) -> usize {
+    0x5200_0000_0000 + (n << 37)
+}
+
+/// The rungs of this machine; says which ones it lacks.
+pub(crate) fn rungs() -> Vec<Rung> {
+    let (here, absent): (Vec<_>, Vec<_>) = Rung::ALL.into_iter().partition(|rung| rung.available());
+    for rung in absent {
+        eprintln!("SKIPPED on this machine: rung {rung}");
+    }
+    here
+}
+
+struct Rig {
+    tracker: Tracker,
+    mapping: Mapping,
+    out: Vec<PageRange>,
+}
+
+impl Rig {
+    fn new(addr: usize, pages: usize, rung: Rung) -> Rig {
+        Rig::with(addr, pages, rung, TrackerParams {
+            base: addr,
+            len: pages * PAGE,
+            rung,
+            watched_by: WatchedBy::Tracker,
+            filled: false,
+        })
+    }
+
+    fn with(addr: usize, pages: usize, rung: Rung, params: TrackerParams) -> Rig {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((pages * PAGE) as u64).unwrap();
+        let protection = if rung.starts_read_only() { Protection::Read } else { Protection::ReadWrite };
+        let mapping = Mapping::file(addr, pages * PAGE, file.as_fd(), 0, protection).unwrap();
+        Rig { tracker: Tracker::new(params).unwrap(), mapping, out: Vec::new() }
+    }
+
+    fn at(&self, page: usize) -> *mut u64 {
+        self.mapping.base().as_ptr().wrapping_add(page * PAGE).cast()
+    }
+
+    fn store(&self, page: usize, value: u64) {
+        self.tracker.note(PageRange::new(page, page + 1));
+        // SAFETY: a page of the mapping, which only this test's threads know.
+        unsafe { self.at(page).write_volatile(value) };
+    }
+
+    fn load(&self, page: usize) -> u64 {
+        // SAFETY: as above.
+        unsafe { self.at(page).read_volatile() }
+    }
+
+    fn collect(&mut self) -> BTreeSet<usize> {
+        self.out.clear();
+        self.tracker.collect(&mut self.out).unwrap();
+        for pair in self.out.windows(2) {
+            assert!(pair[0].end() <= pair[1].start, "unordered: {pair:?}");
+        }
+        self.out.iter().flat_map(|run| run.start as usize..run.end() as usize).collect()
+    }
+
+    fn settle(&mut self, dirty: &BTreeSet<usize>, changed: &BTreeSet<usize>) {
+        let runs = |pages: Vec<usize>| pages.iter().map(|p| PageRange::new(*p, p + 1)).collect::<Vec<_>>();
+        let yes = runs(dirty.intersection(changed).copied().collect());
+        let no = runs(dirty.difference(changed).copied().collect());
+        self.tracker.settle(&yes, &no).unwrap();
+    }
+}
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *seed >> 33
+}
+
+/// Random loads, stores, failed psyncs, holds and growth: nothing stored is ever missed, and what
+/// was not touched for long is not reported.
+#[test]
+fn no_stored_page_is_ever_missed() {
+    for rung in rungs() {
+        for (seed, pages, skew) in [(1, 5, 0), (2, 300, 3), (3, 3000, 511), (4, 40_000, 7), (5, 200_000, 0)] {
+            eprintln!("{rung}, seed {seed}, {pages} pages");
+            let mut random_state = seed;
+            let mut below = |n: usize| random(&mut random_state) as usize % n;
+            let mut rig = Rig::new(window(0) + skew * PAGE, pages, rung);
+            let mut model = BTreeSet::new();
+            let mut value = 0;
+            for round in 0..120 {
+                for _ in 0..below(30) {
+                    let page = if below(2) == 0 { below(pages) } else { below(pages.min(8)) };
+                    if below(4) == 0 {
+                        rig.load(page);
+                        continue;
+                    }
+                    value += 1;
+                    rig.store(page, value);
+                    model.insert(page);
+                }
+                let held = below(5) == 0;
+                if held {
+                    rig.tracker.hold().unwrap();
+                }
+                let dirty = rig.collect();
+                assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
+                // One psync in four fails and leaves everything to the next.
+                if below(4) != 0 {
+                    rig.settle(&dirty, &model);
+                    model.clear();
+                }
+                if held {
+                    rig.tracker.release().unwrap();
+                }
+            }
+            for _ in 0..4 {
+                let dirty = rig.collect();
+                rig.settle(&dirty, &BTreeSet::new());
+            }
+            assert_eq!(rig.collect(), BTreeSet::new(), "something stays dirty for ever");
+        }
+    }
+}
+
+#[test]
+fn a_page_that_was_only_read_is_not_dirty() {
+    for rung in rungs() {
+        let mut rig = Rig::new(window(1), 2000, rung);
+        for page in (0..2000).step_by(3) {
+            assert_eq!(rig.load(page), 0);
+        }
+        rig.store(1000, 7);
+        assert_eq!(rig.collect(), BTreeSet::from([1000]), "{rung}");
+    }
+}
+
+#[test]
+fn a_page_dirty_time_after_time_costs_no_fault() {
+    for rung in [Rung::WpAsync, Rung::Mprotect] {
+        if !rung.available() {
+            eprintln!("SKIPPED on this machine: rung {rung}");
+            continue;
+        }
+        let mut rig = Rig::new(window(2), 64, rung);
+        let hot = BTreeSet::from([3]);
+        for value in 1..4 {
+            rig.store(3, value);
+            let dirty = rig.collect();
+            assert_eq!(dirty, hot);
+            rig.settle(&dirty, &hot);
+        }
+        // Unprotected: reported although nothing was stored, until it was unchanged twice.
+        let none = BTreeSet::new();
+        for _ in 0..2 {
+            if rung == Rung::Mprotect {
+                let dirty = rig.collect();
+                assert_eq!(dirty, hot, "{rung}");
+                rig.settle(&dirty, &none);
+            } else {
+                let dirty = rig.collect();
+                rig.settle(&dirty, &none);
+            }
+        }
+        assert_eq!(rig.collect(), none, "{rung}");
+        rig.store(3, 9);
+        assert_eq!(rig.collect(), hot, "{rung}");
+    }
+}
+
+#[test]
+fn an_unsettled_collect_is_repeated() {
+    for rung in rungs() {
+        let mut rig = Rig::new(window(3), 2000, rung);
+        rig.store(1, 1);
+        rig.store(1999, 1);
+        let first = rig.collect();
+        rig.store(700, 1);
+        let second = rig.collect();
+        assert!(second.is_superset(&first) && second.contains(&700), "{rung}: {first:?} {second:?}");
+        rig.settle(&second, &second.clone());
+    }
+}
+
+#[test]
+fn growth_is_tracked_from_its_first_store() {
+    for rung in rungs() {
+        let addr = window(4);
+        let mut rig = Rig::new(addr, 3, rung);
+        rig.store(1, 1);
+        let dirty = rig.collect();
+        rig.settle(&dirty, &dirty.clone());
+        let mut model = BTreeSet::new();
+        for pages in [4, 5, 9, 700, 1025] {
+            let old = rig.mapping.len() / PAGE;
+            let protection = if rung.starts_read_only() { Protection::Read } else { Protection::ReadWrite };
+            let more = Mapping::anonymous(addr + old * PAGE, (pages - old) * PAGE, protection).unwrap();
+            std::mem::forget(more);
+            rig.mapping.adopt(pages * PAGE);
+            rig.tracker.grow(pages * PAGE).unwrap();
+            for page in [old, pages - 1, (old + pages) / 2] {
+                rig.store(page, 1);
+                model.insert(page);
+            }
+            let dirty = rig.collect();
+            assert!(dirty.is_superset(&model), "{rung}: {:?}", model.difference(&dirty));
+            rig.settle(&dirty, &model);
+            model.clear();
+        }
+    }
+}
+
+/// Two threads keep `a == b + {0, 1}`: they store to `a`, then to `b`. Between hold and release the
+/// pair must stand still.
+#[test]
+fn a_cut_never_tears() {
+    for rung in rungs() {
+        let mut rig = Rig::new(window(5), 600, rung);
+        rig.store(10, 0);
+        rig.store(590, 0);
+        let (a, b) = (rig.at(10).expose_provenance(), rig.at(590).expose_provenance());
+        let stop = AtomicBool::new(false);
+        let stored = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut value = 0_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    value += 1;
+                    // SAFETY: pages of the mapping, which outlives this scope; volatile.
+                    unsafe {
+                        std::ptr::with_exposed_provenance_mut::<u64>(a).write_volatile(value);
+                        std::ptr::with_exposed_provenance_mut::<u64>(b).write_volatile(value);
+                    }
+                    stored.store(value, Ordering::Relaxed);
+                }
+            });
+            for round in 0..200 {
+                let before = stored.load(Ordering::Relaxed);
+                rig.tracker.note(PageRange::new(10, 11));
+                rig.tracker.note(PageRange::new(590, 591));
+                rig.tracker.hold().unwrap();
+                let first = (rig.load(10), rig.load(590));
+                let dirty = rig.collect();
+                assert!(round > 0 && rung != Rung::Named || dirty.contains(&10) || before == 0, "{rung}");
+                rig.settle(&dirty, &dirty.clone());
+                let second = (rig.load(10), rig.load(590));
+                rig.tracker.release().unwrap();
+                assert_eq!(first, second, "{rung}: a store landed during the hold");
+                assert!(first.0 == first.1 || first.0 == first.1 + 1, "{rung}: {first:?}");
+                // The storing thread gets on.
+                while stored.load(Ordering::Relaxed) == before {
+                    std::thread::yield_now();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn a_stored_page_under_a_hold_is_collected_afterwards() {
+    for rung in rungs() {
+        let mut rig = Rig::new(window(6), 8, rung);
+        for value in 1..50 {
+            rig.tracker.hold().unwrap();
+            let dirty = rig.collect();
+            rig.settle(&dirty, &dirty.clone());
+            rig.tracker.release().unwrap();
+            rig.store(5, value);
+            assert_eq!(rig.collect(), BTreeSet::from([5]), "{rung}");
+        }
+    }
+}
+
+#[test]
+fn a_system_call_that_writes_into_the_range_dirties_it() {
+    use std::io::Read;
+    if !Rung::WpAsync.available() {
+        eprintln!("SKIPPED on this machine: rung {}", Rung::WpAsync);
+        return;
+    }
+    let mut rig = Rig::new(window(7), 1000, Rung::WpAsync);
+    let mut zeros = std::fs::File::open("/dev/urandom").unwrap();
+    // Into a page never touched, one that was read, and one that is protected again.
+    rig.load(600);
+    rig.store(900, 1);
+    for _ in 0..4 {
+        let dirty = rig.collect();
+        rig.settle(&dirty, &BTreeSet::new());
+    }
+    for page in [5, 600, 900] {
+        // SAFETY: pages of the mapping, which only this test knows.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(rig.at(page).cast::<u8>(), PAGE) };
+        zeros.read_exact(bytes).unwrap();
+    }
+    assert_eq!(rig.collect(), BTreeSet::from([5, 600, 900]));
+}
+
+/// Mappings run out long before pages do: clusters get larger, and nothing is missed.
+#[test]
+fn few_mappings_only_make_the_clusters_larger() {
+    let addr = window(8);
+    let pages = 4096;
+    let mut rig = Rig::new(addr, pages, Rung::Mprotect);
+    rig.tracker.kind = Kind::Named(Named::new(1));
+    rig.tracker.kind = Kind::Mprotect(Mprotect::with_budget(addr, pages, 4).unwrap());
+    let model: BTreeSet<_> = (0..pages).step_by(97).collect();
+    for page in &model {
+        rig.store(*page, 1);
+    }
+    let dirty = rig.collect();
+    assert!(dirty.is_superset(&model));
+    rig.settle(&dirty, &model);
+    for _ in 0..3 {
+        let dirty = rig.collect();
+        rig.settle(&dirty, &BTreeSet::new());
+    }
+    assert_eq!(rig.collect(), BTreeSet::new());
+}
+
+#[test]
+fn rungs_have_names() {
+    for rung in Rung::ALL {
+        assert_eq!(rung.to_string().parse::<Rung>().unwrap(), rung);
+    }
+    assert!("soft-dirty".parse::<Rung>().is_err());
+}
+
+/// A fault that is not ours reaches the handler that was there before, and a forked child meets no
+/// attachment of its parent's. Each case is a process of its own: it changes signal handlers.
+#[test]
+fn foreign_faults_reach_the_earlier_handler() {
+    extern "C" fn earlier(_: libc::c_int) {
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(42) };
+    }
+    // SAFETY: the child uses memory and system calls, no lock that another thread may hold: the
+    // handler is not installed through `signal::install` before, so its lock is free or it was
+    // taken for good by an earlier test, in which case the earlier handler is Rust's own.
+    let chained = fork(|| {
+        // SAFETY: installs a handler in this child only.
+        unsafe { libc::signal(libc::SIGSEGV, earlier as *const () as usize) };
+        crate::sys::signal::reinstall_for_tests();
+        // SAFETY: deliberately none: the address is not mapped.
+        unsafe { std::ptr::without_provenance_mut::<u8>(16).write_volatile(1) };
+        1
+    });
+    assert!(libc::WIFEXITED(chained) && libc::WEXITSTATUS(chained) == 42, "status {chained:#x}");
+
+    let rig = Rig::new(window(9), 4, Rung::Mprotect);
+    rig.store(0, 1);
+    let inherited = fork(|| {
+        rig.store(1, 1);
+        0
+    });
+    assert!(libc::WIFSIGNALED(inherited) && libc::WTERMSIG(inherited) == libc::SIGSEGV, "status {inherited:#x}");
+}
+
+fn fork(child: impl FnOnce() -> i32) -> libc::c_int {
+    // SAFETY: see the callers: the children only touch memory and make system calls.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let code = child();
+        // SAFETY: ends the child without running the parent's destructors.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    status
+}

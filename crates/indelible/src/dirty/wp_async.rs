@@ -1,31 +1,43 @@
 //! Rung 1: userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN`.
 //!
-//! What a scan for unprotected pages names is not only what was stored to: also pages that were
-//! only read (they were never protected), and absent pages of page tables that exist. The kernel
-//! tells them apart twenty times slower, so a page is asked about once and protected then; from
-//! there on it is named only if it was stored to.
+//! The fast question, "what is unprotected?", is answered with whatever was never protected, too:
+//! pages only read, absent pages, holes. So the range is divided into chunks of one page table. A
+//! chunk is *new* while none of its pages was seen to exist; new chunks are asked the slow question
+//! (which skips holes by the gigabyte). Once a page exists, the whole chunk is protected, absent
+//! pages included, and is *known*: from then on exactly what was stored to is unprotected.
 //!
-//! Invariants, with `own` meaning "known to be this process's copy":
-//! 1. A page that differs from the primary is unprotected, or in `pending`. An unprotected page is
-//!    named by the next scan; `pending` is what was protected anew and not settled since.
-//! 2. A page in `own` has been stored to since the mapping was made or renewed. It is reported
-//!    whenever a scan names it, without asking, and stays unprotected.
-//! 3. A page is protected first and asked about second, so a store in between is noticed.
-//! 4. A page in `idle` was found unchanged by the last settle that mentioned it.
+//! Invariants:
+//! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
+//! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
+//!    `pending`.
+//! 3. `pending` is what was protected since the last settle without having been settled.
+//! 4. A page in `again` has been reported before; it is left unprotected for as long as it changes.
+//! 5. A page in `idle` was found unchanged by the last settle that mentioned it.
+//! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
+//!    without being asked. While it stands still, no page can have come to exist.
+//!
+//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) makes
+//! exist. It is relied on only where asking has become dear; such a page is then reported by the
+//! first `collect` after the next fault of this process.
 
 use std::io;
+use std::time::Instant;
 
 use super::bitmap::Bits;
 use super::range::{self, PageRange};
 use super::rent::Rent;
-use crate::sys::PAGE;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
+use crate::sys::{PAGE, faults};
 
+/// Bytes that one page table describes.
+const CHUNK: usize = 512 * PAGE;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
-/// More unknown runs than this in one region are asked about together.
-const RUNS_APART: usize = 4;
+/// Objects of at most so many chunks are always asked.
+const FEW_CHUNKS: usize = 16;
+/// From so many nanoseconds on, asking new chunks is worth avoiding.
+const DEAR_NS: u128 = 2_000;
 
 /// Whose descriptor watches the range.
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +57,20 @@ pub(super) struct WpAsync {
     registers: bool,
     pagemap: &'static Pagemap,
     regions: Box<[Region]>,
-    own: Bits,
+    /// One bit per chunk.
+    known: Bits,
+    again: Bits,
     idle: Bits,
     pending: Vec<PageRange>,
+    protect: Vec<PageRange>,
+    quiet_at: Option<u64>,
+    dear: bool,
     rent: Rent,
 }
 
 impl WpAsync {
-    /// `protect`: the pages are filled already and equal the primary.
-    pub(super) fn new(base: usize, pages: usize, by: WatchedBy, protect: bool) -> io::Result<WpAsync> {
+    /// `filled`: the pages exist already and equal the primary.
+    pub(super) fn new(base: usize, pages: usize, by: WatchedBy, filled: bool) -> io::Result<WpAsync> {
         let (uffd, registers) = match by {
             WatchedBy::Tracker => (Uffd::wp_async()?, true),
             WatchedBy::Service(uffd) => (uffd, false),
@@ -65,26 +82,45 @@ impl WpAsync {
             registers,
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
-            own: Bits::new(0),
+            known: Bits::new(0),
+            again: Bits::new(0),
             idle: Bits::new(0),
             pending: Vec::new(),
+            protect: Vec::new(),
+            quiet_at: None,
+            dear: false,
             rent: Rent::default(),
         };
-        this.grow(pages, protect)?;
+        this.grow(pages, filled)?;
         Ok(this)
     }
 
-    pub(super) fn grow(&mut self, pages: usize, protect: bool) -> io::Result<()> {
+    pub(super) fn grow(&mut self, pages: usize, filled: bool) -> io::Result<()> {
         let (addr, len) = (self.base + self.pages * PAGE, (pages - self.pages) * PAGE);
+        if len == 0 {
+            return Ok(());
+        }
         if self.registers {
             self.uffd.register(addr, len, Watch::Writes)?;
         }
-        if protect {
+        let shared = self.pages > 0 && addr % CHUNK != 0 && self.known.get(self.chunk(addr - 1));
+        if filled {
             self.uffd.protect(addr, len)?;
+        } else if shared {
+            // The new part begins in a known chunk, whose absent pages have to be protected, too.
+            self.uffd.protect(addr, len.min(CHUNK - addr % CHUNK))?;
         }
-        self.own.grow(pages);
+        let chunks = self.chunk(self.base + pages * PAGE - 1) + 1;
+        self.known.grow(chunks);
+        self.again.grow(pages);
         self.idle.grow(pages);
+        if filled {
+            for chunk in self.chunk(addr)..chunks {
+                self.known.set(chunk);
+            }
+        }
         self.pages = pages;
+        self.quiet_at = None;
         Ok(())
     }
 
@@ -96,77 +132,139 @@ impl WpAsync {
         (addr as usize - self.base) / PAGE
     }
 
+    fn chunk(&self, addr: usize) -> usize {
+        addr / CHUNK - self.base / CHUNK
+    }
+
+    /// The pages of the chunks `[first, end)`.
+    fn chunk_pages(&self, first: usize, end: usize) -> (usize, usize) {
+        let page = |chunk: usize| (((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE).min(self.pages);
+        (page(first), page(end))
+    }
+
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
         let timer = self.rent.start(self.pages);
-        let mut at = self.base;
-        let end = self.addr(self.pages);
-        // Runs of pages asked about may lie before runs already reported only if the kernel
-        // returned regions out of order, which it does not.
+        let chunks = self.chunk(self.addr(self.pages) - 1) + 1;
+        let asks = self.must_ask(chunks);
         let unsettled = self.pending.len();
-        while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
-            for index in 0..found {
-                let region = self.regions[index];
-                self.sort(self.page(region.start), self.page(region.end), kept, out)?;
+        let asked_from = self.protect.len();
+        let mut asking = 0;
+        let mut chunk = 0;
+        while chunk < chunks {
+            let end = self.known.run_end(chunk, chunks);
+            let (from, to) = self.chunk_pages(chunk, end);
+            if self.known.get(chunk) {
+                self.unprotected(from, to, kept, out)?;
+            } else if asks {
+                let started = (chunks > FEW_CHUNKS).then(Instant::now);
+                self.existing(from, to, kept, out)?;
+                asking += started.map_or(0, |started| started.elapsed().as_nanos());
             }
-            at = reached;
+            chunk = end;
+        }
+        if asks {
+            self.dear = asking > DEAR_NS;
+        }
+        let revealed = self.protect.len() > asked_from;
+        if revealed {
+            self.reveal(kept, out)?;
         }
         if unsettled > 0 {
             // The psync before this one failed half-way: what it collected is still to be done.
             out.extend_from_slice(&self.pending[..unsettled]);
             range::normalise(out, kept);
         }
-        self.rent.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
-        Ok(())
-    }
-
-    /// Reports the known pages of an unprotected region at once and asks about the others.
-    #[inline]
-    fn sort(&mut self, start: usize, end: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
-        let mut at = start;
-        let mut asked = 0;
-        while at < end {
-            let known = self.own.get(at);
-            let mut next = self.own.run_end(at, end);
-            if known {
-                range::push(out, kept, at, next);
-            } else {
-                asked += 1;
-                if asked > RUNS_APART {
-                    next = end;
-                }
-                self.ask(at, next, kept, out)?;
-            }
-            at = next;
+        if !revealed {
+            self.rent.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
         }
         Ok(())
     }
 
-    /// Protects unprotected pages and reports those that are this process's own.
-    #[cold]
-    fn ask(&mut self, start: usize, end: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
-        let (mut at, to) = (self.addr(start), self.addr(end));
-        // An error between here and the report must not lose what was protected.
-        self.pending.push(PageRange::new(start, end));
-        self.uffd.protect(at, to - at)?;
-        self.pending.pop();
-        let mut found = [Region::default(); 16];
-        while at < to {
-            let (n, reached) = match self.pagemap.scan(at, to, Seek::Own, &mut found) {
-                Ok(done) => done,
-                Err(e) => {
-                    self.pending.push(PageRange::new(self.page(at as u64), end));
-                    return Err(e);
-                }
-            };
-            for region in &found[..n] {
+    /// Whether a page may have come to exist in a new chunk since they were last asked.
+    #[inline]
+    fn must_ask(&mut self, chunks: usize) -> bool {
+        if chunks <= FEW_CHUNKS || !self.dear {
+            self.quiet_at = None;
+            return true;
+        }
+        let before = std::mem::replace(&mut self.quiet_at, faults::count().ok());
+        before.is_none() || before != self.quiet_at
+    }
+
+    /// Reports what is unprotected in known chunks.
+    #[inline]
+    fn unprotected(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let (mut at, end) = (self.addr(from), self.addr(to));
+        while at < end {
+            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
+            for region in &self.regions[..found] {
+                range::push(out, kept, self.page(region.start), self.page(region.end));
+            }
+            at = reached;
+        }
+        Ok(())
+    }
+
+    /// Reports what was stored to in new chunks, and notes in `protect` those that are new no more.
+    fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let (mut at, end) = (self.addr(from), self.addr(to));
+        while at < end {
+            let (found, reached) = self.pagemap.scan(at, end, Seek::Existing, &mut self.regions)?;
+            for index in 0..found {
+                let region = self.regions[index];
                 let (first, last) = (self.page(region.start), self.page(region.end));
-                for page in first..last {
-                    self.own.set(page);
+                if region.is_dirty() {
+                    range::push(out, kept, first, last);
+                    self.pending.push(PageRange::new(first, last));
+                    for page in first..last {
+                        self.again.set(page);
+                    }
                 }
-                range::push(&mut self.pending, 0, first, last);
-                range::push(out, kept, first, last);
+                let chunk = |addr| self.chunk(addr as usize);
+                let (from, to) = self.chunk_pages(chunk(region.start), chunk(region.end - 1) + 1);
+                // Regions of one chunk follow each other.
+                match self.protect.last_mut() {
+                    Some(run) if run.end() >= from as u64 => run.count = to as u64 - run.start,
+                    _ => self.protect.push(PageRange::new(from, to)),
+                }
+            }
+            at = reached;
+        }
+        Ok(())
+    }
+
+    /// Makes the chunks in `protect` known.
+    #[cold]
+    fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let runs = std::mem::take(&mut self.protect);
+        let done = runs.iter().try_for_each(|run| {
+            let (from, to) = (run.start as usize, run.end() as usize);
+            self.uffd.protect(self.addr(from), (to - from) * PAGE)?;
+            if self.registers {
+                self.late(from, to, out)?;
+            }
+            for chunk in self.chunk(self.addr(from))..=self.chunk(self.addr(to) - 1) {
+                self.known.set(chunk);
+            }
+            Ok(())
+        });
+        self.protect = runs;
+        self.protect.clear();
+        range::normalise(out, kept);
+        done
+    }
+
+    /// Reports stores that broke the rules and fell between question and protection: late rather
+    /// than lost. Before, the pages were not this process's own; nothing else makes them so.
+    fn late(&mut self, from: usize, to: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let (mut at, end) = (self.addr(from), self.addr(to));
+        while at < end {
+            let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
+            for region in &self.regions[..found] {
+                let run = PageRange::new(self.page(region.start), self.page(region.end));
+                out.push(run);
+                self.pending.push(run);
             }
             at = reached;
         }
@@ -177,30 +275,30 @@ impl WpAsync {
         for run in changed {
             for page in run.within(self.pages) {
                 self.idle.clear(page);
+                if !self.again.get(page) {
+                    self.again.set(page);
+                    range::push(&mut self.protect, 0, page, page + 1);
+                }
             }
         }
         for run in unchanged {
-            self.rest(run.within(self.pages))?;
+            for page in run.within(self.pages) {
+                if self.idle.get(page) || !self.again.get(page) {
+                    self.idle.clear(page);
+                    self.again.set(page);
+                    range::push(&mut self.protect, 0, page, page + 1);
+                } else {
+                    self.idle.set(page);
+                }
+            }
         }
         self.pending.clear();
-        Ok(())
-    }
-
-    /// Protects what was unchanged twice in a row; remembers what was unchanged once.
-    fn rest(&mut self, pages: std::ops::Range<usize>) -> io::Result<()> {
-        let mut at = pages.start;
-        while at < pages.end {
-            let next = self.idle.run_end(at, pages.end);
-            let again = self.idle.get(at);
-            if again {
-                self.uffd.protect(self.addr(at), (next - at) * PAGE)?;
-            }
-            for page in at..next {
-                if again { self.idle.clear(page) } else { self.idle.set(page) }
-            }
-            at = next;
-        }
-        Ok(())
+        let done = self.protect.iter().try_for_each(|run| {
+            self.uffd.protect(self.base + run.start as usize * PAGE, run.count as usize * PAGE)
+        });
+        // What an error left unprotected will be reported again.
+        self.protect.clear();
+        done
     }
 
     /// Whether dropping every page costs less than scans have cost beyond what they had to.
@@ -215,17 +313,19 @@ impl WpAsync {
             present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
             at = reached;
         }
-        Ok(self.rent.decide(present))
+        Ok(self.rent.decide(present, self.known.count()))
     }
 
     /// Begins anew on a mapping that was renewed.
     pub(super) fn renewed(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
-        self.own = Bits::new(pages);
-        self.idle = Bits::new(pages);
+        let again = std::mem::replace(&mut self.again, Bits::new(0));
+        self.known = Bits::new(0);
+        self.idle = Bits::new(0);
         self.pending.clear();
-        self.rent = Rent::default();
+        self.dear = false;
         let done = self.grow(pages, false);
+        self.again = again;
         self.pages = pages;
         done
     }

@@ -14,8 +14,6 @@
 //! thread could fault on a served range.
 
 mod service;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -81,9 +79,18 @@ impl Served {
     /// Serves `len` bytes from now on; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> io::Result<()> {
         self.range.set_len(len);
-        self.register(self.base + self.len, len - self.len)?;
+        if let Err(e) = self.register(self.base + self.len, len - self.len) {
+            self.range.set_len(self.len);
+            return Err(e);
+        }
         self.len = len;
         Ok(())
+    }
+
+    /// Undoes a `grow` whose mapping goes away again.
+    pub(crate) fn shrink(&mut self, len: usize) {
+        self.range.set_len(len);
+        self.len = len;
     }
 
     /// The first page that could not be filled, and why. Threads that touch it get SIGBUS.

@@ -107,6 +107,12 @@ impl Mapping {
         }
     }
 
+    /// Takes a longer range for its own, which a test has mapped.
+    #[cfg(test)]
+    pub(crate) fn adopt(&mut self, len: usize) {
+        self.len = len;
+    }
+
     /// Replaces the mapping by a fresh one: private copies and page tables are given back, and the
     /// next access finds what the file holds.
     ///

@@ -1,13 +1,16 @@
 //! Making the file of a new pool.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
+use indelible_store::medium::{LockKey, LockMode};
 use rustix::fs::{Mode, OFlags};
 
 use super::detect::{adopt, failed, io_error};
 use super::{Media, MediaError, MediumChoice};
 use crate::sys::fork::ForkFd;
+use crate::sys::ofd;
 
 /// How [`create`] makes a pool's file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,10 +41,21 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
         return Ok(());
     }
+    // Whoever uses the pool holds its table, if only shared. The lock goes with the description or,
+    // when all is well, here: the format that follows takes it again.
+    match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
+        Ok(true) => {}
+        Ok(false) => {
+            let (choice, why) = ("a new pool", "it is a pool that somebody has open");
+            return Err(MediaError::Unsuitable { path: path.into(), choice, why });
+        }
+        Err(source) => return Err(MediaError::Medium { path: path.into(), source }),
+    }
     // Through length 0, so that no old bytes are left.
     rustix::fs::ftruncate(fd, 0).map_err(|e| failed("empty", path, e))?;
     rustix::fs::ftruncate(fd, len).map_err(|e| failed("extend", path, e))?;
     rustix::fs::fsync(fd).map_err(|e| failed("sync", path, e))?;
+    ofd::unlock(fd.as_fd(), LockKey::Table.byte());
     sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))
 }
 

@@ -9,6 +9,8 @@ mod error;
 mod file;
 mod memory;
 mod space;
+#[cfg(test)]
+mod tests;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;

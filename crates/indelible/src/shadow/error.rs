@@ -19,6 +19,9 @@ pub(crate) enum ShadowError {
     /// The object's bytes could not be read.
     #[error("cannot read the object: {0}")]
     Read(#[from] MediumError),
+    /// A page could not be read when it was touched; its object must be attached anew.
+    #[error("cannot read page {page} of the object: {why}")]
+    Unreadable { page: usize, why: String },
     /// Faults could not be served.
     #[error("cannot fill pages on demand: {0}")]
     Serve(io::Error),

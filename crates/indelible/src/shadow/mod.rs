@@ -134,9 +134,13 @@ impl Shadow {
         self.base().as_ptr().wrapping_add(page as usize * PAGE)
     }
 
-    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty.
+    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be read,
+    /// this fails for good.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
+        if let Some((page, why)) = self.failure() {
+            return Err(ShadowError::Unreadable { page, why });
+        }
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.collect(out)?))
     }
 
@@ -198,6 +202,9 @@ impl Shadow {
         let done = self.grow_rest(old, new_len);
         if done.is_err() {
             self.mapping.shrink(old);
+            if let Some(served) = &mut self.served {
+                served.shrink(old);
+            }
         }
         done
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod boot;
 mod facilities;
+pub(crate) mod faults;
 pub(crate) mod flush;
 pub(crate) mod fork;
 pub(crate) mod mmap;

@@ -52,13 +52,24 @@ const SWAPPED: u64 = 1 << 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
     /// Pages whose write protection is gone or was never set. The only question for which the
-    /// kernel has a fast path; it also names pages of populated page tables that are absent, and
-    /// pages of the file that were only read.
+    /// kernel has a fast path. It also names whatever was never protected: pages that were only
+    /// read, absent pages, and holes where there is not even a page table.
     Written,
-    /// Pages that belong to this process alone: copied on write, anonymous, or in swap.
-    Own,
-    /// Pages that are in memory, whoever owns them.
+    /// Pages that exist, in memory or in swap; a protected page that is absent looks as if it were
+    /// in swap. [`Region::is_dirty`] tells which were stored to.
+    Existing,
+    /// Pages in memory that belong to this process alone.
+    OwnPresent,
+    /// Pages in memory, whoever owns them.
     Present,
+}
+
+impl Region {
+    /// Of a region that was sought as [`Seek::Existing`]: stored to since it was protected, if it
+    /// ever was, and this process's own copy.
+    pub(crate) fn is_dirty(self) -> bool {
+        self.categories & (WRITTEN | FILE) == WRITTEN
+    }
 }
 
 /// The page map of this process.
@@ -90,7 +101,8 @@ impl Pagemap {
     pub(crate) fn scan(&self, start: usize, end: usize, seek: Seek, found: &mut [Region]) -> io::Result<(usize, usize)> {
         let (category_mask, category_inverted, category_anyof_mask, return_mask) = match seek {
             Seek::Written => (WRITTEN, 0, 0, WRITTEN),
-            Seek::Own => (FILE, FILE, PRESENT | SWAPPED, PRESENT),
+            Seek::Existing => (0, 0, PRESENT | SWAPPED, FILE | WRITTEN),
+            Seek::OwnPresent => (PRESENT | FILE, FILE, 0, PRESENT),
             Seek::Present => (PRESENT, 0, 0, PRESENT),
         };
         let mut arg = ScanArg {

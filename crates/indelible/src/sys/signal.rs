@@ -61,6 +61,21 @@ pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     Ok(())
 }
 
+/// In a test's child process: puts the handler in front of whatever is there now.
+#[cfg(test)]
+pub(crate) fn reinstall_for_tests() {
+    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: as in `install`; the child has one thread.
+    unsafe {
+        libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr());
+        PREVIOUS.store(Box::into_raw(Box::new(previous.assume_init())), Ordering::SeqCst);
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_segv as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut());
+    }
+}
+
 extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: errno's location belongs to this thread; the interrupted code must find it unchanged.
     let errno = unsafe { *libc::__errno_location() };
