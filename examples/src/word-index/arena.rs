@@ -1,0 +1,170 @@
+//! Plain structures over the bytes of an object: the only unsafe code of this program.
+//!
+//! Structures lie in the object as they lie in memory and refer to each other by native pointers: an
+//! object has one address for life. Such a pointer is never followed as it is: it becomes an offset
+//! that is checked, whoever wrote it, so that a damaged object gives an error and not a crash.
+//!
+//! Invariants:
+//! 1. A range that [`locate`] returns lies within the object and starts at an address aligned for `T`.
+//! 2. A [`Record`] has a value for every bit pattern (`Plain`) and nothing that changes behind a shared
+//!    reference (`Copy`: cells and atomics are not).
+//! 3. A [`Record`] has no padding, so that bytes stay bytes
+//!    whatever is stored.
+//! 4. References live as long as the borrow of the slice they are made of, and are shared or exclusive
+//!    as it is.
+
+#![allow(unsafe_code)]
+
+use crate::layout::{File, Posting, Root, Word};
+use anyhow::Result;
+use indelible::{Object, Plain};
+use std::fmt;
+use std::ops::Range;
+
+/// What may lie in the arena.
+///
+/// # Safety
+/// No padding (3).
+pub(crate) unsafe trait Record: Plain + Copy {}
+
+// SAFETY: a byte has no padding.
+unsafe impl Record for u8 {}
+// SAFETY: nor has a pointer.
+unsafe impl<T> Record for *mut T {}
+// SAFETY: `layout` asserts it.
+unsafe impl Record for Root {}
+// SAFETY: as above.
+unsafe impl Record for Word {}
+// SAFETY: as above.
+unsafe impl Record for Posting {}
+// SAFETY: as above.
+unsafe impl Record for File {}
+
+/// The bytes of the object contradict what this program wrote.
+#[derive(Debug)]
+pub(crate) struct Damage(pub(crate) String);
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the index is damaged: {}", self.0)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// Where `count` values at `at` lie in an object of `len` bytes from `base`.
+fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Range<usize>, Damage> {
+    let range = || {
+        let start = at.addr().checked_sub(base.addr())?;
+        let end = start.checked_add(usize::try_from(count).ok()?.checked_mul(size_of::<T>())?)?;
+        (end <= len && at.addr().is_multiple_of(align_of::<T>())).then_some(start..end)
+    };
+    range().ok_or_else(|| {
+        let kind = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+        Damage(format!("{count} × {kind} cannot lie at {at:p} in {len} bytes at {base:p}"))
+    })
+}
+
+/// The object's structures, to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        View(bytes)
+    }
+
+    pub(crate) fn base(self) -> *const u8 {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get<T: Record>(self, at: *const T) -> Result<&'a T, Damage> {
+        Ok(&self.slice(at, 1)?[0])
+    }
+
+    pub(crate) fn slice<T: Record>(self, at: *const T, count: u64) -> Result<&'a [T], Damage> {
+        let range = locate(self.base(), self.len(), at, count)?;
+        let bytes = &self.0[range];
+        // SAFETY: as many bytes as `count` values have, aligned (1); values they are (2); borrowed as
+        // the bytes are (4).
+        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
+    }
+
+    /// The values of a list, each with its address; an error if there are more than `most`, as in a ring.
+    pub(crate) fn chain<T: Record + 'a>(
+        self,
+        first: *mut T,
+        most: u64,
+        next: impl Fn(&T) -> *mut T,
+    ) -> impl Iterator<Item = Result<(*mut T, &'a T)>> {
+        let (mut at, mut left) = (first, most);
+        std::iter::from_fn(move || {
+            if at.is_null() {
+                return None;
+            }
+            let here = std::mem::replace(&mut at, std::ptr::null_mut());
+            if left == 0 {
+                return Some(Err(Damage(format!("a list of {most} goes on at {here:p}")).into()));
+            }
+            left -= 1;
+            Some(self.get(here).map(|value| {
+                at = next(value);
+                (here, value)
+            }).map_err(Into::into))
+        })
+    }
+}
+
+/// The object's structures, to be changed.
+pub(crate) struct Arena<'o> {
+    object: &'o mut Object,
+    stores: u64,
+    /// Ends the process at this store.
+    kill_at: Option<u64>,
+}
+
+impl<'o> Arena<'o> {
+    pub(crate) fn new(object: &'o mut Object, kill_at: Option<u64>) -> Self {
+        Arena { object, stores: 0, kill_at }
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View(self.object.as_slice())
+    }
+
+    pub(crate) fn object(&mut self) -> &mut Object {
+        self.object
+    }
+
+    pub(crate) fn get<T: Record>(&mut self, at: *mut T) -> Result<&mut T, Damage> {
+        Ok(&mut self.slice(at, 1)?[0])
+    }
+
+    pub(crate) fn slice<T: Record>(&mut self, at: *mut T, count: u64) -> Result<&mut [T], Damage> {
+        self.stores += 1;
+        if self.kill_at == Some(self.stores) {
+            crate::kill_self();
+        }
+        let range = locate(self.object.as_ptr(), self.object.len(), at, count)?;
+        let bytes = self.object.range_mut(range);
+        // SAFETY: as in `View::slice`, and exclusive (4); what is stored leaves bytes (3).
+        Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) })
+    }
+
+    /// Grows the object until it has a byte before `end`. What was stored stays, and stays where it is.
+    pub(crate) fn reach(&mut self, end: *const u8) -> Result<()> {
+        let needed = end.addr().saturating_sub(self.object.as_ptr().addr()) as u64;
+        let len = self.object.len() as u64;
+        if needed <= len {
+            return Ok(());
+        }
+        // Twice as much, so that growing is rare; just enough when that is too much to ask.
+        let ample = needed.max(len * 2);
+        self.object.grow(ample).or_else(|_| self.object.grow(needed))?;
+        Ok(())
+    }
+}

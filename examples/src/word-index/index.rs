@@ -1,0 +1,249 @@
+//! The index as its builder changes it.
+//!
+//! Between two psyncs anything may be half done: what a crash leaves is the last psync, whole.
+
+use crate::arena::Arena;
+use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
+use crate::reader::Reader;
+use crate::text::{Digest, hash};
+use anyhow::{Context, Result, bail};
+use indelible::Object;
+use std::path::Path;
+use std::ptr::null_mut;
+
+/// Buckets a table begins with.
+const BUCKETS: u64 = 4096;
+
+/// How a file is recognised as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) size: u64,
+    pub(crate) modified: i64,
+}
+
+pub(crate) struct Index<'o> {
+    arena: Arena<'o>,
+}
+
+impl<'o> Index<'o> {
+    /// The index in `object`, made if the object is new.
+    pub(crate) fn open(object: &'o mut Object, kill_at: Option<u64>) -> Result<Self> {
+        let mut index = Index { arena: Arena::new(object, kill_at) };
+        let root = *index.root()?;
+        if root.magic == [0; 8] {
+            index.make()?;
+        }
+        index.reader()?;
+        Ok(index)
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let free = self.arena.object().as_mut_ptr().wrapping_add(size_of::<Root>());
+        *self.root()? = Root {
+            magic: MAGIC,
+            version: VERSION,
+            step: 0,
+            free,
+            garbage: 0,
+            words: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
+            files: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
+            initials: null_mut(),
+            postings: 0,
+            tokens: 0,
+            bytes: 0,
+        };
+        self.root()?.words = self.table()?;
+        self.root()?.files = self.table()?;
+        self.root()?.initials = self.alloc((INITIALS * 8) as u64)?.cast();
+        Ok(())
+    }
+
+    fn table<T: Node>(&mut self) -> Result<Table<T>> {
+        let buckets = self.alloc(BUCKETS * 8)?.cast();
+        Ok(Table { buckets, bucket_count: BUCKETS, len: 0 })
+    }
+
+    pub(crate) fn reader(&self) -> Result<Reader<'_>> {
+        Reader::new(self.arena.view())
+    }
+
+    fn root(&mut self) -> Result<&mut Root> {
+        let base = self.arena.object().as_mut_ptr();
+        Ok(self.arena.get(base.cast())?)
+    }
+
+    /// Makes everything so far durable, as one step. Returns the number of the step.
+    pub(crate) fn psync(&mut self) -> Result<()> {
+        Ok(self.arena.object().psync()?)
+    }
+
+    /// Numbers the step that the next psync makes.
+    pub(crate) fn step(&mut self) -> Result<u64> {
+        let root = self.root()?;
+        root.step += 1;
+        Ok(root.step)
+    }
+
+    /// Zeroed space.
+    fn alloc(&mut self, len: u64) -> Result<*mut u8> {
+        let at = self.root()?.free;
+        let end = at.wrapping_add(len.next_multiple_of(8) as usize);
+        self.arena.reach(end).context("the index is full")?;
+        self.root()?.free = end;
+        Ok(at)
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<*mut u8> {
+        let at = self.alloc(text.len() as u64)?;
+        self.arena.slice(at, text.len() as u64)?.copy_from_slice(text);
+        Ok(at)
+    }
+
+    /// Adds a file that is done; `None` if it holds no text.
+    pub(crate) fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()> {
+        let path = path.as_os_str().as_encoded_bytes();
+        let distinct = digest.map_or(0, |digest| digest.counts.len() as u64);
+        let file: *mut File = self.alloc(size_of::<File>() as u64)?.cast();
+        let postings: *mut Posting = self.alloc(distinct * size_of::<Posting>() as u64)?.cast();
+        for (at, (text, count)) in digest.iter().flat_map(|digest| &digest.counts).enumerate() {
+            let word = self.word(text)?;
+            let posting = postings.wrapping_add(at);
+            let found = self.arena.get(word)?;
+            let next = std::mem::replace(&mut found.postings, posting);
+            found.files += 1;
+            found.count += count;
+            *self.arena.get(posting)? = Posting { next, word, file, count: *count };
+        }
+        let (tokens, bytes) = digest.map_or((0, 0), |digest| (digest.tokens, digest.bytes));
+        *self.arena.get(file)? = File {
+            next: null_mut(),
+            hash: hash(path),
+            path: self.text(path)?,
+            path_len: path.len() as u64,
+            size: version.size,
+            modified: version.modified,
+            postings,
+            distinct,
+            tokens,
+            bytes,
+        };
+        self.insert(|root| &mut root.files, file)?;
+        let root = self.root()?;
+        root.postings += distinct;
+        root.tokens += tokens;
+        root.bytes += bytes;
+        Ok(())
+    }
+
+    /// Forgets a file that has changed or is gone. Words stay, even those that occur nowhere else.
+    pub(crate) fn remove(&mut self, file: *mut File) -> Result<()> {
+        let File { hash, path_len, postings, distinct, tokens, bytes, .. } = *self.arena.view().get(file)?;
+        for at in 0..distinct as usize {
+            let posting = postings.wrapping_add(at);
+            let Posting { next, word, count, .. } = *self.arena.view().get(posting)?;
+            let Word { postings: first, files, .. } = *self.arena.view().get(word)?;
+            match self.before(first, posting, files, |posting| posting.next)? {
+                Some(before) => self.arena.get(before)?.next = next,
+                None => self.arena.get(word)?.postings = next,
+            }
+            let word = self.arena.get(word)?;
+            word.files -= 1;
+            word.count -= count;
+        }
+        let table = self.root()?.files;
+        let bucket = table.bucket(hash);
+        let first = *self.arena.view().get(bucket)?;
+        let next = self.arena.view().get(file)?.next;
+        match self.before(first, file, table.len, |file| file.next)? {
+            Some(before) => self.arena.get(before)?.next = next,
+            None => *self.arena.get(bucket)? = next,
+        }
+        let root = self.root()?;
+        root.files.len -= 1;
+        root.postings -= distinct;
+        root.tokens -= tokens;
+        root.bytes -= bytes;
+        root.garbage += size_of::<File>() as u64
+            + distinct * size_of::<Posting>() as u64
+            + path_len.next_multiple_of(8);
+        Ok(())
+    }
+
+    /// What comes before `target` in a list; `None` if it is the first.
+    fn before<T: crate::arena::Record>(
+        &self,
+        first: *mut T,
+        target: *mut T,
+        most: u64,
+        next: impl Fn(&T) -> *mut T,
+    ) -> Result<Option<*mut T>> {
+        if first == target {
+            return Ok(None);
+        }
+        for found in self.arena.view().chain(first, most, &next) {
+            let (at, value) = found?;
+            if next(value) == target {
+                return Ok(Some(at));
+            }
+        }
+        bail!(crate::arena::Damage(format!("{target:p} is not on the list that begins with {first:p}")))
+    }
+
+    /// The word, entered if it is new.
+    fn word(&mut self, text: &str) -> Result<*mut Word> {
+        let hash = hash(text.as_bytes());
+        if let Some((word, _)) = self.reader()?.find_word(text.as_bytes(), hash)? {
+            return Ok(word);
+        }
+        let word: *mut Word = self.alloc(size_of::<Word>() as u64)?.cast();
+        let copy = self.text(text.as_bytes())?;
+        let list = self.root()?.initials.wrapping_add(layout::initials(text.as_bytes()).start);
+        let alike = std::mem::replace(self.arena.get(list)?, word);
+        *self.arena.get(word)? = Word {
+            next: null_mut(),
+            alike,
+            hash,
+            text: copy,
+            len: text.len() as u64,
+            postings: null_mut(),
+            files: 0,
+            count: 0,
+        };
+        self.insert(|root| &mut root.words, word)?;
+        Ok(word)
+    }
+
+    fn insert<T: Node>(&mut self, of: fn(&mut Root) -> &mut Table<T>, node: *mut T) -> Result<()> {
+        let mut table = *of(self.root()?);
+        if table.len >= table.bucket_count {
+            table = self.enlarge(table)?;
+        }
+        self.link(&table, node)?;
+        table.len += 1;
+        *of(self.root()?) = table;
+        Ok(())
+    }
+
+    fn link<T: Node>(&mut self, table: &Table<T>, node: *mut T) -> Result<()> {
+        let bucket = table.bucket(self.arena.view().get(node)?.hash());
+        let next = std::mem::replace(self.arena.get(bucket)?, node);
+        *self.arena.get(node)?.next_mut() = next;
+        Ok(())
+    }
+
+    /// Moves everything to twice as many buckets.
+    fn enlarge<T: Node>(&mut self, old: Table<T>) -> Result<Table<T>> {
+        let bucket_count = old.bucket_count * 2;
+        let new = Table { buckets: self.alloc(bucket_count * 8)?.cast(), bucket_count, len: old.len };
+        for bucket in 0..old.bucket_count as usize {
+            let mut at = *self.arena.view().get(old.buckets.wrapping_add(bucket))?;
+            while !at.is_null() {
+                let next = self.arena.view().get(at)?.next();
+                self.link(&new, at)?;
+                at = next;
+            }
+        }
+        self.root()?.garbage += old.bucket_count * 8;
+        Ok(new)
+    }
+}

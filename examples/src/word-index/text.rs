@@ -1,0 +1,101 @@
+//! Files to words.
+
+use flate2::read::MultiGzDecoder;
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use twox_hash::XxHash3_64;
+
+use crate::index::Version;
+
+/// Longer ones are no words, but data in disguise.
+const LONGEST: usize = 48;
+/// More text than this is left alone.
+const LARGEST: u64 = 64 << 20;
+
+/// Hash of a word or path, the same on every machine.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot(bytes)
+}
+
+/// For tables in memory: fast, and good for short text.
+#[derive(Default)]
+pub(crate) struct Short(u64);
+
+impl Hasher for Short {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = self.0.rotate_left(5) ^ hash(bytes);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What a text is made of.
+#[derive(Default)]
+pub(crate) struct Digest {
+    pub(crate) counts: HashMap<Box<str>, u64, BuildHasherDefault<Short>>,
+    pub(crate) tokens: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Digest {
+    fn count(&mut self, word: &mut String) {
+        if !word.is_empty() && word.len() <= LONGEST {
+            self.tokens += 1;
+            match self.counts.get_mut(word.as_str()) {
+                Some(count) => *count += 1,
+                None => _ = self.counts.insert(word.as_str().into(), 1),
+            }
+        }
+        word.clear();
+    }
+}
+
+/// The words of a text: runs of letters and digits, in lower case.
+pub(crate) fn digest(text: &[u8]) -> Digest {
+    let mut digest = Digest { bytes: text.len() as u64, ..Digest::default() };
+    let text = String::from_utf8_lossy(text);
+    let mut word = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        } else if !c.is_ascii() && c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        } else {
+            digest.count(&mut word);
+        }
+    }
+    digest.count(&mut word);
+    digest
+}
+
+/// The file as it is now, and its words; `None` if it holds no text.
+pub(crate) fn read(path: &Path) -> io::Result<(Version, Option<Digest>)> {
+    let mut file = File::open(path)?;
+    let version = version(&file.metadata()?);
+    let mut text = Vec::new();
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        if MultiGzDecoder::new(file).take(LARGEST + 1).read_to_end(&mut text).is_err() {
+            return Ok((version, None));
+        }
+    } else {
+        Read::by_ref(&mut file).take(8192).read_to_end(&mut text)?;
+        if version.size > LARGEST || text.contains(&0) {
+            return Ok((version, None));
+        }
+        file.take(LARGEST).read_to_end(&mut text)?;
+    }
+    if text.len() as u64 > LARGEST || text.contains(&0) {
+        return Ok((version, None));
+    }
+    Ok((version, Some(digest(&text))))
+}
+
+pub(crate) fn version(metadata: &std::fs::Metadata) -> Version {
+    let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+    Version { size: metadata.len(), modified }
+}

@@ -1,0 +1,215 @@
+//! `word-index verify`.
+//!
+//! Walks every structure and holds it against every other:
+//! 1. every pointer leads to a structure within the bytes in use, no two of which overlap;
+//! 2. together with what is known to be garbage they are all the bytes in use: nothing is lost;
+//! 3. every word and file is in the bucket of its hash, once; every word is on the list of its initials;
+//! 4. every posting is on the list of its word and among those of its file, and nowhere else;
+//! 5. all counts and totals are the sums they should be.
+
+use crate::arena::{Damage, View};
+use crate::layout::{File, INITIALS, Node, Posting, Root, Table, Word, initials};
+use crate::place::Place;
+use crate::progress::Progress;
+use crate::reader::Reader;
+use crate::text::{self, hash};
+use anyhow::Result;
+use indicatif::HumanCount;
+use std::collections::{HashMap, HashSet};
+
+/// Check that the index is whole.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also read the files again and compare what they say
+    #[arg(long)]
+    recount: bool,
+}
+
+pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
+    let (_pool, object) = place.attach_read()?;
+    let reader = match Reader::new(View::new(object.as_slice())) {
+        // Killed before its first psync.
+        Err(error) if object.as_slice()[..size_of::<Root>()].iter().all(|byte| *byte == 0) => {
+            println!("step 0: {error:#}");
+            return Ok(object.detach()?);
+        }
+        reader => reader?,
+    };
+    check(reader)?;
+    let root = reader.root();
+    println!(
+        "step {}: {} files, {} words, {} postings, every pointer good, nothing lost",
+        root.step,
+        HumanCount(root.files.len),
+        HumanCount(root.words.len),
+        HumanCount(root.postings),
+    );
+    if args.recount {
+        recount(reader)?;
+    }
+    Ok(object.detach()?)
+}
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Damage> {
+    if holds { Ok(()) } else { Err(Damage(otherwise())) }
+}
+
+/// Everything that can be told from the object alone.
+pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
+    let root = reader.root();
+    let mut space = Space::default();
+    space.take(reader.view().base(), size_of::<Root>() as u64);
+    space.take(root.initials.cast(), (INITIALS * 8) as u64);
+    let files = files(reader, &mut space)?;
+    words(reader, &mut space, &files)?;
+    space.check(reader.view().base().addr(), reader.used(), root.garbage)?;
+    Ok(())
+}
+
+/// Addresses of a file's postings that its words have not claimed yet.
+type Files = HashMap<usize, HashSet<usize>>;
+
+fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {
+    let root = reader.root();
+    let mut files = Files::new();
+    let mut paths = HashSet::new();
+    let (mut postings, mut tokens, mut bytes) = (0, 0, 0);
+    table(reader, &root.files, space, |at, file: &File, space| {
+        let path = reader.path(file)?;
+        ensure(paths.insert(path), || format!("{} is there twice", path.display()))?;
+        ensure(file.hash == hash(path.as_os_str().as_encoded_bytes()), || format!("the hash of {} is wrong", path.display()))?;
+        space.take(file.path, file.path_len);
+        space.take(file.postings.cast(), file.distinct * size_of::<Posting>() as u64);
+        let contents = reader.contents(file)?;
+        ensure(contents.iter().all(|posting| posting.file == at), || format!("a posting of {} is another file's", path.display()))?;
+        let count = contents.iter().map(|posting| posting.count).sum();
+        ensure(file.tokens == count, || format!("{} has {} words and postings of {count}", path.display(), file.tokens))?;
+        postings += file.distinct;
+        tokens += file.tokens;
+        bytes += file.bytes;
+        files.insert(at.addr(), contents.iter().map(|posting| std::ptr::from_ref(posting).addr()).collect());
+        Ok(())
+    })?;
+    let found = (postings, tokens, bytes);
+    let said = (root.postings, root.tokens, root.bytes);
+    ensure(found == said, || format!("postings, words and bytes are {found:?} and the root says {said:?}"))?;
+    Ok(files)
+}
+
+fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
+    let mut unclaimed = files.clone();
+    let mut listed = HashSet::new();
+    for list in 0..INITIALS {
+        for word in reader.alike(list)? {
+            let (at, word) = word?;
+            let text = reader.text(word)?;
+            ensure(initials(text).start == list, || format!("{text:?} is on the wrong list"))?;
+            ensure(listed.insert(at), || format!("{text:?} is on its list twice"))?;
+        }
+    }
+    let mut texts = HashSet::new();
+    table(reader, &reader.root().words, space, |at, word: &Word, space| {
+        let text = reader.text(word)?;
+        space.take(word.text, word.len);
+        let name = || String::from_utf8_lossy(text);
+        ensure(texts.insert(text), || format!("{:?} is there twice", name()))?;
+        ensure(word.hash == hash(text), || format!("the hash of {:?} is wrong", name()))?;
+        ensure(listed.remove(&at), || format!("{:?} is not on the list of its initials", name()))?;
+        let (mut postings, mut count) = (0, 0);
+        for posting in reader.postings(word) {
+            let (place, posting) = posting?;
+            ensure(posting.word == at, || format!("a posting of {:?} is another word's", name()))?;
+            let claimed = unclaimed.get_mut(&posting.file.addr()).is_some_and(|left| left.remove(&place.addr()));
+            ensure(claimed, || format!("a posting of {:?} is no file's", name()))?;
+            postings += 1;
+            count += posting.count;
+        }
+        ensure((word.files, word.count) == (postings, count), || {
+            format!("{:?} says {} files, {} times, and has {postings}, {count}", name(), word.files, word.count)
+        })?;
+        Ok(())
+    })?;
+    ensure(listed.is_empty(), || format!("{} words are on a list and in no bucket", listed.len()))?;
+    ensure(unclaimed.values().all(HashSet::is_empty), || "a file's posting is on no word's list".into())?;
+    Ok(())
+}
+
+/// Walks a table: buckets, hashes, number.
+fn table<'a, T: Node + 'a>(
+    reader: Reader<'a>,
+    table: &Table<T>,
+    space: &mut Space,
+    mut node: impl FnMut(*mut T, &'a T, &mut Space) -> Result<()>,
+) -> Result<()> {
+    space.take(table.buckets.cast(), table.bucket_count * 8);
+    let mut len = 0;
+    for (index, first) in reader.buckets(table)?.iter().enumerate() {
+        for found in reader.view().chain(*first, table.len, T::next) {
+            let (at, value) = found?;
+            let right = table.bucket(value.hash()) == table.buckets.wrapping_add(index);
+            ensure(right, || format!("{at:p} is in the wrong bucket"))?;
+            space.take(at.cast(), size_of::<T>() as u64);
+            node(at, value, space)?;
+            len += 1;
+        }
+    }
+    Ok(ensure(len == table.len, || format!("a table of {} has {len}", table.len))?)
+}
+
+/// Bytes that structures take.
+#[derive(Default)]
+struct Space(Vec<(usize, usize)>);
+
+impl Space {
+    fn take(&mut self, at: *const u8, len: u64) {
+        if len > 0 {
+            self.0.push((at.addr(), at.addr().saturating_add(len.next_multiple_of(8) as usize)));
+        }
+    }
+
+    fn check(mut self, base: usize, used: u64, garbage: u64) -> Result<(), Damage> {
+        self.0.sort_unstable();
+        let (mut end, mut sum) = (base, 0);
+        for (from, to) in &self.0 {
+            ensure(*from >= end, || format!("two structures overlap at {from:#x}"))?;
+            sum += (to - from) as u64;
+            end = *to;
+        }
+        ensure((end - base) as u64 <= used, || "a structure lies beyond the space in use".into())?;
+        ensure(sum + garbage == used, || format!("{sum} bytes are structures, {garbage} garbage, and {used} are in use"))
+    }
+}
+
+/// Holds the index against the files themselves, their words counted in memory.
+fn recount(reader: Reader<'_>) -> Result<()> {
+    let mut progress = Progress::new(false);
+    let root = reader.root();
+    progress.start(0, root.files.len);
+    let mut changed = 0;
+    for found in reader.each(&root.files)? {
+        let (_, file) = found?;
+        let path = reader.path(file)?;
+        let (version, digest) = match text::read(path) {
+            Ok((version, digest)) if version == file.version() => (version, digest.unwrap_or_default()),
+            _ => {
+                changed += 1;
+                continue;
+            }
+        };
+        let what = || format!("{} ({} bytes) does not say what the index says", path.display(), version.size);
+        ensure((digest.tokens, digest.bytes) == (file.tokens, file.bytes), what)?;
+        ensure(digest.counts.len() as u64 == file.distinct, what)?;
+        for posting in reader.contents(file)? {
+            let word = reader.text(reader.view().get(posting.word)?)?;
+            let count = std::str::from_utf8(word).ok().and_then(|word| digest.counts.get(word));
+            ensure(count == Some(&posting.count), what)?;
+        }
+        progress.file(file.tokens, file.bytes);
+    }
+    progress.finish();
+    println!("recounted: {} files say what the index says", HumanCount(progress.files));
+    if changed > 0 {
+        println!("{} files have changed since: build again", HumanCount(changed));
+    }
+    Ok(())
+}
