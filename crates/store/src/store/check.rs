@@ -1,14 +1,297 @@
-//! Check.
-use crate::error::Part;
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity { /// note
- Note }
-/// Finding.
-#[derive(Clone, Debug)]
-pub struct Finding { /// part
- pub part: Part }
-/// Report.
-#[derive(Clone, Debug, Default)]
-pub struct Report { /// findings
- pub findings: Vec<Finding> }
+//! Check: reads a whole pool and says what is wrong with it. Nothing on the medium changes.
+//!
+//! The check works on an overlay in which the table lane is caught up, as an open would do; writers'
+//! lanes are read but not replayed, so that memory does not grow with what they would write. The
+//! table is locked for reading throughout: nobody can attach meanwhile, but those who have attached
+//! go on. What only they can judge, lanes in use and the progress lines of objects being written, is
+//! left to them.
+//!
+//! Nothing read is believed before it is verified. A structure is followed only through pages not met
+//! before, so that cycles end and memory is bounded by what the pool really holds.
+
+mod finding;
+mod lanes;
+mod objects;
+mod slots;
+mod space;
+mod table;
+mod trees;
+
+use super::Store;
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::Entry;
+use crate::format::root::{Root, TREES};
+use crate::format::superblock::{SLOTS, SlotFault, Superblock};
+use crate::format::{DATA, LANES, PAGE, checksum};
+use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
+pub(super) use finding::{Cure, Found};
+pub use finding::{Finding, Report, Severity};
+pub(super) use lanes::LaneFound;
+pub(super) use objects::{Object, is_damaged};
+pub(super) use slots::is_clean;
+pub(super) use space::{Claim, Owner, gaps};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+pub(super) use table::{TableLane, first_batch};
+use trees::Leaves;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+/// How long another process may hold the table before the check gives up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Store {
+    /// Verifies the whole pool on `device`, which need not be fit to be opened; nothing is changed.
+    /// `progress(done, total)` is called now and then.
+    ///
+    /// `device` must not be one that an open store of this process uses: locks are those of the
+    /// device, so that the check would take the store's for its own.
+    ///
+    /// # Errors
+    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`: another
+    /// process works on the table. What is damaged, or unreadable in places, is in the report.
+    pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
+        let Some(superblock) = usable(&superblocks(&*device)?, device.len())? else {
+            let mut report = Report::default();
+            for slot in SLOTS {
+                let found = Found(Severity::Error, Part::Superblock, slot, Cure::Drop);
+                report.add(found, None, "no superblock slot is intact: nothing else can be judged".into());
+            }
+            return Ok(report);
+        };
+        let _table = TableLock::take(&device, LockMode::Shared)?;
+        Ok(Survey::make(device.clone(), superblock, progress)?.report)
+    }
+}
+
+/// A superblock slot as it lies on the medium.
+#[derive(Clone, Copy, Debug)]
+pub struct SuperblockSlot {
+    /// Where.
+    pub offset: u64,
+    /// Its bytes, verified or not.
+    pub superblock: Superblock,
+    /// Why it is not usable, `None` if it is.
+    pub fault: Option<SlotFault>,
+}
+
+/// Both superblock slots as found; one beyond the end of the medium reads as zeros.
+pub(super) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
+    let slot = |offset: u64| -> Result<SuperblockSlot> {
+        let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
+        let superblock = if fits { read_struct(medium, offset)? } else { Superblock::new_zeroed() };
+        Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
+    };
+    Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
+}
+
+/// The slot in force, `None` if both are damaged.
+pub(super) fn usable(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Option<Superblock>> {
+    let sound = slots.iter().filter(|slot| slot.fault.is_none()).map(|slot| slot.superblock);
+    if let Some(best) = sound.max_by_key(|superblock| superblock.sequence.get()) {
+        return Ok(Some(best));
+    }
+    let faults: Vec<_> = slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect();
+    match super::why_unusable(&faults, medium) {
+        StoreError::Damaged { .. } => Ok(None),
+        error => Err(error),
+    }
+}
+
+impl SuperblockSlot {
+    /// Whether other software wrote this slot, as opposed to a damaged one.
+    pub(super) fn is_foreign(&self) -> bool {
+        let mut zeroed = self.superblock;
+        zeroed.checksum = 0.into();
+        matches!(self.fault, Some(SlotFault::Version(_) | SlotFault::Features(_)))
+            && checksum(0, &[zeroed.as_bytes()]) == self.superblock.checksum.get()
+    }
+}
+
+/// The table, locked.
+pub(super) struct TableLock(Arc<dyn Device>);
+
+impl TableLock {
+    pub(super) fn take(device: &Arc<dyn Device>, mode: LockMode) -> Result<TableLock> {
+        let begin = Instant::now();
+        while !device.try_lock(LockKey::Table, mode)? {
+            if begin.elapsed() > PATIENCE {
+                return Err(StoreError::TableBusy { seconds: PATIENCE.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(TableLock(device.clone()))
+    }
+}
+
+impl Drop for TableLock {
+    fn drop(&mut self) {
+        self.0.unlock(LockKey::Table);
+    }
+}
+
+/// All that a check learns of a pool: the report for people, the rest for repair.
+pub(super) struct Survey {
+    /// The pool with its table lane caught up.
+    pub medium: Arc<Overlay>,
+    pub seed: u64,
+    pub len: u64,
+    pub report: Report,
+    /// First address, length.
+    pub window: (u64, u64),
+    pub table: TableLane,
+    /// `None`: damaged.
+    pub root: Option<Root>,
+    pub trees: [Leaves; TREES.len()],
+    pub lanes: Vec<LaneFound>,
+    /// Lanes whose directory slot is damaged.
+    pub lost_lanes: Vec<u32>,
+    /// Objects with an intact entry, by the offset of it.
+    pub objects: Vec<Object>,
+    /// Slots that should hold an entry and do not hold an intact one, ascending.
+    pub damaged: Vec<u64>,
+    /// Intact entries that no tree leads to.
+    pub strays: Vec<u64>,
+    /// Nodes that do not verify, with their levels.
+    pub damaged_nodes: Vec<(u64, u16)>,
+    /// The list of free slots, ascending, and whether it is whole.
+    pub free_slots: Vec<u64>,
+    pub slots_sound: bool,
+    /// Table pages in the list of free ones.
+    pub free_pages: Vec<u64>,
+    /// Entries whose progress lines are damaged.
+    pub progress: Vec<u64>,
+    claims: Vec<Claim>,
+}
+
+/// Where the progress of a check goes.
+struct Meter<'p> {
+    tell: &'p mut dyn FnMut(u64, u64),
+    done: u64,
+    total: u64,
+}
+
+impl Meter<'_> {
+    fn step(&mut self, units: u64) {
+        let before = self.done / 1024;
+        self.done = self.done.saturating_add(units).min(self.total);
+        if self.done / 1024 > before {
+            (self.tell)(self.done, self.total);
+        }
+    }
+}
+
+impl Survey {
+    /// Reads everything. The caller has the table.
+    pub(super) fn make(
+        device: Arc<dyn Device>,
+        superblock: Superblock,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Survey> {
+        let mut survey = Survey {
+            medium: Arc::new(Overlay::new(device.clone())),
+            seed: superblock.seed.get(),
+            len: superblock.length.get(),
+            report: Report::default(),
+            window: (superblock.window.get(), superblock.window_len.get()),
+            table: TableLane::default(),
+            root: None,
+            trees: Default::default(),
+            lanes: Vec::new(),
+            lost_lanes: Vec::new(),
+            objects: Vec::new(),
+            damaged: Vec::new(),
+            strays: Vec::new(),
+            damaged_nodes: Vec::new(),
+            free_slots: Vec::new(),
+            slots_sound: true,
+            free_pages: Vec::new(),
+            progress: Vec::new(),
+            claims: Vec::new(),
+        };
+        survey.judge_superblocks(&*device)?;
+        survey.catch_up();
+        survey.read_root();
+        let counts = survey.root.map_or([0; 6], |root| root.trees.map(|tree| tree.count.get()));
+        let total = counts.iter().fold(u64::from(LANES), |sum, count| sum.saturating_add(*count));
+        let mut meter = Meter { tell: progress, done: 0, total };
+        (meter.tell)(0, total);
+        let mut met = HashSet::new();
+        survey.read_trees(&mut met, &mut meter);
+        survey.read_free_pages(&mut met);
+        survey.read_free_slots();
+        survey.read_directory();
+        survey.read_objects(&mut meter);
+        survey.judge_slots();
+        survey.read_lanes(&mut meter);
+        survey.judge_bindings();
+        survey.judge_progress();
+        survey.judge_space();
+        survey.judge_addresses();
+        (meter.tell)(total, total);
+        Ok(survey)
+    }
+
+    fn judge_superblocks(&mut self, device: &dyn Medium) -> Result<()> {
+        for slot in superblocks(device)? {
+            let Some(fault) = slot.fault else { continue };
+            let (cure, what) = if slot.is_foreign() {
+                (Cure::None, format!("other software wrote this slot ({fault:?})"))
+            } else {
+                (Cure::Rewrite, format!("this slot is damaged ({fault:?}), the other serves"))
+            };
+            self.find(Severity::Warning, Part::Superblock, slot.offset, cure, what);
+        }
+        Ok(())
+    }
+
+    /// Adds a finding.
+    fn find(&mut self, severity: Severity, part: Part, offset: u64, cure: Cure, what: impl Into<String>) {
+        self.report.add(Found(severity, part, offset, cure), None, what.into());
+    }
+
+    /// Adds a finding about the object whose entry is at `entry`.
+    fn find_of(&mut self, entry: u64, found: Found, what: impl Into<String>) {
+        let object = self.name_at(entry);
+        self.report.add(found, Some(object), what.into());
+    }
+
+    /// The name in a slot, damaged or not.
+    pub(super) fn name_at(&self, slot: u64) -> String {
+        let name = read_struct::<Entry>(&*self.medium, slot).map(|entry| entry.name()).unwrap_or_default();
+        if name.is_empty() { format!("(entry at {slot})") } else { name }
+    }
+
+    /// The struct at `offset`; a read that fails is a finding.
+    fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(&mut self, part: Part, offset: u64) -> Option<T> {
+        match read_struct(&*self.medium, offset) {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.find(Severity::Error, part, offset, Cure::Rebuild, format!("it cannot be read: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Whether a page of the table can lie at `offset`.
+    fn is_table_page(&self, offset: u64) -> bool {
+        offset.is_multiple_of(PAGE) && offset >= DATA && offset < self.len
+    }
+
+    /// The object whose entry is at `offset`.
+    pub(super) fn object(&self, offset: u64) -> Option<&Object> {
+        let at = self.objects.binary_search_by_key(&offset, |object| object.offset).ok()?;
+        Some(&self.objects[at])
+    }
+
+    /// The table's own pages, but for those with slots: what a new table need not spare.
+    pub(super) fn table_pages(&self) -> Vec<Claim> {
+        let is_table = |owner| matches!(owner, Owner::Node(_) | Owner::FreeTablePage | Owner::Chunk);
+        self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()
+    }
+
+    /// Whether everything that says who owns which page could be read.
+    fn owners_are_known(&self) -> bool {
+        self.root.is_some() && self.trees.iter().all(|tree| tree.complete) && self.lost_lanes.is_empty()
+    }
+}

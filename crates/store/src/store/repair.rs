@@ -1,7 +1,294 @@
-//! Repair.
-/// Options.
-#[derive(Clone, Debug, Default)]
-pub struct RepairOptions {}
-/// Action.
+//! Repair: puts right what a check finds, as far as what is intact allows. Explicit, never on its own.
+//!
+//! Invariants:
+//! 1. Nobody else has the pool: repair holds the table and every lane, and found every object free.
+//! 2. Bytes in use are not overwritten with anything but what they were: one wrong bit that the
+//!    checksum betrays, a copy of what is known from elsewhere, or redo. What is built anew is built
+//!    in space nobody uses, and takes effect with one table batch.
+//! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
+//! 4. What was psynced is given up only where the caller allows it, and then said.
+
+mod lanes;
+mod mend;
+mod nodes;
+mod plan;
+mod rebuild;
+mod scan;
+mod table;
+
+use super::Store;
+use super::access::append;
+use super::check::{Cure, Survey, SuperblockSlot, TableLock, superblocks, usable};
+use crate::error::{Holder, Part, Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::entry::Entry;
+use crate::format::superblock::Superblock;
+use crate::format::{LANES, LINE};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay, read_struct};
+use crate::space::Draft;
+use std::fmt;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
+
+/// How to repair.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RepairOptions {
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Give up what cannot be saved: objects whose entries are damaged beyond reading, objects whose
+    /// space another object claims as well, batches that cannot be replayed.
+    pub drop_damaged: bool,
+}
+
+/// Something that repair did, would do (in a dry run), or had to leave.
 #[derive(Clone, Debug)]
-pub struct RepairAction {}
+pub struct RepairAction {
+    /// False: it was left as it is.
+    pub done: bool,
+    /// To what.
+    pub part: Part,
+    /// Where, in bytes from the start of the pool.
+    pub offset: u64,
+    /// The object it concerns, if it concerns one.
+    pub object: Option<String>,
+    /// What was done, or why nothing was.
+    pub what: String,
+    /// What was lost by it, if anything was.
+    pub lost: Option<String>,
+}
+
+impl fmt::Display for RepairAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.done {
+            f.write_str("left alone: ")?;
+        }
+        write!(f, "{} at {}: ", self.part, self.offset)?;
+        if let Some(object) = &self.object {
+            write!(f, "object {object:?}: ")?;
+        }
+        f.write_str(&self.what)?;
+        match &self.lost {
+            Some(lost) => write!(f, "; lost: {lost}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A repair under way.
+struct Repair {
+    /// The device, or an overlay in a dry run.
+    medium: Arc<dyn Device>,
+    superblock: Superblock,
+    seed: u64,
+    len: u64,
+    options: RepairOptions,
+    actions: Vec<RepairAction>,
+    /// End of the table lane, once its batches are applied and voided.
+    log: Option<LaneLog>,
+}
+
+impl Store {
+    /// Repairs the pool on `device`, which nobody may have in use, this process included. What could
+    /// not be repaired is among the actions, not done. `progress` goes from 0 to its end once for each
+    /// pass over the pool.
+    ///
+    /// # Errors
+    /// `Held` and `TableBusy`: the pool is in use. `Damaged`: both superblock slots are beyond repair.
+    /// `NoRoom`: a new table does not fit. `ReadOnly` unless it is a dry run, and what the medium reports.
+    pub fn repair(
+        device: Arc<dyn Device>,
+        options: &RepairOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<RepairAction>> {
+        if device.read_only() && !options.dry_run {
+            return Err(MediumError::ReadOnly.into());
+        }
+        let slots = superblocks(&*device)?;
+        let superblock = match usable(&slots, device.len()) {
+            Ok(Some(superblock)) => superblock,
+            other => match slots.iter().find_map(|slot| mend::superblock(slot, device.len())) {
+                Some(mended) => mended,
+                None => return Err(other.err().unwrap_or(StoreError::damaged(Part::Superblock, 0))),
+            },
+        };
+        let mode = if device.read_only() { LockMode::Shared } else { LockMode::Exclusive };
+        let _table = TableLock::take(&device, mode)?;
+        let _lanes = LaneLocks::take(&device)?;
+        let medium: Arc<dyn Device> =
+            if options.dry_run { Arc::new(Overlay::new(device.clone())) } else { device.clone() };
+        let mut repair = Repair {
+            medium,
+            superblock,
+            seed: superblock.seed.get(),
+            len: superblock.length.get(),
+            options: *options,
+            actions: Vec::new(),
+            log: None,
+        };
+        let survey = repair.survey(progress)?;
+        repair.nobody_has(&*device, &survey, progress)?;
+        repair.restore_superblocks(&slots)?;
+        repair.work(survey, progress)?;
+        Ok(repair.actions)
+    }
+}
+
+impl Repair {
+    fn survey(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Survey> {
+        Survey::make(self.medium.clone(), self.superblock, progress)
+    }
+
+    /// Invariant 1, for objects. Taking one needs the table, so that none is taken from here on.
+    fn nobody_has(&self, device: &dyn Device, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let mut entries: Vec<_> = survey.objects.iter().map(|object| object.offset).collect();
+        if !plan::entries_are_known(survey) {
+            let scanned = scan::entries(&*survey.medium, self.seed, self.len, progress)?;
+            entries.extend(scanned.objects.iter().map(|object| object.offset));
+        }
+        entries.extend(&survey.damaged);
+        for entry in entries {
+            if let Some(mode) = device.probe(LockKey::Object(entry))? {
+                let pid = read_struct::<Entry>(&*survey.medium, entry).map_or(0, |entry| entry.pid.get());
+                let writer = mode == LockMode::Exclusive;
+                let holder = if pid == 0 { Holder::Unknown } else { Holder::Process { pid, writer } };
+                return Err(StoreError::Held { holder });
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot that is damaged becomes a copy of the one in force, numbered below it.
+    fn restore_superblocks(&mut self, slots: &[SuperblockSlot; 2]) -> Result<()> {
+        for slot in slots.iter().filter(|slot| slot.fault.is_some() && !slot.is_foreign()) {
+            let mut copy = self.superblock;
+            copy.sequence = U64::new(copy.sequence.get().saturating_sub(1));
+            self.medium.write_durable(slot.offset, copy.sealed().as_bytes())?;
+            self.did(Part::Superblock, slot.offset, None, "written again from the other slot");
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, mut survey: Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let asked = |survey: &Survey, cures: &[Cure]| cures.iter().any(|cure| survey.report.asks_for(*cure));
+        let drop = self.options.drop_damaged;
+        let all = [Cure::Rewrite, Cure::Recover, Cure::Rebuild, Cure::Reap, Cure::Drop];
+        if !asked(&survey, &all) {
+            return self.say_what_is_left(&survey);
+        }
+        self.settle_table(&survey, progress)?;
+        survey = self.survey(progress)?;
+        // What a mended node leads to may want mending too.
+        for _ in 0..crate::format::root::TREES.len() {
+            if !self.mend(&survey)? {
+                break;
+            }
+            survey = self.survey(progress)?;
+        }
+        if asked(&survey, &[Cure::Rebuild]) || (drop && asked(&survey, &[Cure::Drop])) {
+            self.rebuild(&survey, progress)?;
+            survey = self.survey(progress)?;
+        }
+        if survey.root.is_some() {
+            self.recover(&survey)?;
+            self.rewrite_progress(&survey)?;
+            if !survey.report.asks_for(Cure::Rebuild) {
+                self.reap(&survey)?;
+            }
+        }
+        let survey = self.survey(progress)?;
+        self.say_what_is_left(&survey)
+    }
+
+    fn say_what_is_left(&mut self, survey: &Survey) -> Result<()> {
+        use super::check::Severity;
+        for finding in survey.report.findings.iter().filter(|finding| finding.severity == Severity::Error) {
+            self.actions.push(RepairAction {
+                done: false,
+                part: finding.part,
+                offset: finding.offset,
+                object: finding.object.clone(),
+                what: format!("{} ({})", finding.what, finding.remedy),
+                lost: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn did(&mut self, part: Part, offset: u64, object: Option<String>, what: impl Into<String>) {
+        self.actions.push(RepairAction { done: true, part, offset, object, what: what.into(), lost: None });
+    }
+
+    /// Adds to the last action what it cost.
+    fn losing(&mut self, lost: impl Into<String>) {
+        if let Some(action) = self.actions.last_mut() {
+            action.lost = Some(lost.into());
+        }
+    }
+
+    fn leave(&mut self, part: Part, offset: u64, what: impl Into<String>) {
+        self.did(part, offset, None, what);
+        if let Some(action) = self.actions.last_mut() {
+            action.done = false;
+        }
+    }
+
+    /// Publishes a change to a table that is sound.
+    fn update(&mut self, change: impl FnOnce(&mut Draft<'_>) -> Result<()>) -> Result<()> {
+        let medium = self.medium.clone();
+        let mut draft = Draft::begin(&*medium, self.seed, self.len)?;
+        change(&mut draft)?;
+        if draft.root_changed()? {
+            draft.seal_root()?;
+        }
+        self.publish(|batch| draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
+    }
+
+    /// Publishes the lines that `fill` adds.
+    fn publish(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.begin(kind::TABLE, 0, 0);
+        fill(&mut batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.seal(self.seed);
+        let log = self.log.as_mut().ok_or(StoreError::NotAttached)?;
+        append(&*self.medium, self.seed, log, &mut batch)
+    }
+}
+
+/// Every lane, locked; on a read-only device, seen to be free.
+struct LaneLocks {
+    device: Arc<dyn Device>,
+    taken: u32,
+}
+
+impl LaneLocks {
+    fn take(device: &Arc<dyn Device>) -> Result<LaneLocks> {
+        let mut locks = LaneLocks { device: device.clone(), taken: 0 };
+        for index in 0..LANES {
+            let key = LockKey::Lane(index);
+            let free = match device.read_only() {
+                true => device.probe(key)?.is_none(),
+                false => device.try_lock(key, LockMode::Exclusive)?,
+            };
+            if !free {
+                let offset = crate::format::LANE_DIRECTORY + u64::from(index) * LINE;
+                let slot: crate::format::lane::Directory = read_struct(&**device, offset)?;
+                let (pid, writer) = (slot.pid.get(), true);
+                let holder = if pid == 0 { Holder::Unknown } else { Holder::Process { pid, writer } };
+                return Err(StoreError::Held { holder });
+            }
+            locks.taken = index + 1;
+        }
+        Ok(locks)
+    }
+}
+
+impl Drop for LaneLocks {
+    fn drop(&mut self) {
+        (0..self.taken).for_each(|index| self.device.unlock(LockKey::Lane(index)));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a check reports.
+
+use crate::error::Part;
+use std::fmt;
+
+/// Findings of one severity that a report keeps; the rest is counted.
+const KEPT: usize = 10_000;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is wrong: a state worth knowing.
+    Note,
+    /// Nothing is lost and nothing fails, but what should hold does not.
+    Warning,
+    /// Something is damaged.
+    Error,
+}
+
+/// What would put a finding right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store) enum Cure {
+    /// Nothing to do.
+    None,
+    /// An attach does it, and so does repair.
+    Recover,
+    /// Write again what is known from elsewhere.
+    Rewrite,
+    /// Make the table's structures anew from its entries.
+    Rebuild,
+    /// Remove a hidden object.
+    Reap,
+    /// Only giving something up helps.
+    Drop,
+    /// Somebody has to decide.
+    Manual,
+}
+
+impl Cure {
+    fn remedy(self) -> &'static str {
+        match self {
+            Cure::None => "nothing needs to be done",
+            Cure::Recover => "the next attach recovers it, and so does repair",
+            Cure::Rewrite => "repair writes it again from what is intact",
+            Cure::Rebuild => "repair builds the table's structures anew from its entries",
+            Cure::Reap => "the next resize removes it, and so does repair",
+            Cure::Manual => "copy what is worth keeping, then destroy it",
+            Cure::Drop => "restore it from a backup, or let repair drop what is damaged",
+        }
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub part: Part,
+    /// Where, in bytes from the start of the pool.
+    pub offset: u64,
+    /// The object it concerns, if it concerns one.
+    pub object: Option<String>,
+    /// What was found.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        write!(f, "{severity}: {} at {}: ", self.part, self.offset)?;
+        if let Some(object) = &self.object {
+            write!(f, "object {object:?}: ")?;
+        }
+        write!(f, "{} ({})", self.what, self.remedy)
+    }
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What was found, in the order of the check.
+    pub findings: Vec<Finding>,
+    /// Findings left off because there were too many of their severity.
+    pub left_off: u64,
+    /// Objects whose entries are intact.
+    pub objects: u64,
+    /// Lanes that have space.
+    pub lanes: u32,
+    /// Batches of writers that are gone, waiting to be recovered.
+    pub waiting: u64,
+    cures: Vec<Cure>,
+    kept: [usize; 3],
+}
+
+impl Report {
+    /// The worst severity, `None` if nothing was found.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+
+    /// Whether nothing is wrong; there may be notes.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.worst().is_none_or(|worst| worst == Severity::Note)
+    }
+
+    /// Whether some finding asks for this cure.
+    pub(in crate::store) fn asks_for(&self, cure: Cure) -> bool {
+        self.cures.contains(&cure)
+    }
+
+    pub(in crate::store) fn add(&mut self, found: Found, object: Option<String>, what: String) {
+        let Found(severity, part, offset, cure) = found;
+        if !self.cures.contains(&cure) {
+            self.cures.push(cure);
+        }
+        let kept = &mut self.kept[severity as usize];
+        if *kept == KEPT {
+            self.left_off += 1;
+            return;
+        }
+        *kept += 1;
+        let remedy = cure.remedy().to_owned();
+        self.findings.push(Finding { severity, part, offset, object, what, remedy });
+    }
+}
+
+/// A finding without its words.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct Found(pub Severity, pub Part, pub u64, pub Cure);

@@ -1,0 +1,261 @@
+//! Entries, and whether names, IDs and entries agree.
+
+use super::space::{Claim, Owner};
+use super::{Cure, Found, Meter, Severity, Survey};
+use crate::error::Part;
+use crate::format::entry::{
+    Entry, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+};
+use crate::format::root::TreeId;
+use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
+use crate::medium::{LockKey, LockMode, Locks, Medium};
+use crate::store::objects::HIDDEN;
+use crate::table::{check_name, id_key, name_hash};
+use zerocopy::FromBytes;
+
+/// Damaged bits in an ID that still show whose it was.
+const NEAR: u32 = 16;
+
+/// What is kept of an intact entry.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Object {
+    /// Offset of the entry.
+    pub offset: u64,
+    pub hash: u64,
+    pub id: (u64, u64),
+    pub primary: u64,
+    pub pages: u64,
+    pub address: u64,
+    pub reserved: u64,
+    pub binding: u64,
+    pub created: u64,
+    pub lane: u32,
+    pub bound: bool,
+    pub hidden: bool,
+}
+
+impl Object {
+    /// What matters of a verified entry.
+    pub(in crate::store) fn of(offset: u64, entry: &Entry, seed: u64) -> Object {
+        let name = entry.name();
+        Object {
+            offset,
+            hash: name_hash(seed, &name),
+            id: id_key(&entry.id),
+            primary: entry.primary.get(),
+            pages: entry.pages.get(),
+            address: entry.address.get(),
+            reserved: entry.reserved.get(),
+            binding: entry.binding.get(),
+            created: entry.created.get(),
+            lane: entry.lane.get(),
+            bound: entry.state == STATE_W && entry.lane.get() != NO_LANE,
+            hidden: name.starts_with(HIDDEN),
+        }
+    }
+}
+
+/// What the trees say of one slot.
+#[derive(Clone, Copy)]
+struct Mention {
+    offset: u64,
+    hash: Option<u64>,
+    id: Option<(u64, u64)>,
+}
+
+impl Survey {
+    /// Every entry that a tree mentions, in the order of the medium.
+    pub(super) fn read_objects(&mut self, meter: &mut Meter<'_>) {
+        let mentions = self.mentions();
+        let mut page = (u64::MAX, [0; PAGE as usize]);
+        for mention in mentions {
+            meter.step(1);
+            let at = mention.offset / PAGE * PAGE;
+            if !self.is_table_page(at) || !mention.offset.is_multiple_of(SIZE) {
+                let what = "an entry is said to lie here, where none can";
+                self.find(Severity::Error, Part::Entry, mention.offset, Cure::Rebuild, what);
+                continue;
+            }
+            if page.0 != at {
+                page.0 = u64::MAX;
+                if let Err(error) = self.medium.read(at, &mut page.1) {
+                    let what = format!("it cannot be read: {error}");
+                    self.find(Severity::Error, Part::Entry, mention.offset, Cure::Drop, what);
+                    self.damaged.push(mention.offset);
+                    continue;
+                }
+                page.0 = at;
+            }
+            self.read_object(mention, &page.1[(mention.offset - at) as usize..]);
+        }
+        self.report.objects = self.objects.len() as u64;
+        self.judge_names();
+        self.judge_bindings_differ();
+        let known = self.trees[TreeId::Names as usize].complete;
+        if let Some(root) = self.root.filter(|_| known) {
+            let (counted, found) = (root.objects.get(), self.trees[TreeId::Names as usize].slots.len() as u64);
+            if counted != found {
+                let what = format!("the root counts {counted} objects, there are {found}");
+                self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
+            }
+        }
+    }
+
+    fn mentions(&mut self) -> Vec<Mention> {
+        let mut all = Vec::new();
+        for &((hash, low), offset) in &self.trees[TreeId::Names as usize].slots {
+            // A key that contradicts its value cannot be found by name.
+            let hash = (low == offset).then_some(hash);
+            all.push(Mention { offset, hash, id: None });
+        }
+        for &(id, offset) in &self.trees[TreeId::Ids as usize].slots {
+            all.push(Mention { offset, hash: None, id: Some(id) });
+        }
+        all.sort_by_key(|mention| mention.offset);
+        let mut twice = Vec::new();
+        all.dedup_by(|later, first| {
+            if later.offset != first.offset {
+                return false;
+            }
+            if (later.hash.is_some() && first.hash.is_some()) || (later.id.is_some() && first.id.is_some()) {
+                twice.push(first.offset);
+            }
+            first.hash = first.hash.or(later.hash);
+            first.id = first.id.or(later.id);
+            true
+        });
+        for offset in twice {
+            let what = "two names, or two IDs, lead to this entry";
+            self.find(Severity::Error, Part::Entry, offset, Cure::Rebuild, what);
+        }
+        all
+    }
+
+    fn read_object(&mut self, mention: Mention, bytes: &[u8]) {
+        let offset = mention.offset;
+        let (Ok((entry, rest)), seed) = (Entry::read_from_prefix(bytes), self.seed) else { return };
+        if !entry.verify(seed, offset, self.len) || entry.primary.get() < DATA / PAGE {
+            let found = Found(Severity::Error, Part::Entry, offset, Cure::Drop);
+            self.find_of(offset, found, "the entry is damaged");
+            self.damaged.push(offset);
+            return;
+        }
+        let object = Object::of(offset, &entry, seed);
+        let rebuild = Found(Severity::Error, Part::Entry, offset, Cure::Rebuild);
+        if mention.hash != Some(object.hash) {
+            let title = super::trees::title(TreeId::Names);
+            self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
+        }
+        if mention.id != Some(object.id) {
+            let title = super::trees::title(TreeId::Ids);
+            self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
+        }
+        self.judge_entry(&object, &entry);
+        if let Ok((line, _)) = Progress::read_from_prefix(rest) {
+            if is_damaged(&line, &entry, seed) {
+                self.progress.push(offset);
+            }
+        }
+        self.claims.push(Claim::new(object.primary, object.pages, Owner::Object(offset)));
+        self.objects.push(object);
+    }
+
+    /// What the checksum does not see: fields that contradict each other.
+    fn judge_entry(&mut self, object: &Object, entry: &Entry) {
+        let offset = object.offset;
+        let name = entry.name();
+        let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
+            Some("its size and the pages of its extent differ")
+        } else if entry.flags & !(FLAG_READ_ONLY | FLAG_SPARSE) != 0 || entry.class != 0 || entry.retention != 0 {
+            Some("it has a class, a retention model or flags that are not defined")
+        } else if entry.shadow.get() != 0 || entry.ties.get() != 0 || entry.seal != [0; 128] {
+            Some("it has a shadow, ties or a seal, which are not defined")
+        } else if !object.hidden && check_name(&name).is_err() {
+            Some("its name is not one that can be given")
+        } else if entry.state != STATE_W && entry.lane.get() != NO_LANE {
+            Some("it is detached and has a lane")
+        } else {
+            None
+        };
+        if let Some(what) = fault {
+            self.find_of(offset, Found(Severity::Warning, Part::Entry, offset, Cure::None), what);
+        }
+        if self.root.is_some_and(|root| object.binding >= root.next_binding.get()) {
+            let found = Found(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild);
+            self.find_of(offset, found, "its attach has a number that is yet to be given");
+        }
+        if object.hidden && !self.is_held(LockKey::Object(offset)) {
+            let found = Found(Severity::Note, Part::Entry, offset, Cure::Reap);
+            self.find_of(offset, found, format!("left by a resize that was cut short ({} pages)", object.pages));
+        }
+    }
+
+    /// Two objects must not have one name.
+    fn judge_names(&mut self) {
+        let mut hashes: Vec<_> = self.objects.iter().filter(|o| !o.hidden).map(|o| (o.hash, o.offset)).collect();
+        hashes.sort_unstable();
+        let mut doubled = Vec::new();
+        for pair in hashes.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            if self.name_at(pair[0].1) == self.name_at(pair[1].1) {
+                doubled.push(pair[1].1);
+            }
+        }
+        for offset in doubled {
+            let found = Found(Severity::Error, Part::Entry, offset, Cure::Manual);
+            self.find_of(offset, found, "another object has the same name: only one of them can be reached by it");
+        }
+    }
+
+    /// Two objects must not have one attach's number.
+    fn judge_bindings_differ(&mut self) {
+        let mut bindings: Vec<_> =
+            self.objects.iter().filter(|o| o.binding != 0).map(|o| (o.binding, o.offset)).collect();
+        bindings.sort_unstable();
+        let doubled: Vec<_> =
+            bindings.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).collect();
+        for offset in doubled {
+            let found = Found(Severity::Error, Part::Entry, offset, Cure::Manual);
+            self.find_of(offset, found, "another object has the number of its last attach");
+        }
+    }
+
+    /// Damaged progress lines, unless a batch that waits or a living writer will write them again.
+    pub(super) fn judge_progress(&mut self) {
+        let suspects = std::mem::take(&mut self.progress);
+        for offset in suspects {
+            let waits = self.lanes.iter().any(|lane| lane.advances.contains(&offset));
+            let writing = self.held_as(LockKey::Object(offset)) == Some(LockMode::Exclusive);
+            let found = |severity, cure| Found(severity, Part::Progress, offset + PROGRESS, cure);
+            if waits {
+                self.find_of(offset, found(Severity::Note, Cure::None), "torn; recovery writes it again");
+            } else if writing {
+                self.find_of(offset, found(Severity::Note, Cure::None), "it is being written");
+            } else {
+                self.progress.push(offset);
+                self.find_of(offset, found(Severity::Error, Cure::Rewrite), "the progress line is damaged");
+            }
+        }
+    }
+
+    /// How another process has the key.
+    pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
+        self.medium.probe(key).unwrap_or(None)
+    }
+
+    pub(super) fn is_held(&self, key: LockKey) -> bool {
+        self.held_as(key).is_some()
+    }
+}
+
+/// Whether the line is this object's and not what it was. One that was never written may hold
+/// anything but this object's ID, or nearly its ID.
+pub(in crate::store) fn is_damaged(line: &Progress, entry: &Entry, seed: u64) -> bool {
+    let Some(standing) = line.of(&entry.id, seed) else { return true };
+    if standing.id == entry.id || line.id == entry.id {
+        return false;
+    }
+    let restored = Progress { id: entry.id, ..*line };
+    let is_intact = restored.sealed(seed).checksum == line.checksum;
+    let wrong: u32 = line.id.iter().zip(entry.id).map(|(a, b)| (a ^ b).count_ones()).sum();
+    is_intact || wrong <= NEAR
+}

@@ -1,0 +1,119 @@
+//! The table's trees: every node, every key.
+
+use super::space::{Claim, Owner};
+use super::{Cure, Meter, Severity, Survey};
+use crate::error::Part;
+use crate::format::node::{Node, Slot};
+use crate::format::root::{TREES, TreeId};
+use crate::format::{PAGE, TABLE_ROOT};
+use std::collections::HashSet;
+
+type Key = (u64, u64);
+
+/// What a tree holds.
+#[derive(Default)]
+pub(in crate::store) struct Leaves {
+    /// Keys with their values, ascending unless a finding says otherwise.
+    pub slots: Vec<(Key, u64)>,
+    /// Every node was intact and the number of keys is what the root says.
+    pub complete: bool,
+}
+
+/// The name a report uses.
+pub(super) fn title(tree: TreeId) -> &'static str {
+    match tree {
+        TreeId::Names => "tree of names",
+        TreeId::Ids => "tree of IDs",
+        TreeId::FreeByPage => "tree of free space by position",
+        TreeId::FreeBySize => "tree of free space by size",
+        TreeId::FreeByAddress => "tree of free addresses by position",
+        TreeId::FreeByReach => "tree of free addresses by size",
+    }
+}
+
+/// A tree being walked.
+struct Walk<'s, 'm, 'p> {
+    survey: &'s mut Survey,
+    tree: TreeId,
+    met: &'s mut HashSet<u64>,
+    meter: &'m mut Meter<'p>,
+    found: Leaves,
+    sound: bool,
+}
+
+impl Survey {
+    /// Reads all trees; `met` receives the pages of their nodes.
+    pub(super) fn read_trees(&mut self, met: &mut HashSet<u64>, meter: &mut Meter<'_>) {
+        let Some(root) = self.root else { return };
+        for tree in TREES {
+            let top = root.trees[tree as usize];
+            let (node, height, count) = (top.node.get(), top.height.get(), top.count.get());
+            let found = Leaves::default();
+            let mut walk = Walk { survey: self, tree, met, meter, found, sound: true };
+            match height {
+                0 if node != 0 || count != 0 => walk.fault(TABLE_ROOT, "the tree is empty and is not"),
+                0 => {}
+                // `Root::verify` bounds the height.
+                _ => walk.node(node, height as u16 - 1, (0, 0), None),
+            }
+            let Walk { mut found, sound, .. } = walk;
+            let keys = found.slots.len() as u64;
+            if sound && keys != count {
+                let what = format!("the {} has {keys} keys, the root counts {count}", title(tree));
+                self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
+            }
+            found.complete = sound && keys == count;
+            self.trees[tree as usize] = found;
+        }
+    }
+}
+
+impl Walk<'_, '_, '_> {
+    fn fault(&mut self, offset: u64, what: &str) {
+        self.sound = false;
+        let what = format!("{}: {what}", title(self.tree));
+        self.survey.find(Severity::Error, Part::Node, offset, Cure::Rebuild, what);
+    }
+
+    /// Reads the subtree of the node at `offset`, whose keys are `low` or more and below `high`. Goes
+    /// no deeper than `level`, and into no page twice.
+    fn node(&mut self, offset: u64, level: u16, low: Key, high: Option<Key>) {
+        if !self.survey.is_table_page(offset) {
+            return self.fault(offset, "a node is said to lie here, where none can");
+        }
+        if !self.met.insert(offset) {
+            return self.fault(offset, "this page is used as a node twice");
+        }
+        let Some(node) = self.survey.read::<Node>(Part::Node, offset) else {
+            self.sound = false;
+            return;
+        };
+        if !node.verify(self.survey.seed, offset, level) {
+            self.survey.damaged_nodes.push((offset, level));
+            return self.fault(offset, "this node is damaged");
+        }
+        self.survey.claims.push(Claim::new(offset / PAGE, 1, Owner::Node(self.tree)));
+        let slots = node.used();
+        if level == 0 {
+            return self.leaf(offset, slots, low, high);
+        }
+        for (index, slot) in slots.iter().enumerate() {
+            // The first key of an inner node is not used.
+            let from = if index == 0 { low } else { slot.key() };
+            let to = slots.get(index + 1).map(Slot::key).or(high);
+            if from < low || to > high.or(to) || to.is_some_and(|to| to <= from) {
+                self.fault(offset, "the keys of this node do not fit those above it");
+            }
+            self.node(slot.value.get(), level - 1, from, to);
+        }
+    }
+
+    fn leaf(&mut self, offset: u64, slots: &[Slot], low: Key, high: Option<Key>) {
+        let inside = |slot: &Slot| slot.key() >= low && high.is_none_or(|high| slot.key() < high);
+        if !slots.iter().all(inside) {
+            self.fault(offset, "the keys of this leaf do not fit those above it");
+        }
+        self.found.slots.extend(slots.iter().map(|slot| (slot.key(), slot.value.get())));
+        self.meter.step(slots.len() as u64);
+    }
+}

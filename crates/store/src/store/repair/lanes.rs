@@ -1,0 +1,208 @@
+//! Recovery of every object whose writer is gone, and lanes the directory has lost.
+
+use super::plan::Plan;
+use super::table::highest_generation;
+use super::{Repair, scan};
+use crate::error::{Part, Result};
+use crate::format::batch::kind;
+use crate::format::entry::{NO_LANE, PROGRESS, STATE_D};
+use crate::format::lane::{DIRECTORY_MAGIC, Directory};
+use crate::format::root::{Root, TreeId};
+use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE};
+use crate::lane::{LaneLog, scan as scan_lane};
+use crate::recovery::{Standing, put_progress, replay};
+use crate::space::Draft;
+use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, first_batch, gaps};
+use crate::table::put_directory;
+use zerocopy::FromZeros;
+use zerocopy::little_endian::{U32, U64};
+
+/// Entries changed in one batch: the table's lane has room for that.
+const TOGETHER: usize = 128;
+
+impl Repair {
+    /// Recovers what lanes hold and detaches the objects bound to them.
+    pub(super) fn recover(&mut self, survey: &Survey) -> Result<()> {
+        // Lanes that are left as they are, with the objects bound to them.
+        let mut left = survey.lost_lanes.clone();
+        for lane in &survey.lanes {
+            self.rewrite_lane(lane)?;
+            let bound: Vec<_> = survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
+            if !bound.is_empty() && !self.recover_lane(lane, &bound, survey)? {
+                left.push(lane.index);
+            }
+        }
+        let bound: Vec<Object> =
+            survey.objects.iter().filter(|o| o.bound && !left.contains(&o.lane)).copied().collect();
+        for part in bound.chunks(TOGETHER) {
+            self.update(|draft| {
+                for object in part {
+                    let mut located = draft.entry(object.offset)?;
+                    located.entry.state = STATE_D;
+                    located.entry.lane = U32::new(NO_LANE);
+                    draft.put_entry(&located)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes damaged header copies again.
+    fn rewrite_lane(&mut self, lane: &LaneFound) -> Result<()> {
+        let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
+        if lane.headers.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        let at_least = lane.directory.generation.get();
+        if let Some(generation) = lane.headers.into_iter().flatten().max() {
+            return self.rewrite_headers(offset, lane.headers, generation);
+        }
+        match first_batch(&*self.medium, self.seed, offset, len)?.filter(|found| *found >= at_least) {
+            // Whoever used the lane last wrote its first batch, so that no other generation counts.
+            Some(generation) => self.rewrite_headers(offset, lane.headers, generation)?,
+            None => {
+                let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
+                self.rewrite_headers(offset, lane.headers, generation)?;
+                self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays a lane and voids it. False: it is left as it is.
+    fn recover_lane(&mut self, lane: &LaneFound, bound: &[Object], survey: &Survey) -> Result<bool> {
+        let slot = LANE_DIRECTORY + u64::from(lane.index) * LINE;
+        let mut directory = lane.directory;
+        if let Some(refused) = lane.refused.as_ref().filter(|_| !self.options.drop_damaged) {
+            self.leave(Part::LaneDirectory, slot, format!("lane {} was not recovered: {refused}", lane.index));
+            return Ok(false);
+        }
+        let medium = self.medium.clone();
+        let replayed = {
+            let draft = Draft::begin(&*medium, self.seed, self.len)?;
+            replay(&draft, lane.index, &directory)
+        };
+        let (generation, lost) = match replayed {
+            Ok((log, _)) => (log.generation, None),
+            Err(error) if self.options.drop_damaged && lane.refused.is_some() => {
+                let headers = lane.headers.into_iter().flatten().max().unwrap_or(0);
+                let waiting: u64 = lane.waiting.values().sum();
+                let lost = format!("{waiting} batches that wait in it: {error}");
+                (headers.max(directory.generation.get()), Some(lost))
+            }
+            Err(error) => return Err(error),
+        };
+        directory.generation = U64::new(generation + 1);
+        self.update(|draft| {
+            directory.since = draft.root.next_binding;
+            put_directory(draft, lane.index, directory)
+        })?;
+        for object in bound {
+            let waiting = lane.waiting.get(&object.offset).copied().unwrap_or(0);
+            let name = survey.name_at(object.offset);
+            let what = format!("recovered from lane {}: {waiting} batches redone; detached from its writer, which is gone", lane.index);
+            self.did(Part::Entry, object.offset, Some(name), what);
+        }
+        if let Some(lost) = lost {
+            self.did(Part::LaneDirectory, slot, None, format!("lane {} was voided", lane.index));
+            self.losing(lost);
+        }
+        Ok(true)
+    }
+
+    /// Replays lanes whose directory slot is damaged: found by their headers, told apart by the
+    /// objects their batches are for.
+    pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
+        let mut wanted: Vec<_> =
+            plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut known = plan.pages.clone();
+        known.extend(survey.table_pages());
+        let free = &survey.trees[TreeId::FreeByPage as usize];
+        if free.complete {
+            known.extend(free.slots.iter().map(|((start, _), len)| Claim::new(*start, *len, Owner::Free)));
+        }
+        known.sort_unstable();
+        let open = gaps(&known, DATA / PAGE, self.len / PAGE);
+        for (offset, stated) in scan::lanes(&*self.medium, self.seed, &open) {
+            let end = open.iter().find(|(first, end)| (*first..*end).contains(&(offset / PAGE))).map_or(0, |o| o.1);
+            let len = end * PAGE - offset;
+            if len < 2 * PAGE {
+                continue;
+            }
+            let first = first_batch(&*self.medium, self.seed, offset, len)?;
+            let generation = first.unwrap_or(0).max(stated);
+            let Some(lane) = self.lane_of(offset, len, generation, &wanted)? else { continue };
+            let directory = Directory {
+                magic: U32::new(DIRECTORY_MAGIC),
+                offset: U64::new(offset),
+                len: U64::new(len),
+                generation: U64::new(generation),
+                ..Directory::default()
+            };
+            let medium = self.medium.clone();
+            let draft = Draft::blank(&*medium, self.seed, self.len, Root::new_zeroed());
+            let (_, recovered) = replay(&draft, lane, &directory)?;
+            wanted.retain(|object| object.lane != lane);
+            let what = format!(
+                "lane {lane}, whose slot is damaged, was found by its header: {} batches redone into {} objects",
+                recovered.batches, recovered.objects
+            );
+            self.did(Part::LaneHeader, offset, None, what);
+        }
+        for object in wanted {
+            let name = survey.name_at(object.offset);
+            let what = format!("its lane {} has no batch of it that can be found", object.lane);
+            self.did(Part::Entry, object.offset, Some(name), what);
+            self.losing("what it psynced since its lane's last checkpoint, if it did");
+        }
+        Ok(())
+    }
+
+    /// The lane that an object with batches here is bound to.
+    fn lane_of(&self, offset: u64, len: u64, generation: u64, wanted: &[Object]) -> Result<Option<u32>> {
+        let mut log = LaneLog::at_start(offset, len, generation);
+        let mut lane = None;
+        scan_lane(&*self.medium, self.seed, &mut log, &mut |batch| {
+            for section in batch.sections.iter().filter(|section| section.kind.get() != kind::TABLE) {
+                let (entry, binding) = (section.entry.get(), section.binding.get());
+                let owner = wanted.iter().find(|o| o.offset == entry && o.binding == binding);
+                lane = lane.or(owner.map(|object| object.lane));
+            }
+            Ok(())
+        })?;
+        Ok(lane)
+    }
+
+    /// Progress lines beyond mending: all of the object counts as published, so that nothing of it is
+    /// ever taken for the rest of a direct write.
+    pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
+        for &offset in &survey.progress {
+            let medium = self.medium.clone();
+            let located = Draft::begin(&*medium, self.seed, self.len)?.entry(offset)?;
+            let standing = Standing { published: located.entry.extent_len(), ..Standing::default() };
+            put_progress(&*medium, self.seed, &located, &standing)?;
+            self.did(Part::Progress, offset + PROGRESS, Some(located.entry.name()), "the progress line was written again");
+            self.losing("the number of its psyncs, and how much of it they reached: all of it is taken for psynced");
+        }
+        if !survey.progress.is_empty() {
+            self.medium.barrier()?;
+        }
+        Ok(())
+    }
+
+    /// Removes what resizes that were cut short left.
+    pub(super) fn reap(&mut self, survey: &Survey) -> Result<()> {
+        for object in survey.objects.iter().filter(|object| object.hidden) {
+            self.update(|draft| {
+                let located = draft.entry(object.offset)?;
+                draft.destroy(&located)
+            })?;
+            self.did(Part::Entry, object.offset, None, "removed: left by a resize that was cut short");
+        }
+        Ok(())
+    }
+}

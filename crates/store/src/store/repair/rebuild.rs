@@ -1,0 +1,213 @@
+//! A new table from the entries: trees, lists and counters, built in free space and put in force by one
+//! batch.
+
+use super::Repair;
+use super::nodes::{Pair, build, nodes_for};
+use super::plan::Plan;
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::{Entry, FREE_MAGIC, SIZE};
+use crate::format::lane::Directory;
+use crate::format::root::{self, Root, TreeId};
+use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE, TABLE_ROOT};
+use crate::store::check::{Claim, Owner, Survey, gaps};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Table pages a new table has at hand beyond its nodes, where there is room.
+const SPARE: u64 = 64;
+
+/// Pages for new nodes, in the order in which they are used: (first, end).
+struct Site {
+    pieces: Vec<(u64, u64)>,
+}
+
+impl Site {
+    fn pages(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pieces.iter().flat_map(|(first, end)| *first..*end).map(|page| page * PAGE)
+    }
+}
+
+impl Repair {
+    /// Builds a new table, if what is damaged allows it.
+    pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let Some(mut plan) = self.plan(survey, progress)? else {
+            let what = "the table's structures are not built anew: damaged entries leave open what is free";
+            self.leave(Part::Root, TABLE_ROOT, what);
+            return Ok(());
+        };
+        self.salvage_lanes(survey, &plan)?;
+        let (names, ids) = self.name_keys(&mut plan);
+        let (from, len) = survey.window;
+        let addresses = gaps(&plan.addresses, from, from.saturating_add(len));
+        let site = self.choose_site(survey, &plan, names.len(), addresses.len())?;
+        let mut pages = plan.pages.clone();
+        pages.extend(site.pieces.iter().map(|(first, end)| Claim::new(*first, end - first, Owner::Chunk)));
+        pages.sort_unstable();
+        let free = gaps(&pages, DATA / PAGE, self.len / PAGE);
+
+        let mut root = self.new_root(survey, &plan, &pages);
+        root.objects = U64::new(names.len() as u64);
+        root.free_pages = U64::new(free.iter().map(|(first, end)| end - first).sum());
+        let mut at = site.pages();
+        let medium = self.medium.clone();
+        for &(first, end) in &site.pieces {
+            medium.reserve(first * PAGE, (end - first) * PAGE)?;
+        }
+        let by_start = |extents: &[(u64, u64)]| -> Vec<Pair> {
+            extents.iter().map(|(first, end)| ((*first, 0), end - first)).collect()
+        };
+        let by_size = |extents: &[(u64, u64)]| -> Vec<Pair> {
+            let mut keys: Vec<_> = extents.iter().map(|(first, end)| ((end - first, *first), 0)).collect();
+            keys.sort_unstable();
+            keys
+        };
+        let trees = [
+            (TreeId::Names, names),
+            (TreeId::Ids, ids),
+            (TreeId::FreeByPage, by_start(&free)),
+            (TreeId::FreeBySize, by_size(&free)),
+            (TreeId::FreeByAddress, by_start(&addresses)),
+            (TreeId::FreeByReach, by_size(&addresses)),
+        ];
+        for (tree, keys) in &trees {
+            root.trees[*tree as usize] = build(&*medium, self.seed, keys, &mut at)?;
+        }
+        self.list_pages(&mut root, at.map(|page| page / PAGE).collect())?;
+        if !plan.keeps_free_slots {
+            root.free_slot = U64::new(self.list_slots(&plan)?);
+        }
+        medium.barrier()?;
+        self.put_in_force(survey, root)?;
+        let what = format!("built anew for {} objects; {} free extents", root.objects, free.len());
+        self.did(Part::Root, TABLE_ROOT, None, what);
+        if survey.root.is_none() {
+            self.losing("the number of boots that wrote to the pool");
+        }
+        Ok(())
+    }
+
+    /// Keys of the trees of names and of IDs.
+    fn name_keys(&mut self, plan: &mut Plan) -> (Vec<Pair>, Vec<Pair>) {
+        let mut names: Vec<Pair> = plan.objects.iter().map(|o| ((o.hash, o.offset), o.offset)).collect();
+        let mut ids: Vec<Pair> = plan.objects.iter().map(|o| (o.id, o.offset)).collect();
+        names.extend(plan.kept.iter().filter_map(|kept| Some(((kept.hash?, kept.offset), kept.offset))));
+        ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
+        names.sort_unstable();
+        ids.sort_unstable();
+        let mut twice = Vec::new();
+        ids.dedup_by(|later, first| {
+            let same = later.0 == first.0;
+            if same {
+                twice.push(later.1);
+            }
+            same
+        });
+        for offset in twice {
+            self.leave(Part::Entry, offset, "another object has its ID, and is found by it");
+        }
+        (names, ids)
+    }
+
+    /// Pages for the new nodes: in free space that the old table does not touch, if there is enough.
+    fn choose_site(&self, survey: &Survey, plan: &Plan, names: usize, addresses: usize) -> Result<Site> {
+        let (from, to) = (DATA / PAGE, self.len / PAGE);
+        let open = gaps(&plan.pages, from, to);
+        let mut spared = plan.pages.clone();
+        spared.extend(survey.table_pages());
+        spared.sort_unstable();
+        let apart = gaps(&spared, from, to);
+        let mut needed = 0;
+        for (candidates, spare) in [(&apart, SPARE), (&open, SPARE), (&open, 0)] {
+            let mut largest = candidates.clone();
+            largest.sort_unstable_by_key(|(first, end)| (std::cmp::Reverse(end - first), *first));
+            let mut pieces: Vec<(u64, u64)> = Vec::new();
+            let mut have = 0;
+            for (first, end) in largest {
+                // Each piece may leave an extent on either side.
+                let extents = open.len() + 2 * (pieces.len() + 1);
+                let nodes = 2 * (nodes_for(names) + nodes_for(extents) + nodes_for(addresses));
+                needed = nodes as u64 + spare;
+                let take = (needed - have.min(needed)).min(end - first);
+                pieces.push((first, first + take));
+                have += take;
+                if have >= needed {
+                    return Ok(Site { pieces });
+                }
+            }
+        }
+        let free = open.iter().map(|(first, end)| (end - first) * PAGE);
+        let (largest, free) = (free.clone().max().unwrap_or(0), free.sum());
+        Err(StoreError::NoRoom { needed: needed * PAGE, largest, free })
+    }
+
+    /// The old root's fields where it is intact, else what is safe to assume.
+    fn new_root(&self, survey: &Survey, plan: &Plan, claimed: &[Claim]) -> Root {
+        let bindings = plan.objects.iter().map(|object| object.binding.saturating_add(1));
+        let since = survey.lanes.iter().map(|lane| lane.directory.since.get());
+        let next = bindings.chain(since).max().unwrap_or(1).max(1);
+        let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
+        let mut root = Root::new_zeroed();
+        root.magic = U32::new(root::MAGIC);
+        root.next_binding = U64::new(next);
+        root.virgin = U64::new(self.len);
+        if let Some(old) = &survey.root {
+            root.boots = old.boots;
+            root.boot = old.boot;
+            root.next_binding = U64::new(next.max(old.next_binding.get()));
+            root.virgin = U64::new(old.virgin.get().max(end));
+            root.free_slot = old.free_slot;
+        }
+        root
+    }
+
+    /// Pages left over: the last that touch each other become the chunk, the others the list.
+    fn list_pages(&mut self, root: &mut Root, mut left: Vec<u64>) -> Result<()> {
+        let tail = left.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count();
+        let chunk = left.split_off(left.len() - (tail + 1).min(left.len()));
+        if let (Some(first), Some(last)) = (chunk.first(), chunk.last()) {
+            root.chunk_next = U64::new(first * PAGE);
+            root.chunk_end = U64::new((last + 1) * PAGE);
+        }
+        for page in left {
+            self.medium.write(page * PAGE, root.free_page.as_bytes())?;
+            root.free_page = U64::new(page * PAGE);
+            root.free_page_count = U64::new(root.free_page_count.get() + 1);
+        }
+        Ok(())
+    }
+
+    /// Makes every slot that is not used a free one; returns the first.
+    fn list_slots(&mut self, plan: &Plan) -> Result<u64> {
+        let mut head = 0;
+        for page in plan.slot_pages.iter().rev() {
+            for offset in (0..PAGE / SIZE).rev().map(|index| page + index * SIZE) {
+                if plan.uses(offset) {
+                    continue;
+                }
+                let mut free = Entry::new_zeroed();
+                free.magic = U32::new(FREE_MAGIC);
+                free.own_offset = U64::new(offset);
+                free.next_free = U64::new(head);
+                self.medium.write(offset, free.as_bytes())?;
+                head = offset;
+            }
+        }
+        Ok(head)
+    }
+
+    /// The step from the old table to the new one.
+    fn put_in_force(&mut self, survey: &Survey, root: Root) -> Result<()> {
+        let sealed = root.sealed(self.seed);
+        self.publish(|batch| {
+            for index in &survey.lost_lanes {
+                batch.copy_lines(LANE_DIRECTORY + u64::from(*index) * LINE, Directory::default().as_bytes());
+            }
+            batch.copy_lines(TABLE_ROOT, sealed.as_bytes());
+        })?;
+        for index in &survey.lost_lanes {
+            let offset = LANE_DIRECTORY + u64::from(*index) * LINE;
+            self.did(Part::LaneDirectory, offset, None, format!("lane {index} was given up; it gets space again when it is needed"));
+        }
+        Ok(())
+    }
+}

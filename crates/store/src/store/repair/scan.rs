@@ -1,0 +1,101 @@
+//! Finding entries and lanes without the table: by looking at every page.
+
+use crate::error::Result;
+use crate::format::entry::{Entry, FREE_MAGIC, MAGIC, SIZE};
+use crate::format::lane::{HEADER_MAGIC, HEADERS, Header};
+use crate::format::{DATA, PAGE};
+use crate::medium::Medium;
+use crate::store::check::{Object, is_clean};
+use zerocopy::FromBytes;
+
+/// Bytes read at a time.
+const PIECE: u64 = 1 << 20;
+
+/// What lies in the pool's pages.
+#[derive(Default)]
+pub(super) struct Scanned {
+    /// Intact entries, ascending. A slot knows where it lies and carries the pool's checksum, so that
+    /// no other bytes, not even a copy of a slot elsewhere, look like one; and a slot that was freed
+    /// was overwritten.
+    pub objects: Vec<Object>,
+    /// Slots beside intact ones, or beside free ones, that are neither.
+    pub damaged: Vec<u64>,
+}
+
+/// Calls `look(offset, page)` for every page from `from` to `to`; pages that cannot be read are left out.
+fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) {
+    let mut buffer = vec![0; PIECE as usize];
+    let mut at = from;
+    while at < to {
+        let piece = &mut buffer[..(to - at).min(PIECE) as usize];
+        if medium.read(at, piece).is_ok() {
+            for (index, page) in piece.chunks_exact(PAGE as usize).enumerate() {
+                look(at + index as u64 * PAGE, page);
+            }
+        } else {
+            for (index, page) in piece.chunks_exact_mut(PAGE as usize).enumerate() {
+                let offset = at + index as u64 * PAGE;
+                if medium.read(offset, page).is_ok() {
+                    look(offset, page);
+                }
+            }
+        }
+        at += PIECE;
+    }
+}
+
+/// All intact entries of the pool.
+pub(super) fn entries(
+    medium: &dyn Medium,
+    seed: u64,
+    len: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Scanned> {
+    let mut found = Scanned::default();
+    let mut suspects = Vec::new();
+    pages(medium, DATA, len, &mut |offset, page| {
+        if offset % PIECE == 0 {
+            progress(offset, len);
+        }
+        let magic = |slot: &[u8]| u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]]);
+        if !page.chunks_exact(SIZE as usize).any(|slot| matches!(magic(slot), MAGIC | FREE_MAGIC)) {
+            return;
+        }
+        let mut odd = Vec::new();
+        let before = found.objects.len();
+        let mut free = 0;
+        for (index, slot) in page.chunks_exact(SIZE as usize).enumerate() {
+            let at = offset + index as u64 * SIZE;
+            let Ok((entry, _)) = Entry::read_from_prefix(slot) else { continue };
+            if entry.verify(seed, at, len) && entry.primary.get() >= DATA / PAGE {
+                found.objects.push(Object::of(at, &entry, seed));
+            } else if is_clean(&entry, at) {
+                free += 1;
+            } else {
+                odd.push(at);
+            }
+        }
+        if found.objects.len() > before || free > 0 {
+            suspects.extend(odd);
+        }
+    });
+    progress(len, len);
+    found.damaged = suspects;
+    Ok(found)
+}
+
+/// Lanes whose header is intact within these pages: (offset, generation).
+pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for &(first, end) in ranges {
+        pages(medium, first * PAGE, end * PAGE, &mut |offset, page| {
+            let copies = HEADERS.map(|copy| {
+                let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];
+                let magic = bytes[..4] == HEADER_MAGIC.to_le_bytes();
+                Header::read_from_bytes(bytes).ok().filter(|_| magic)?.generation(seed, offset)
+            });
+            found.extend(copies.into_iter().flatten().max().map(|generation| (offset, generation)));
+        });
+    }
+    found
+}

@@ -1,0 +1,121 @@
+//! The table lane: brought into the table, then voided, so that repair starts from what lies in place.
+
+use super::Repair;
+use crate::error::{Part, Result};
+use crate::format::batch::{self, kind};
+use crate::format::lane::{HEADERS, Header};
+use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::lane::{LaneLog, scan};
+use crate::medium::{Gather, Medium, Overlay, read_struct};
+use crate::recovery::{catch_up, redo_table};
+use crate::store::check::{Severity, Survey};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// The highest generation of which the lane has the header of a batch.
+pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<u64> {
+    let mut highest = 0;
+    for at in (offset..offset + len).step_by(LINE as usize) {
+        let header: batch::Header = read_struct(medium, at)?;
+        let (generation, sequence) = (header.generation.get(), header.sequence.get());
+        if header.magic.get() == batch::MAGIC && header.verify(seed, generation, sequence, offset + len - at) {
+            highest = highest.max(generation);
+        }
+    }
+    Ok(highest)
+}
+
+impl Repair {
+    /// Writes the header copies of a lane that are damaged. `generation`: what they should say.
+    pub(super) fn rewrite_headers(&mut self, offset: u64, found: [Option<u64>; 2], generation: u64) -> Result<()> {
+        for (_, copy) in found.iter().zip(HEADERS).filter(|(found, _)| found.is_none()) {
+            let header = Header::new(self.seed, offset, generation);
+            self.medium.write_durable(offset + copy, header.as_bytes())?;
+            self.did(Part::LaneHeader, offset + copy, None, format!("written again, of generation {generation}"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn settle_table(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let (medium, seed) = (self.medium.clone(), self.seed);
+        let (offset, len) = (TABLE_LANE, TABLE_LANE_LEN);
+        let start = match survey.table.start {
+            Some(start) => start,
+            None => LaneLog::at_start(offset, len, highest_generation(&*medium, seed, offset, len)? + 1),
+        };
+        self.rewrite_headers(offset, survey.table.headers, start.generation)?;
+        if survey.table.start.is_none() {
+            self.losing("changes to the table since the lane was last voided, if there were any and they were not in place");
+        }
+        let mut log = start;
+        if survey.table.gap {
+            self.close_gap(survey, start, progress)?;
+        } else if let Err(error) = catch_up(&*medium, seed, &mut log, false) {
+            self.did(Part::Record, offset, None, format!("the table's lane is voided, it cannot be replayed: {error}"));
+            self.losing("changes to the table that were not in place");
+        }
+        medium.barrier()?;
+        log.next_generation(&*medium, seed)?;
+        // The second copy too: what was damaged is whole before anything relies on it.
+        medium.barrier()?;
+        self.log = Some(log);
+        Ok(())
+    }
+
+    /// One batch is damaged, later ones are intact. What lies in place may be newer than all of them;
+    /// if it does not make a sound table, all batches but the damaged one are redone.
+    fn close_gap(&mut self, survey: &Survey, start: LaneLog, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let errors = |survey: &Survey| {
+            let found = survey.report.findings.iter();
+            found.filter(|finding| finding.severity == Severity::Error).count()
+        };
+        let tried = Arc::new(Overlay::new(self.medium.clone()));
+        redo_around(&*tried, self.seed, start)?;
+        let redone = Survey::make(tried, self.superblock, progress)?;
+        let better = errors(&redone) < errors(survey);
+        let what = if better {
+            redo_around(&*self.medium, self.seed, start)?;
+            "a damaged batch of the table's lane was left out, all others redone"
+        } else {
+            "the table's lane, which has a damaged batch, was not redone: the table in place is as good"
+        };
+        self.did(Part::Record, TABLE_LANE, None, what);
+        self.losing("what the damaged batch changed, where it was not in place yet");
+        Ok(())
+    }
+}
+
+/// Redoes every intact batch of the table lane's generation, whatever lies between them.
+fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
+    let end = start.offset + start.len;
+    let mut log = start;
+    let mut pages = Gather::new(medium);
+    while log.fits(LINE) {
+        let before = log;
+        scan(medium, seed, &mut log, &mut |batch| {
+            for index in 0..batch.sections.len() {
+                if batch.sections[index].kind.get() == kind::TABLE {
+                    batch.redo(index, &mut |target, bytes| redo_table(&mut pages, target, bytes))?;
+                }
+            }
+            Ok(())
+        })?;
+        if log != before {
+            continue;
+        }
+        log.tail += LINE;
+        // The next line may be the header of a later batch: then the scan goes on from there.
+        if log.fits(LINE) {
+            let header: batch::Header = read_struct(medium, log.position())?;
+            let (sequence, room) = (header.sequence.get(), end - log.position());
+            if header.magic.get() == batch::MAGIC
+                && sequence > start.sequence
+                && header.verify(seed, start.generation, sequence, room)
+            {
+                log.sequence = sequence;
+            }
+        }
+    }
+    pages.flush()?;
+    Ok(())
+}
