@@ -1,2 +1,41 @@
-//! Placeholder entry point.
-fn main() {}
+//! `cargo xtask COMMAND`: what CI and people run.
+
+mod steps;
+mod unprivileged;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  test        everything CI runs: format, lints, all tests as this user and as an
+              unprivileged one, the protocol faults that tests must catch, the documentation
+  quick       format, lints and tests as this user
+  bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
+
+Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let result = match arguments.next().as_deref() {
+        Some("test") => steps::test(),
+        Some("quick") => steps::quick(),
+        Some("bench") => steps::bench(arguments.collect()),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => {
+            eprint!("{}{HELP}", other.map_or_else(String::new, |word| format!("no such command: {word}\n\n")));
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

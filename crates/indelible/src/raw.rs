@@ -6,10 +6,11 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Cause, Error, Result};
-use crate::object::{Core, ReadCore, psync_cores};
+use crate::object::{Core, ReadCore, attach_core, attach_reader, psync_cores};
 use crate::pool::Pool;
 use crate::sys::fork;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -48,12 +49,12 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     inner.alive().map_err(failed)?;
     let (base, attached) = match permission {
         Permission::Write => {
-            let core = inner.attach_core(name, key).map_err(failed)?;
+            let core = attach_core(inner, name, key).map_err(failed)?;
             let base = core.shadow().map_err(failed)?.base();
             (base, Attached::Writer(Arc::new(Mutex::new(core))))
         }
         Permission::Read => {
-            let core = inner.attach_reader(name, key).map_err(failed)?;
+            let core = attach_reader(inner, name, key).map_err(failed)?;
             let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
             (base, Attached::Reader(core, 1))
         }
@@ -94,6 +95,24 @@ pub fn detach(address: *const u8) -> Result<()> {
         }
         Attached::Reader(..) => Ok(()),
     }
+}
+
+/// Names bytes of the object at `address` that were stored to. Only the tracking rung `named` needs it.
+///
+/// # Errors
+/// `NotAttached`.
+pub fn note(address: *const u8, range: Range<usize>) -> Result<()> {
+    let core = {
+        let all = ATTACHED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match all.get(&address.addr()) {
+            Some(Slot { attached: Attached::Writer(core), .. }) => core.clone(),
+            Some(_) => return Ok(()),
+            None => return Err(Error::new("note stores to", Cause::NotAttached(address.addr()))),
+        }
+    };
+    let core = core.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    core.note(range);
+    Ok(())
 }
 
 /// Makes the stores to the object at `address` since its last psync durable, as one step (S0.17, S0.18).

@@ -84,8 +84,10 @@ impl Service {
     /// Puts pages in place, skipping those that are there.
     fn install(&self, addr: usize, bytes: &[u8], protect: bool) {
         let mut done = 0;
+        let mut piece = bytes.len();
         while done < bytes.len() {
-            match self.uffd.copy(addr + done, &bytes[done..], protect) {
+            let end = bytes.len().min(done + piece);
+            match self.uffd.copy(addr + done, &bytes[done..end], protect) {
                 Ok(n) => done += n,
                 Err(e) => match e.raw_os_error() {
                     // The address space was changing.
@@ -95,6 +97,8 @@ impl Service {
                         let _ = self.uffd.wake(addr + done, PAGE);
                         done += PAGE;
                     }
+                    // Page protection has cut the range into several mappings, and a copy fills one.
+                    Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
                     // Out of memory. The page that is waited for must not be left so.
                     Some(libc::ENOMEM) if done == 0 => return self.give_up(addr),
                     // Read-ahead may go without; an unmapped range needs nothing.

@@ -17,6 +17,7 @@ use crate::shadow::{Shadow, copy_lines};
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::store::{Changes, Staged, Writer, stage};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
@@ -80,6 +81,16 @@ impl Core {
     /// Makes everything stored since the last psync durable as one step.
     pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Cause> {
         psync_cores(&mut [self], cut)
+    }
+
+    /// Names bytes that were stored to, for the rung that has to be told.
+    pub(crate) fn note(&self, range: Range<usize>) {
+        let Some(shadow) = &self.shadow else { return };
+        let end = range.end.min(shadow.len());
+        if range.start < end {
+            let start = (range.start / PAGE) as u64;
+            shadow.note(PageRange { start, count: end.div_ceil(PAGE) as u64 - start });
+        }
     }
 
     /// Extends the object. What was stored and not psynced stays stored and not psynced.

@@ -1,5 +1,6 @@
 //! Attached objects.
 
+mod attach;
 mod compare;
 mod engine;
 mod reader;
@@ -10,5 +11,6 @@ pub use reader::ReadObject;
 pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
+pub(crate) use attach::{attach_core, attach_reader};
 pub(crate) use engine::{Core, psync_cores};
 pub(crate) use reader::ReadCore;

@@ -33,11 +33,10 @@ impl ReadCore {
     }
 
     fn end(&mut self) -> Result<(), Cause> {
+        let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
-        match self.reader.take() {
-            Some(reader) => Ok(reader.detach()?),
-            None => Ok(()),
-        }
+        self.pool.shared().remove(&reader.object().offset);
+        Ok(reader.detach()?)
     }
 }
 

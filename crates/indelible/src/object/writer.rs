@@ -4,11 +4,9 @@
 
 use super::engine::{Core, psync_cores};
 use super::stats::PsyncStats;
-use crate::dirty::PageRange;
 use crate::error::{Cause, Error, Result};
 use crate::plain::Plain;
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
-use crate::sys::PAGE;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -146,14 +144,7 @@ impl Object {
 
     /// Names bytes that were stored to through a pointer. Only the tracking rung `named` needs it.
     pub fn note(&self, range: Range<usize>) {
-        let end = range.end.min(self.len);
-        if range.start < end {
-            let start = (range.start / PAGE) as u64;
-            let pages = PageRange { start, count: end.div_ceil(PAGE) as u64 - start };
-            if let Ok(shadow) = self.core().shadow() {
-                shadow.note(pages);
-            }
-        }
+        self.core().note(range);
     }
 
     /// Makes everything stored since the last psync durable, as one step: when this returns `Ok`, all

@@ -9,16 +9,16 @@ pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 
 use crate::error::{Cause, Error, Result};
 use crate::media::{Access, Media};
-use crate::object::{Core, Object, ReadCore, ReadObject};
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork};
 use indelible_store::format::entry::Entry;
 use indelible_store::store::{Identity, Store};
 use indelible_store::table::Key;
 use options::Settings;
+use std::any::Any;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
 ///
@@ -49,8 +49,8 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     settings: Settings,
     generation: u32,
-    /// Read attachments by entry, so that several share one mapping.
-    readers: Mutex<HashMap<u64, Weak<ReadCore>>>,
+    /// What several attachments of one object share, by its entry.
+    shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
 }
 
 impl Pool {
@@ -101,7 +101,7 @@ impl Pool {
         Error::new(operation, cause).pool(&self.inner.path)
     }
 
-    fn about<T>(&self, operation: &'static str, name: &str, result: Result<T, Cause>) -> Result<T> {
+    pub(crate) fn about<T>(&self, operation: &'static str, name: &str, result: Result<T, Cause>) -> Result<T> {
         result.map_err(|cause| self.error(operation, cause).object(name))
     }
 
@@ -163,45 +163,6 @@ impl Pool {
         self.about("rename", name, result)
     }
 
-    /// Attaches an object for writing (S0.10–S0.12). If its last writer died, it is recovered first.
-    ///
-    /// # Errors
-    /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`.
-    pub fn attach(&self, name: &str) -> Result<Object> {
-        self.attach_with_key(name, b"")
-    }
-
-    /// As [`attach`](Pool::attach), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach`](Pool::attach).
-    pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
-        let inner = &self.inner;
-        let result = inner.alive().and_then(|()| {
-            let core = inner.attach_core(name, key)?;
-            Object::new(inner.clone(), name, core)
-        });
-        self.about("attach", name, result)
-    }
-
-    /// Attaches an object for reading: shared with other readers, never with a writer (S0.11).
-    ///
-    /// # Errors
-    /// `NotFound`, `Held`, `WrongKey`, `AddressTaken`, `NeedsRecovery`.
-    pub fn attach_read(&self, name: &str) -> Result<ReadObject> {
-        self.attach_read_with_key(name, b"")
-    }
-
-    /// As [`attach_read`](Pool::attach_read), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach_read`](Pool::attach_read).
-    pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        let inner = &self.inner;
-        let result = inner.alive().and_then(|()| Ok(ReadObject::new(inner.attach_reader(name, key)?)));
-        self.about("attach", name, result)
-    }
-
     /// State, size, holder and so on of an object.
     ///
     /// # Errors
@@ -244,23 +205,8 @@ impl Inner {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
-    pub(crate) fn attach_core(self: &Arc<Self>, name: &str, key: &[u8]) -> Result<Core, Cause> {
-        let writer = self.store.attach_writer(name, Key(key))?;
-        Core::new(self.clone(), writer)
-    }
-
-    pub(crate) fn attach_reader(self: &Arc<Self>, name: &str, key: &[u8]) -> Result<Arc<ReadCore>, Cause> {
-        // Held throughout, so that two threads do not map the object twice.
-        let mut readers = self.readers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let reader = self.store.attach_reader(name, Key(key))?;
-        let entry = reader.object().offset;
-        if let Some(shared) = readers.get(&entry).and_then(Weak::upgrade) {
-            return Ok(shared);
-        }
-        let core = Arc::new(ReadCore::new(self.clone(), name, reader)?);
-        readers.retain(|_, reader| reader.strong_count() > 0);
-        readers.insert(entry, Arc::downgrade(&core));
-        Ok(core)
+    pub(crate) fn shared(&self) -> MutexGuard<'_, HashMap<u64, Weak<dyn Any + Send + Sync>>> {
+        self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
@@ -338,7 +284,7 @@ fn identity() -> Identity {
 impl Inner {
     fn new(path: &Path, media: Media, store: Arc<Store>, settings: Settings) -> Arc<Inner> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Arc::new(Inner { path, media, store, settings, generation: fork::generation(), readers: Mutex::default() })
+        Arc::new(Inner { path, media, store, settings, generation: fork::generation(), shared: Mutex::default() })
     }
 }
 

@@ -238,19 +238,20 @@ impl Draft<'_> {
         Ok(grown)
     }
 
+    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says, or several
+    /// times the size, less as addresses run short, so that an object always gets what it needs now
+    /// while there is any.
     fn take_addresses(&mut self, len: u64, reach: u64) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
-        // Small objects grow by factors, large ones by their own size; where addresses run short,
-        // an object still gets what it needs now.
-        let growth = if len < 1 << 30 { len.saturating_mul(8) } else { len.saturating_mul(2) };
-        let wanted = round(if reach > 0 { reach } else { growth });
-        match ADDRESSES.allocate(self, wanted) {
-            Ok(address) => Ok((address, wanted)),
-            Err(StoreError::NoAddresses { .. }) if reach == 0 && wanted > round(len) => {
-                Ok((ADDRESSES.allocate(self, round(len))?, round(len)))
-            }
-            Err(error) => Err(error),
+        if reach > 0 {
+            let wanted = round(reach);
+            return Ok((ADDRESSES.allocate(self, wanted)?, wanted));
         }
+        let free = ADDRESSES.largest(self)?;
+        let ample = len.saturating_mul(8);
+        let ample = if ample <= free / 4 { ample } else { len };
+        let wanted = round(ample.max(len.saturating_mul(64).min(free >> 20)));
+        Ok((ADDRESSES.allocate(self, wanted)?, wanted))
     }
 
     fn take_slot(&mut self) -> Result<u64> {

@@ -1,0 +1,83 @@
+//! Attaching objects of a pool.
+
+use super::engine::Core;
+use super::reader::{ReadCore, ReadObject};
+use super::writer::Object;
+use crate::error::{Cause, Result};
+use crate::pool::{Inner, Pool};
+use indelible_store::table::Key;
+use std::any::Any;
+use std::sync::{Arc, Weak};
+
+impl Pool {
+    /// Attaches an object for writing (S0.10–S0.12). If its last writer died, it is recovered first.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`.
+    pub fn attach(&self, name: &str) -> Result<Object> {
+        self.attach_with_key(name, b"")
+    }
+
+    /// As [`attach`](Pool::attach), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach`](Pool::attach).
+    pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
+        let inner = self.inner();
+        let result = inner.alive().and_then(|()| {
+            let core = attach_core(inner, name, key)?;
+            Object::new(inner.clone(), name, core)
+        });
+        self.about("attach", name, result)
+    }
+
+    /// Attaches an object for reading: shared with other readers, never with a writer (S0.11).
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`, `AddressTaken`, `NeedsRecovery`.
+    pub fn attach_read(&self, name: &str) -> Result<ReadObject> {
+        self.attach_read_with_key(name, b"")
+    }
+
+    /// As [`attach_read`](Pool::attach_read), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach_read`](Pool::attach_read).
+    pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
+        let inner = self.inner();
+        let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key)?)));
+        self.about("attach", name, result)
+    }
+}
+
+pub(crate) fn attach_core(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Core, Cause> {
+    let writer = pool.store.attach_writer(name, Key(key))?;
+    Core::new(pool.clone(), writer)
+}
+
+pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Arc<ReadCore>, Cause> {
+    let reader = pool.store.attach_reader(name, Key(key))?;
+    let entry = reader.object().offset;
+    loop {
+        // Held while mapping, so that two threads do not map the object twice.
+        let mut shared = pool.shared();
+        match shared.get(&entry).map(Weak::upgrade) {
+            Some(Some(core)) => {
+                if let Ok(core) = Arc::downcast::<ReadCore>(core) {
+                    return Ok(core);
+                }
+            }
+            // Another thread is about to unmap it.
+            Some(None) => {
+                drop(shared);
+                std::thread::yield_now();
+                continue;
+            }
+            None => {}
+        }
+        let core = Arc::new(ReadCore::new(pool.clone(), name, reader)?);
+        let erased: Arc<dyn Any + Send + Sync> = core.clone();
+        shared.insert(entry, Arc::downgrade(&erased));
+        return Ok(core);
+    }
+}

@@ -1,0 +1,109 @@
+//! Every medium with every way of tracking stores: the same tests run on all of them.
+#![allow(dead_code)]
+
+use indelible::{MediumKind, Pool, PoolOptions, Tracking};
+use indelible_testing::{SimConfig, SimMedium};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// What a world stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A file written by system calls.
+    File,
+    /// A file on tmpfs treated as persistent memory.
+    Memory,
+    /// The simulated medium.
+    Simulated,
+}
+
+/// A place for one pool.
+pub struct World {
+    pub ground: Ground,
+    pub tracking: Tracking,
+    pub fault_in: bool,
+    dir: TempDir,
+    sim: Option<SimMedium>,
+}
+
+pub const POOL: u64 = 64 << 20;
+
+/// Runs a test in every world this machine can make; says which it cannot.
+pub fn everywhere(test: impl Fn(&World)) {
+    for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
+        for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+            if !tracking.is_available() {
+                eprintln!("NOT TESTED on {ground:?}: this kernel lacks tracking by {tracking:?}");
+                continue;
+            }
+            for fault_in in [false, true] {
+                // A memory pool is faulted in like a file; once is enough.
+                if fault_in && ground == Ground::Memory {
+                    continue;
+                }
+                let world = World::new(ground, tracking, fault_in);
+                eprintln!("world: {ground:?}, {tracking:?}, fault-in {fault_in}");
+                test(&world);
+            }
+        }
+    }
+}
+
+/// A directory on a disk, not on tmpfs.
+fn on_disk() -> TempDir {
+    TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))
+        .or_else(|_| TempDir::new_in("/var/tmp"))
+        .or_else(|_| TempDir::new())
+        .expect("a temporary directory")
+}
+
+fn in_memory() -> TempDir {
+    TempDir::new_in("/dev/shm").expect("a temporary directory on /dev/shm")
+}
+
+impl World {
+    pub fn new(ground: Ground, tracking: Tracking, fault_in: bool) -> World {
+        let dir = if ground == Ground::Memory { in_memory() } else { on_disk() };
+        let sim = (ground == Ground::Simulated).then(|| SimMedium::new(POOL, SimConfig::default()));
+        World { ground, tracking, fault_in, dir, sim }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("test.pmo")
+    }
+
+    pub fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    pub fn sim(&self) -> Option<&SimMedium> {
+        self.sim.as_ref()
+    }
+
+    pub fn options(&self) -> PoolOptions {
+        let medium = match self.ground {
+            Ground::File => MediumKind::File,
+            _ => MediumKind::Auto,
+        };
+        PoolOptions::new().medium(medium).tracking(self.tracking).fault_in(self.fault_in)
+    }
+
+    /// A new pool.
+    pub fn format(&self) -> Pool {
+        match &self.sim {
+            Some(sim) => self.options().on_device(Arc::new(sim.handle()), true),
+            None => self.options().format(self.path(), POOL),
+        }
+        .expect("format")
+    }
+
+    /// The pool, opened anew: what another run of a program would find.
+    pub fn open(&self) -> Pool {
+        match &self.sim {
+            Some(sim) => self.options().on_device(Arc::new(sim.handle()), false),
+            None => self.options().open(self.path()),
+        }
+        .expect("open")
+    }
+}

@@ -1,0 +1,58 @@
+//! The steps of a test run, each a command a person could type.
+
+use crate::unprivileged;
+use std::ffi::OsStr;
+use std::process::Command;
+use std::time::Instant;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, String>;
+
+/// Everything CI runs.
+pub(crate) fn test() -> Result {
+    let begin = Instant::now();
+    quick()?;
+    step(
+        "protocol faults are caught",
+        &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants"],
+    )?;
+    step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    unprivileged::run()?;
+    println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// What a person runs between edits.
+pub(crate) fn quick() -> Result {
+    step("format", &["fmt", "--all", "--check"])?;
+    step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    step("tests", &["test", "--workspace"])
+}
+
+/// Hands over to the benchmark crate.
+pub(crate) fn bench(arguments: Vec<String>) -> Result {
+    let mut all = vec!["run", "--release", "-p", "indelible-bench", "--"];
+    all.extend(arguments.iter().map(String::as_str));
+    step("benchmarks", &all)
+}
+
+fn step(name: &str, arguments: &[&str]) -> Result {
+    step_with(name, arguments, &[])
+}
+
+fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result {
+    println!("\n== {name}: cargo {}", arguments.join(" "));
+    let begin = Instant::now();
+    let status = cargo(arguments)
+        .envs(environment.iter().copied())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    println!("== {name}: {:.0} s", begin.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { Err(format!("step failed: {name}")) }
+}
+
+/// The cargo that runs this.
+pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}

@@ -1,0 +1,194 @@
+//! Rules that can be enforced, enforced: layers, unsafe, commits, sizes of files, words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// Every file below `folder` with one of these endings, with its text.
+fn files(folder: &str, endings: &[&str]) -> BTreeMap<String, String> {
+    fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            let skipped = ["target", ".git"].iter().any(|skip| name.to_string_lossy().starts_with(skip));
+            if path.is_dir() && !skipped {
+                walk(&path, out);
+            } else if path.is_file() {
+                out.push(path);
+            }
+        }
+    }
+    let root = root();
+    let mut paths = Vec::new();
+    walk(&root.join(folder), &mut paths);
+    paths
+        .into_iter()
+        .filter(|path| endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)))
+        .map(|path| {
+            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap_or_default())
+        })
+        .collect()
+}
+
+fn sources(folder: &str) -> BTreeMap<String, String> {
+    let files = files(folder, &[".rs"]);
+    assert!(!files.is_empty(), "no sources in {folder}: the test looks in the wrong place");
+    files
+}
+
+/// Modules that a file names through `crate::`, `use` lists included.
+fn imports(text: &str) -> Vec<String> {
+    let code: String = text.split("#[cfg(test)]").next().unwrap_or("").lines()
+        .filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    code.split("crate::")
+        .skip(1)
+        .filter(|rest| !rest.is_empty())
+        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+/// Modules bottom-up. A module may import what stands before it, and itself; those of one group are
+/// siblings, which do not import each other.
+fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> Vec<String> {
+    let level = |module: &str| layers.iter().position(|group| group.contains(&module));
+    let mut wrong = Vec::new();
+    for (file, text) in sources(crate_folder) {
+        let inner = &file[crate_folder.len() + 1..];
+        let module = inner.split('/').next().unwrap_or("").trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        if everywhere.contains(&module) {
+            continue;
+        }
+        let Some(own) = level(module) else {
+            wrong.push(format!("{file}: module {module} has no place among the layers"));
+            continue;
+        };
+        for import in imports(&text) {
+            if import == module || everywhere.contains(&import.as_str()) {
+                continue;
+            }
+            match level(&import) {
+                Some(other) if other < own => {}
+                Some(_) => wrong.push(format!("{file}: {module} imports {import}, which stands beside or above it")),
+                None => {}
+            }
+        }
+    }
+    wrong
+}
+
+const STORE: &[&[&str]] =
+    &[&["format", "seal"], &["medium"], &["space"], &["lane"], &["table"], &["commit"], &["recovery"], &["store"]];
+
+const MAPPED: &[&[&str]] = &[
+    &["sys", "plain"],
+    &["media"],
+    &["mapping"],
+    &["dirty", "fault"],
+    &["shadow"],
+    &["pool"],
+    &["object"],
+    &["raw", "doctor", "maintenance"],
+];
+
+#[test]
+fn imports_point_downwards_in_the_store() {
+    let wrong = check_layers("crates/store/src", STORE, &["error", "mutant"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_point_downwards_in_the_mapped_half() {
+    let wrong = check_layers("crates/indelible/src", MAPPED, &["error"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_import_would_be_noticed() {
+    assert_eq!(imports("use crate::store::Store;\nfn f() { crate::lane::scan() }"), ["store", "lane"]);
+    assert_eq!(imports("// crate::store\n#[cfg(test)]\nuse crate::store;"), [""; 0]);
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let order = ["indelible-store", "indelible-derive", "indelible", "indelible-cli"];
+    for (name, folder) in
+        [("indelible-store", "crates/store"), ("indelible-derive", "crates/derive"), ("indelible", "crates/indelible")]
+    {
+        let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");
+        let dependencies = text.split("[dependencies]").nth(1).unwrap_or("");
+        let dependencies = dependencies.split("\n[").next().unwrap_or("");
+        let own = order.iter().position(|n| *n == name).expect("listed");
+        for above in &order[own..] {
+            let named = dependencies.lines().any(|line| line.starts_with(&format!("{above}.")) || line.starts_with(&format!("{above} ")));
+            assert!(!named, "{name} depends on {above}");
+        }
+        assert!(!dependencies.contains("indelible-testing"), "{name} ships the test rigs");
+    }
+}
+
+#[test]
+fn the_store_forbids_unsafe_and_knows_no_mmap() {
+    let files = sources("crates/store/src");
+    assert!(files["crates/store/src/lib.rs"].contains("#![forbid(unsafe_code)]"));
+    for (file, text) in files {
+        for word in ["mmap", "libc::", "rustix", "thread::spawn"] {
+            let used = text.lines().any(|l| l.contains(word) && !l.trim_start().starts_with("//"));
+            assert!(!used, "{file} uses {word}");
+        }
+    }
+}
+
+#[test]
+fn one_file_alone_publishes_a_commit() {
+    let callers: Vec<_> = sources("crates/store/src")
+        .into_iter()
+        .filter(|(_, text)| text.contains(".stamp("))
+        .map(|(file, _)| file)
+        .collect();
+    assert_eq!(callers, ["crates/store/src/commit.rs"]);
+}
+
+#[test]
+fn unsafe_stays_in_its_modules_and_each_block_says_why() {
+    let allowed = ["sys/", "media/", "mapping/", "dirty/", "fault/", "shadow/", "object/", "plain.rs", "raw.rs"];
+    for (file, text) in sources("crates/indelible/src") {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let uses = code.filter(|line| line.contains("unsafe {") || line.contains("unsafe impl")).count();
+        let inner = file.trim_start_matches("crates/indelible/src/");
+        assert!(uses == 0 || allowed.iter().any(|a| inner.starts_with(a)), "{file} has unsafe code");
+    }
+    for folder in ["crates/cli/src", "crates/testing/src"] {
+        for (file, text) in sources(folder) {
+            assert!(!text.contains("unsafe {"), "{file} has unsafe code");
+        }
+    }
+}
+
+#[test]
+fn files_stay_short() {
+    for (file, text) in sources("crates") {
+        let lines = text.lines().count();
+        let limit = if file.contains("/tests") { 700 } else { 450 };
+        assert!(lines <= limit, "{file} has {lines} lines: which noun is missing?");
+    }
+}
+
+#[test]
+fn the_project_speaks_only_of_itself() {
+    let registry = ["crates", ".io"].concat();
+    let forge = ["github", ".com"].concat();
+    let words = [["Co-", "Authored"].concat(), ["sub", "agent"].concat(), registry, forge, ["/work", "/"].concat()];
+    for (file, text) in files("", &[".rs", ".md", ".toml", ".sh"]) {
+        for word in &words {
+            let found = text.lines().any(|line| line.contains(word.as_str()));
+            assert!(!found, "{file} mentions {word}");
+        }
+    }
+}
