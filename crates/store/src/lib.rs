@@ -6,10 +6,14 @@
 //! store.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "mutants")]
+pub use mutant::{Mutant, with_mutant};
+
 pub mod commit;
 pub mod error;
 pub mod format;
 pub mod medium;
+mod mutant;
 pub mod lane;
 pub mod recovery;
 pub mod space;

@@ -14,6 +14,7 @@ use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{LockKey, LockMode, Medium, MediumError, Overlay};
+use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::Draft;
 use std::sync::MutexGuard;
@@ -146,10 +147,13 @@ impl Held<'_> {
     }
 }
 
-fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &mut Batch) -> Result<()> {
+pub(super) fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &mut Batch) -> Result<()> {
     if batch.len() > log.capacity() {
         let largest = log.capacity();
         return Err(StoreError::NoRoom { needed: batch.len(), largest, free: largest });
+    }
+    if Mutant::TableFirst.is_on() {
+        commit::apply(device, batch)?;
     }
     if !log.fits(batch.len()) {
         device.barrier()?;

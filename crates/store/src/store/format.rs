@@ -11,6 +11,7 @@ use crate::format::superblock::{MAGIC, SLOTS, Superblock};
 use crate::format::{DATA, LANE_DIRECTORY, MIN_POOL, PAGE, TABLE_LANE, VERSION};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, read_struct};
+use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft, PAGES};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
@@ -56,12 +57,6 @@ impl Store {
         let seed = word(0);
         let (window, window_len) = how.window.unwrap_or_else(|| pick_window(word(8), len));
 
-        device.reserve(0, DATA)?;
-        device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
-        write_table(&*device, seed, len, how.zeroed, (window, window_len))?;
-        LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
-        device.barrier()?;
-
         let mut superblock = Superblock::new_zeroed();
         superblock.magic = MAGIC;
         superblock.version = U32::new(VERSION);
@@ -74,10 +69,23 @@ impl Store {
         superblock.created = U64::new(now());
         superblock.label_len = U32::new(how.label.len() as u32);
         superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
-        for (sequence, slot) in SLOTS.into_iter().enumerate() {
-            superblock.sequence = U64::new(sequence as u64 + 1);
-            device.write_durable(slot, superblock.sealed().as_bytes())?;
+        let mut publish = || -> Result<()> {
+            for (sequence, slot) in SLOTS.into_iter().enumerate() {
+                superblock.sequence = U64::new(sequence as u64 + 1);
+                device.write_durable(slot, superblock.sealed().as_bytes())?;
+            }
+            Ok(())
+        };
+
+        if Mutant::SuperblockFirst.is_on() {
+            publish()?;
         }
+        device.reserve(0, DATA)?;
+        device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
+        write_table(&*device, seed, len, how.zeroed, (window, window_len))?;
+        LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
+        device.barrier()?;
+        publish()?;
         Store::open(device, identity)
     }
 }

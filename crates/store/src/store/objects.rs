@@ -6,6 +6,7 @@ use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
 use crate::medium::LockMode;
+use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Store {
         let start = object.entry.primary_offset() + from;
         let len = object.entry.extent_len() - from;
         let virgin = draft.root.virgin.get();
-        if start < virgin {
+        if start < virgin && !Mutant::NoZeroing.is_on() {
             let used = (virgin - start).min(len);
             self.device.zero(start, used)?;
         }

@@ -13,6 +13,7 @@ use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Guard, LockKey, LockMode, Locks, Medium, MediumError};
+use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress};
 use crate::table::Located;
 use std::collections::HashMap;
@@ -185,6 +186,9 @@ impl WriterLane {
     /// Makes a batch durable and applies it. The batch comes back for reuse.
     pub(super) fn commit(&self, mut batch: Batch, advances: &[Advance]) -> (Batch, Result<()>) {
         batch.seal(self.seed);
+        if Mutant::ApplyFirst.is_on() {
+            let _ = commit::apply(&*self.device, &batch);
+        }
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
         let (batch, result) = if self.device.prefers_group_commit() {
             self.publish_grouped(batch)
@@ -350,9 +354,13 @@ impl WriterLane {
         let device = &*self.device;
         let result = (|| {
             for advance in state.progress.values() {
-                put_progress(device, self.seed, &advance.object, &advance.standing)?;
+                if !Mutant::ProgressForgotten.is_on() {
+                    put_progress(device, self.seed, &advance.object, &advance.standing)?;
+                }
             }
-            device.barrier()?;
+            if !Mutant::EarlyCheckpoint.is_on() {
+                device.barrier()?;
+            }
             if self.is_lost(state) {
                 return Err(StoreError::Poisoned);
             }
@@ -406,7 +414,8 @@ impl Drop for WriterLane {
     fn drop(&mut self) {
         let state = lock(&self.state);
         self.claim.release(|| {
-            if !self.is_lost(&state) && self.bound.load(Ordering::Relaxed) == 0 {
+            let unused = self.bound.load(Ordering::Relaxed) == 0;
+            if unused && state.used.checkpoints > 0 && !self.is_lost(&state) {
                 let _ = state.log.retire(&*self.device, self.seed);
             }
         });

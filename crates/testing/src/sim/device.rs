@@ -16,6 +16,7 @@ impl SimMedium {
     fn visible_part(&self, shared: &Shared, fault: Fault, len: u64) -> u64 {
         match fault {
             Fault::Io | Fault::NoSpace | Fault::Gone(_) => 0,
+            Fault::KillLate => len,
             Fault::Short | Fault::Kill => {
                 derived(self.config.seed, shared.recording.next()).u64(..=len)
             }
@@ -98,7 +99,7 @@ impl Medium for SimMedium {
         let extent = Extent::bytes(offset, &bytes[..visible as usize]);
         let write = shared.log(self.holder, EventKind::WriteDurable, vec![extent]);
         if let Some(fault) = fault {
-            if fault != Fault::Kill {
+            if !matches!(fault, Fault::Kill | Fault::KillLate) {
                 let kind = EventKind::PersistFailed {
                     offset,
                     len: visible,
@@ -121,8 +122,8 @@ impl Medium for SimMedium {
 
     fn barrier(&self) -> Result<(), MediumError> {
         let (mut shared, fault) = self.enter(OpKind::Barrier)?;
-        if fault == Some(Fault::Kill) {
-            return Err(Fault::Kill.error());
+        if let Some(fault @ (Fault::Kill | Fault::KillLate)) = fault {
+            return Err(fault.error());
         }
         if let Some(fault) = fault {
             shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
@@ -168,7 +169,7 @@ impl Medium for SimMedium {
         let Ok((mut shared, fault)) = self.enter(OpKind::Discard) else {
             return;
         };
-        if fault == Some(Fault::Kill) || len == 0 || self.check_change(offset, len).is_err() {
+        if matches!(fault, Some(Fault::Kill | Fault::KillLate)) || len == 0 || self.check_change(offset, len).is_err() {
             return;
         }
         let extents = self.discarded(&shared, offset, len);

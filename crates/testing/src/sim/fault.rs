@@ -57,6 +57,8 @@ pub enum Fault {
     /// The process dies in the call, a part of its bytes visible: the locks of the handle are
     /// released and all its later operations fail.
     Kill,
+    /// As [`Fault::Kill`], when all of the bytes are visible and before they are durable.
+    KillLate,
 }
 
 impl Fault {
@@ -65,7 +67,7 @@ impl Fault {
             Fault::Io | Fault::Short => eio(),
             Fault::NoSpace => MediumError::NoSpace,
             Fault::Gone(what) => MediumError::Gone { what },
-            Fault::Kill => killed(),
+            Fault::Kill | Fault::KillLate => killed(),
         }
     }
 }

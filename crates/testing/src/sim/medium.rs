@@ -157,7 +157,7 @@ impl SimMedium {
             return Err(killed());
         }
         let fault = shared.faults.next(kind);
-        if fault == Some(Fault::Kill) {
+        if matches!(fault, Some(Fault::Kill | Fault::KillLate)) {
             shared.kill(self.holder);
         }
         Ok((shared, fault))

@@ -1,0 +1,169 @@
+//! Every operation of the medium fails once, at each of its occurrences: typed errors, no panic, what
+//! was psynced stays (S0.18), a failed barrier poisons and is never repeated, want of space leaves
+//! everything as it was.
+
+use indelible_store::error::{Result, StoreError};
+use indelible_store::medium::MediumError;
+use indelible_store::store::{Store, Writer};
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::{Snapshot, check_tiling, process, psync, psync_many, recover_all, snapshot};
+use indelible_testing::scenario::{formatted, judge_medium, media};
+use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+
+fn of(size: u64) -> CreateOptions<'static> {
+    CreateOptions { size, ..CreateOptions::default() }
+}
+
+type Step = fn(&Arc<Store>, &mut Vec<Writer>) -> Result<()>;
+
+/// Each step happens wholly or not at all, and may be tried again.
+const STEPS: [Step; 12] = [
+    |store, w| store.attach_writer("a", KEY).map(|writer| w.push(writer)),
+    |store, w| store.attach_writer("b", KEY).map(|writer| w.push(writer)),
+    |_, w| psync(&mut w[0], &[(0, &[1; 3000]), (9000, &[1])]),
+    |_, w| {
+        let [a, b] = &mut w[..] else { panic!("two writers") };
+        psync_many(&mut [(a, &[(0, &[2; 64])]), (b, &[(0, &[2; 64])])])
+    },
+    |_, w| w[0].checkpoint(),
+    |store, _| store.create("c", &CreateOptions { sparse: true, ..of(9000) }).map(drop),
+    |_, w| psync(&mut w[0], &[(0, &[3; 9999])]),
+    |_, w| w[1].grow(30_000).map(drop),
+    |_, w| psync(&mut w[0], &[(64, &[4; 9])]),
+    |store, _| store.rename("c", "d", KEY),
+    |store, _| store.resize("d", KEY, 20_000).map(drop),
+    |store, _| store.destroy("d", KEY),
+];
+
+struct Pool {
+    medium: SimMedium,
+    store: Arc<Store>,
+}
+
+fn pool(config: SimConfig) -> Pool {
+    let medium = formatted(2 << 20, config);
+    {
+        let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
+        ["a", "wall", "b"].iter().for_each(|name| drop(store.create(name, &of(10_000)).unwrap()));
+    }
+    medium.settle();
+    let store = Store::open(Arc::new(medium.handle()), process(2)).unwrap();
+    Pool { medium, store }
+}
+
+/// Contents only: identities are random.
+fn plain(state: &Snapshot) -> Vec<(String, Vec<u8>)> {
+    state.iter().map(|(name, (_, _, bytes))| (name.clone(), bytes.clone())).collect()
+}
+
+/// The states of an undisturbed run, and how many operations of each kind it takes.
+fn undisturbed(config: SimConfig) -> (Vec<Snapshot>, Vec<(OpKind, u64)>) {
+    let Pool { medium, store } = pool(config);
+    let before = OpKind::ALL.map(|kind| medium.count(kind));
+    let mut states = vec![snapshot(&store).unwrap()];
+    let mut writers = Vec::new();
+    for step in STEPS {
+        step(&store, &mut writers).unwrap();
+        states.push(snapshot(&store).unwrap());
+    }
+    writers.into_iter().for_each(|writer| writer.detach().unwrap());
+    let counts = OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
+    (states, counts.collect())
+}
+
+fn is_space(error: &StoreError) -> bool {
+    matches!(error, StoreError::Medium(MediumError::NoSpace))
+}
+
+/// One run with one fault. Says whether it was met.
+fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[Snapshot]) {
+    let at = format!("{config:?}, {kind:?} {nth}, {fault:?}");
+    let Pool { medium, store } = pool(config);
+    medium.fail_at(kind, nth, fault);
+    let mut writers = Vec::new();
+    let mut done = 0;
+    let mut failed = None;
+    for (nth, step) in STEPS.into_iter().enumerate() {
+        let mut result = step(&store, &mut writers);
+        if let Err(error) = &result {
+            let barriers = medium.count(OpKind::Barrier);
+            if is_space(error) || kind == OpKind::Read || kind == OpKind::Lock || kind == OpKind::Verify {
+                // Nothing happened: the same again succeeds.
+                if nth != 4 {
+                    let now = snapshot(&store).unwrap_or_else(|e| panic!("{at}: step {nth}: {e}"));
+                    assert_eq!(plain(&now), plain(&states[done]), "{at}: step {nth} left something");
+                }
+                if is_space(error) {
+                    result = step(&store, &mut writers);
+                    result.as_ref().unwrap_or_else(|e| panic!("{at}: step {nth} again: {e}"));
+                }
+            } else if kind == OpKind::Barrier {
+                // Poisoned: says so, and asks nothing of the medium.
+                for writer in &mut writers {
+                    assert!(writer.is_poisoned(), "{at}: step {nth}");
+                    let again = psync(writer, &[(0, &[77; 64])]);
+                    assert!(matches!(again, Err(StoreError::Poisoned)), "{at}: step {nth}");
+                    assert!(matches!(writer.checkpoint(), Err(StoreError::Poisoned)), "{at}: step {nth}");
+                }
+                assert_eq!(medium.count(OpKind::Barrier), barriers, "{at}: a barrier after a failed one");
+            }
+        }
+        if let Err(error) = result {
+            failed = Some(error);
+            break;
+        }
+        done += 1;
+    }
+    writers.into_iter().for_each(drop);
+    let allowed = match failed {
+        Some(_) => &states[done..(done + 2).min(states.len())],
+        None => &states[done..=done],
+    };
+    let allowed: Vec<_> = allowed.iter().map(plain).collect();
+    medium.clear_faults();
+    // The same process recovers by attaching again.
+    recover_all(&store).unwrap_or_else(|error| panic!("{at}: after {failed:?}: {error}"));
+    let found = snapshot(&store).unwrap();
+    assert!(allowed.contains(&plain(&found)), "{at}: after {failed:?} in step {done}");
+    check_tiling(&store).unwrap_or_else(|error| panic!("{at}: {error}"));
+    store.create("new", &of(64)).unwrap_or_else(|error| panic!("{at}: {error}"));
+    let promised = snapshot(&store).unwrap();
+    for choice in [Choice::None, Choice::All, Choice::Random(nth)] {
+        judge_medium(&medium.power_cut(choice).medium(), std::slice::from_ref(&promised))
+            .unwrap_or_else(|error| panic!("{at}, {choice:?}: after {failed:?} in step {done}: {error}"));
+    }
+}
+
+fn sweep(fault: Fault) {
+    let mut runs = 0;
+    for config in media() {
+        let (states, counts) = undisturbed(config);
+        for (kind, count) in counts {
+            // Reads are many and alike.
+            let stride = if kind == OpKind::Read { 1 + count / 40 } else { 1 };
+            for nth in (0..count).step_by(stride as usize) {
+                disturbed(config, kind, nth, fault, &states);
+                runs += 1;
+            }
+        }
+    }
+    println!("{fault:?}: {runs} runs");
+}
+
+#[test]
+fn every_operation_fails_with_an_io_error() {
+    sweep(Fault::Io);
+}
+
+#[test]
+fn every_operation_fails_half_way() {
+    sweep(Fault::Short);
+}
+
+#[test]
+fn every_operation_fails_for_want_of_space() {
+    sweep(Fault::NoSpace);
+}
