@@ -12,8 +12,9 @@ use crate::media::{Access, Media};
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork};
 use indelible_store::format::entry::Entry;
-use indelible_store::store::{Identity, Store};
-use indelible_store::table::Key;
+use indelible_store::error::StoreError;
+use indelible_store::store::{Identity, Status, Store};
+use indelible_store::table::{Key, Located};
 use options::Settings;
 use std::any::Any;
 use std::collections::HashMap;
@@ -172,10 +173,11 @@ impl Pool {
     }
 
     /// The objects of the pool, in no particular order. Read in pieces as the iterator advances; an
-    /// object created or destroyed meanwhile may or may not be among them.
+    /// object created or destroyed meanwhile may or may not be among them. One that is damaged is an
+    /// error, and the iterator goes on behind it.
     #[must_use]
     pub fn list(&self) -> List {
-        List { pool: self.clone(), from: Some((0, 0)), piece: Vec::new() }
+        List { pool: self.clone(), entries: None, piece: Vec::new().into_iter() }
     }
 
     /// The pool in numbers.
@@ -245,32 +247,45 @@ impl std::fmt::Debug for Pool {
 /// See [`Pool::list`].
 pub struct List {
     pool: Pool,
-    from: Option<(u64, u64)>,
-    piece: Vec<indelible_store::table::Located>,
+    /// Entries not yet read, in reverse; `None`: not known yet.
+    entries: Option<Vec<u64>>,
+    piece: std::vec::IntoIter<Result<(Located, Status), StoreError>>,
+}
+
+impl List {
+    /// Reads some more objects.
+    fn refill(&mut self) -> Result<(), StoreError> {
+        const PIECE: usize = 1024;
+        let store = &self.pool.inner.store;
+        let entries = match &mut self.entries {
+            Some(entries) => entries,
+            none => {
+                let mut all = store.entries()?;
+                all.reverse();
+                none.insert(all)
+            }
+        };
+        let mut piece = entries.split_off(entries.len().saturating_sub(PIECE));
+        piece.reverse();
+        self.piece = store.statuses(&piece)?.into_iter();
+        Ok(())
+    }
 }
 
 impl Iterator for List {
     type Item = Result<Stat>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        const PIECE: usize = 256;
-        let store = &self.pool.inner.store;
         loop {
-            if let Some(object) = self.piece.pop() {
-                match store.status(&object) {
-                    Ok(status) => return Some(Ok(Stat::of(&object.entry, &status))),
-                    // Destroyed since its piece was read.
-                    Err(indelible_store::error::StoreError::Damaged { .. }) => continue,
-                    Err(cause) => return Some(Err(self.pool.error("list", cause))),
-                }
+            match self.piece.next() {
+                Some(Ok((object, status))) => return Some(Ok(Stat::of(&object.entry, &status))),
+                Some(Err(cause)) => return Some(Err(self.pool.error("list", cause))),
+                None if self.entries.as_ref().is_some_and(Vec::is_empty) => return None,
+                None => {}
             }
-            match store.list(self.from.take()?, PIECE) {
-                Ok(listing) => {
-                    self.piece = listing.objects;
-                    self.piece.reverse();
-                    self.from = listing.next;
-                }
-                Err(cause) => return Some(Err(self.pool.error("list", cause))),
+            if let Err(cause) = self.refill() {
+                self.entries = Some(Vec::new());
+                return Some(Err(self.pool.error("list", cause)));
             }
         }
     }

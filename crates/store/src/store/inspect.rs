@@ -11,6 +11,8 @@ use crate::lane::{LaneLog, scan};
 use crate::medium::{LockKey, LockMode};
 use crate::space::{Draft, PAGES};
 use crate::table::{Located, directory};
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, HashSet};
 
 /// An object's state as a person would name it (S0.25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,50 +78,58 @@ pub struct BatchDump {
     pub lines: u64,
 }
 
+/// Bindings that have batches in a lane, by lane: a lane is read once for all objects on it.
+#[derive(Default)]
+pub(super) struct Waiting(HashMap<u32, HashSet<u64>>);
+
 impl Store {
     /// State and holder of an object.
     pub fn status(&self, object: &Located) -> Result<Status> {
         self.view(|draft| {
             let object = draft.entry(object.offset)?;
-            let progress = draft.progress(&object)?;
-            let lock = self.device.probe(LockKey::Object(object.offset))?;
-            let stale = self.stale_lane(draft, &object)?;
-            let mine = super::lock(&self.holds).readers(object.offset);
-            let held = match (mine, lock) {
-                (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
-                (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
-                (None, None) => None,
-            };
-            let holder = held.map(|state| match mine {
-                Some(_) => Holder::Own { writer: state == STATE_W },
-                None if object.entry.state == state && object.entry.pid.get() != 0 => {
-                    Holder::Process { pid: object.entry.pid.get(), writer: state == STATE_W }
-                }
-                None => Holder::Unknown,
-            });
-            let state = match (held, stale) {
-                (Some(STATE_R), _) => 'R',
-                (Some(_), _) => 'W',
-                (None, Some(lane)) => self.derived_state(draft, lane, &object)?,
-                (None, None) => 'D',
-            };
-            let needs_recovery = held.is_none() && stale.is_some();
-            let (published, psyncs) = (progress.published.get(), progress.psyncs.get());
-            Ok(Status { state, holder, needs_recovery, published, psyncs })
+            self.status_in(draft, &object, &mut Waiting::default())
         })
     }
 
-    /// What the lane of a writer that is gone says: C, a batch waits to be brought into the primary;
-    /// W, none does. (P leaves no trace: a batch that is not whole is not there.)
-    fn derived_state(&self, draft: &Draft<'_>, lane: u32, object: &Located) -> Result<char> {
-        let mut state = 'W';
-        if let Some(dump) = self.dump_lane(draft, lane)? {
-            let binding = object.entry.binding;
-            if dump.batches.iter().flat_map(|b| &b.sections).any(|section| section.binding == binding) {
-                state = 'C';
+    /// State and holder of an object as `draft` has it.
+    pub(super) fn status_in(&self, draft: &Draft<'_>, object: &Located, waiting: &mut Waiting) -> Result<Status> {
+        let progress = draft.progress(object)?;
+        let lock = self.device.probe(LockKey::Object(object.offset))?;
+        let stale = self.stale_lane(draft, object)?;
+        let mine = super::lock(&self.holds).readers(object.offset);
+        let held = match (mine, lock) {
+            (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
+            (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
+            (None, None) => None,
+        };
+        let holder = held.map(|state| match mine {
+            Some(_) => Holder::Own { writer: state == STATE_W },
+            None if object.entry.state == state && object.entry.pid.get() != 0 => {
+                Holder::Process { pid: object.entry.pid.get(), writer: state == STATE_W }
             }
+            None => Holder::Unknown,
+        });
+        let state = match (held, stale) {
+            (Some(STATE_R), _) => 'R',
+            (Some(_), _) => 'W',
+            (None, Some(lane)) if self.waits(draft, lane, object, waiting)? => 'C',
+            (None, Some(_)) => 'W',
+            (None, None) => 'D',
+        };
+        let needs_recovery = held.is_none() && stale.is_some();
+        let (published, psyncs) = (progress.published.get(), progress.psyncs.get());
+        Ok(Status { state, holder, needs_recovery, published, psyncs })
+    }
+
+    /// Whether the lane of a writer that is gone has a batch to be brought into the object's primary.
+    /// (State P leaves no trace: a batch that is not whole is not there.)
+    fn waits(&self, draft: &Draft<'_>, lane: u32, object: &Located, waiting: &mut Waiting) -> Result<bool> {
+        if let MapEntry::Vacant(slot) = waiting.0.entry(lane) {
+            let batches = self.dump_lane(draft, lane)?.map_or_else(Vec::new, |dump| dump.batches);
+            let sections = batches.iter().flat_map(|batch| &batch.sections);
+            slot.insert(sections.map(|section| section.binding.get()).collect());
         }
-        Ok(state)
+        Ok(waiting.0.get(&lane).is_some_and(|bindings| bindings.contains(&object.entry.binding.get())))
     }
 
     /// The pool in numbers.

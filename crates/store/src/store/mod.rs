@@ -10,6 +10,7 @@ mod check;
 mod format;
 mod hold;
 mod inspect;
+mod listing;
 mod objects;
 mod psync;
 mod repair;

@@ -1,0 +1,57 @@
+//! All objects of a pool with their states, for pools with very many: the table is held for a piece at a
+//! time, and what an object costs does not grow with their number.
+
+use super::Store;
+use super::inspect::{Status, Waiting};
+use super::objects::HIDDEN;
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::{Entry, FREE_MAGIC};
+use crate::format::root::TreeId;
+use crate::table::Located;
+
+impl Store {
+    /// Where the objects' entries are, ascending.
+    ///
+    /// # Errors
+    /// The table of names cannot be read.
+    pub fn entries(&self) -> Result<Vec<u64>> {
+        self.view(|draft| {
+            let mut all = Vec::new();
+            draft.walk(TreeId::Names, &mut |_, level, slots| {
+                if level == 0 {
+                    all.extend(slots.iter().map(|slot| slot.value.get()));
+                }
+                Ok(())
+            })?;
+            all.sort_unstable();
+            Ok(all)
+        })
+    }
+
+    /// The objects whose entries are at these offsets, with their states. One destroyed meanwhile is left
+    /// out, one that is damaged is an error of its own.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn statuses(&self, entries: &[u64]) -> Result<Vec<Result<(Located, Status)>>> {
+        self.view(|draft| {
+            let mut waiting = Waiting::default();
+            let mut all = Vec::with_capacity(entries.len());
+            for offset in entries {
+                let entry: Entry = draft.pages().read(*offset)?;
+                if entry.magic.get() == FREE_MAGIC {
+                    continue;
+                }
+                if !entry.verify(draft.seed(), *offset, draft.pool_len()) {
+                    all.push(Err(StoreError::damaged(Part::Entry, *offset)));
+                    continue;
+                }
+                if entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
+                    let object = Located { offset: *offset, entry };
+                    all.push(self.status_in(draft, &object, &mut waiting).map(|status| (object, status)));
+                }
+            }
+            Ok(all)
+        })
+    }
+}
