@@ -43,6 +43,7 @@ mod dirty;
 mod doctor;
 mod error;
 mod fault;
+mod maintenance;
 mod mapping;
 mod media;
 mod object;
@@ -55,6 +56,9 @@ mod sys;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use indelible_derive::Plain;
+#[doc(hidden)]
+pub use maintenance::superblocks;
+pub use maintenance::{Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair};
 pub use object::{Object, PsyncStats, ReadObject, psync_all};
 pub use plain::Plain;
 pub use pool::{CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking};

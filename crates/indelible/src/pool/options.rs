@@ -192,7 +192,7 @@ impl PoolOptions {
         Ok(Settings { rung, fault_in: self.fault_in })
     }
 
-    pub(super) fn as_media(&self, access: Access) -> media::OpenOptions {
+    pub(crate) fn as_media(&self, access: Access) -> media::OpenOptions {
         media::OpenOptions { choice: self.medium.choice(), access, allow_remote: self.allow_remote }
     }
 

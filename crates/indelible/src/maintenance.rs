@@ -1,0 +1,87 @@
+//! Check, repair, and a look inside: for pools that need not be fit to be opened.
+//!
+//! Each opens the medium anew, so that its locks meet those of pools this process has open as they would
+//! meet another process's.
+
+use crate::error::{Cause, Error, Result};
+use crate::media::{self, Access, Media};
+use crate::pool::{Pool, PoolOptions};
+pub use indelible_store::error::Part;
+pub use indelible_store::store::{Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot};
+use indelible_store::error::StoreError;
+use indelible_store::format::superblock::{SLOTS, Superblock};
+use indelible_store::medium::read_struct;
+use indelible_store::store::Store;
+use std::path::Path;
+
+/// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
+/// what only they can judge is left to them. `progress(done, total)` is called now and then.
+///
+/// # Errors
+/// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated): there is nothing to check. `Busy`: a process works
+/// on the table for long. What is damaged is in the report.
+pub fn check(path: impl AsRef<Path>, options: &PoolOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
+    run("check", path.as_ref(), options, Access::ReadOnly, |media| Store::check(media.device().clone(), progress))
+}
+
+/// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may
+/// have the pool open.
+///
+/// # Errors
+/// As for [`check`], and `Busy` or `Held` if somebody has the pool.
+pub fn repair(
+    path: impl AsRef<Path>,
+    options: &PoolOptions,
+    how: &RepairOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<RepairAction>> {
+    let access = if how.dry_run { Access::ReadOnly } else { Access::ReadWrite };
+    run("repair", path.as_ref(), options, access, |media| {
+        Store::repair(media.device().clone(), how, progress)
+    })
+}
+
+/// The superblock slots of what lies at `path`, intact or not.
+///
+/// # Errors
+/// The path cannot be read as a medium.
+#[doc(hidden)]
+pub fn superblocks(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Vec<SuperblockSlot>> {
+    run("inspect", path.as_ref(), options, Access::ReadOnly, |media| {
+        let medium = &**media.device();
+        let fits = |offset: &u64| offset + size_of::<Superblock>() as u64 <= medium.len();
+        let slot = |offset: u64| -> Result<SuperblockSlot, StoreError> {
+            let superblock: Superblock = read_struct(medium, offset)?;
+            Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
+        };
+        SLOTS.into_iter().filter(fits).map(slot).collect()
+    })
+}
+
+impl Pool {
+    /// Looks at the store under the pool. Not part of the stable interface.
+    ///
+    /// # Errors
+    /// What `look` fails with.
+    #[doc(hidden)]
+    pub fn insides<T>(
+        &self,
+        operation: &'static str,
+        look: impl FnOnce(&Store) -> Result<T, StoreError>,
+    ) -> Result<T> {
+        look(self.store()).map_err(|cause| Error::new(operation, cause).pool(self.path()))
+    }
+}
+
+fn run<T>(
+    operation: &'static str,
+    path: &Path,
+    options: &PoolOptions,
+    access: Access,
+    work: impl FnOnce(&Media) -> Result<T, StoreError>,
+) -> Result<T> {
+    media::open(path, &options.as_media(access))
+        .map_err(Cause::from)
+        .and_then(|media| Ok(work(&media)?))
+        .map_err(|cause| Error::new(operation, cause).pool(path))
+}
