@@ -1,0 +1,103 @@
+//! The command line.
+
+use crate::commands::{self, Command};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser};
+use indelible::{MediumKind, Tracking};
+
+const FIRST_STEPS: &str = "\
+First steps:
+  pmo format demo.pmo --size 64M     make a pool, an ordinary file
+  pmo create demo.pmo counters 4K    make an object in it, full of zeros
+  pmo ls demo.pmo                    see what is there, and who has it
+  pmo check demo.pmo                 verify all of it
+
+`pmo help COMMAND` explains a command, with examples.";
+
+/// Persistent memory objects: format, inspect, check and repair pools
+///
+/// A pool is one formatted file or device. It holds objects: named pieces of memory that programs attach
+/// to their address space, change in place, and make durable with psync, all or nothing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pmo",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    disable_help_subcommand = false,
+    after_help = FIRST_STEPS,
+    after_long_help = format!("{FIRST_STEPS}\n\n{}", exit_codes())
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Format a pool of persistent memory objects: `pmo format` under a name like mkfs
+#[derive(Debug, Parser)]
+#[command(name = "mkpmo", version, max_term_width = 100, after_long_help = exit_codes())]
+pub struct MkPmo {
+    #[command(flatten)]
+    pub global: Global,
+
+    #[command(flatten)]
+    pub format: commands::format::Format,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// What to take the pool for, instead of what its path is
+    ///
+    /// auto: what it is. file: a file or block device, written by system calls. memory: a file treated as
+    /// persistent memory, such as one on tmpfs; what a power failure leaves of it is the file system's
+    /// affair. dax: a file on a DAX file system. devdax: a device-DAX character device.
+    #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = words(&MediumKind::WORDS))]
+    pub medium: MediumKind,
+
+    /// How stores to attached objects are noticed
+    ///
+    /// auto: the best the kernel offers. wp-async: write protection that the kernel lifts by itself
+    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. named: the program names them.
+    #[arg(long, global = true, value_name = "HOW", default_value = "auto", value_parser = words(&Tracking::WORDS))]
+    pub tracking: Tracking,
+
+    /// Print JSON for programs instead of text for people
+    ///
+    /// Field names and the meaning of values are stable; fields may be added. Sizes are in bytes, times
+    /// in UTC as RFC 3339 has them. Errors stay text on standard error: the exit code says their kind.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Accept network and user-space file systems, whose locks may not keep other machines out
+    #[arg(long, global = true)]
+    pub allow_remote: bool,
+}
+
+/// Parses one of the library's words, so that there is one list of them.
+fn words<T: Copy + Send + Sync + 'static>(
+    words: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> + Clone {
+    PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).try_map(|given: String| {
+        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("not one of the words")
+    })
+}
+
+/// The exit codes, for help and the manual page.
+pub fn exit_codes() -> String {
+    let mut text = "Exit codes:".to_owned();
+    for (exit, meaning) in crate::exit::CODES {
+        text += &format!("\n  {}  {meaning}", exit as u8);
+    }
+    text
+}
+
+/// Reads a size argument.
+pub fn size(text: &str) -> Result<u64, String> {
+    crate::bytes::parse(text)
+}

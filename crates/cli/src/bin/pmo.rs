@@ -1,0 +1,5 @@
+//! `pmo`: pools of persistent memory objects on the command line.
+
+fn main() -> std::process::ExitCode {
+    indelible_cli::pmo()
+}

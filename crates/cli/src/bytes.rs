@@ -1,0 +1,92 @@
+//! Sizes, as people write and read them.
+
+const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`; `MB` and the like are powers of 1000.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = (&text[..digits], text[digits..].trim().to_ascii_lowercase());
+    let unit = unit(&suffix).ok_or_else(|| format!("{suffix:?} is not a unit; K, M, G and T are"))?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let bytes = exact(whole, fraction, unit).ok_or("a size is a number with an optional K, M, G or T, such as 64M")?;
+    u64::try_from(bytes).map_err(|_| "that is more than 16 EiB".to_owned())
+}
+
+fn unit(suffix: &str) -> Option<u128> {
+    let power = match suffix.chars().next() {
+        None | Some('b') => 0,
+        Some(letter) => 1 + "kmgt".find(letter)? as u32,
+    };
+    match suffix.get(1..).unwrap_or("") {
+        "" | "ib" if power > 0 => Some(1024_u128.pow(power)),
+        "b" if power > 0 => Some(1000_u128.pow(power)),
+        "" => Some(1),
+        _ => None,
+    }
+}
+
+fn exact(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
+    if fraction.len() > 9 || whole.len() > 20 {
+        return None;
+    }
+    let scale = 10_u128.pow(fraction.len() as u32);
+    let (whole, fraction): (u128, u128) = (whole.parse().ok()?, fraction.parse().ok()?);
+    Some(whole * unit + fraction * unit / scale)
+}
+
+/// A size for people: exact if it is whole in its unit, else rounded to a tenth.
+pub fn human(bytes: u64) -> String {
+    let mut power = 0;
+    while power + 1 < UNITS.len() && bytes >> (10 * (power + 1)) > 0 {
+        power += 1;
+    }
+    let unit = 1_u64 << (10 * power);
+    if bytes.is_multiple_of(unit) {
+        return format!("{} {}", bytes / unit, UNITS[power]);
+    }
+    format!("{:.1} {}", bytes as f64 / unit as f64, UNITS[power])
+}
+
+/// As [`human`], with the exact number where that says more.
+pub fn exactly(bytes: u64) -> String {
+    if bytes < 1024 { count(bytes) } else { format!("{} ({})", human(bytes), count(bytes)) }
+}
+
+fn count(bytes: u64) -> String {
+    crate::text::count(bytes, "byte")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("12B", 12),
+            ("64K", 64 << 10),
+            ("64k", 64 << 10),
+            ("1.5G", 3 << 29),
+            ("2 MiB", 2 << 20),
+            ("2MB", 2_000_000),
+            ("1T", 1 << 40),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "x", "-1", "1Q", "1KiBs", "1.2.3", "99999999999999999T", "1e3", ".", "1Ki"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown() {
+        assert_eq!(human(0), "0 B");
+        assert_eq!(human(4096), "4 KiB");
+        assert_eq!(human(5000), "4.9 KiB");
+        assert_eq!(human(1 << 40), "1 TiB");
+        assert_eq!(human(3 << 50), "3072 TiB");
+    }
+}

@@ -1,0 +1,72 @@
+//! `pmo create`: a new object (S0.8).
+
+use crate::args::size;
+use crate::bytes::human;
+use crate::commands::stat::ObjectReport;
+use crate::context::Context;
+use crate::failure::{Result, object};
+use crate::keys::{KeyArgs, RoleKeyArgs};
+use crate::out::show;
+use clap::Args;
+use indelible::CreateOptions;
+use std::path::PathBuf;
+
+/// Make an object, full of zeros
+///
+/// Its space is claimed now, and stays claimed until the object is destroyed. Its address is fixed for
+/// life. A name is 1 to 511 bytes of UTF-8; it is not a path, so `/` in it means nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo create data.pmo counters 4K
+  pmo create data.pmo logs/2025 10G --sparse
+  PMO_KEY=secret pmo create data.pmo ledger 1M
+  pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
+
+Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can
+read the object.")]
+pub struct Create {
+    /// The pool
+    pool: PathBuf,
+
+    /// Name of the object
+    name: String,
+
+    /// Its size: a number with K, M, G or T
+    #[arg(value_parser = size)]
+    size: u64,
+
+    /// Claim space when it is first psynced, not now; a psync may then fail for want of space
+    #[arg(long)]
+    sparse: bool,
+
+    /// Refuse write attaches for good
+    #[arg(long)]
+    read_only: bool,
+
+    /// Address space to keep for growth [default: several times the size]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    reach: u64,
+
+    #[command(flatten)]
+    key: KeyArgs,
+
+    #[command(flatten)]
+    roles: RoleKeyArgs,
+}
+
+pub fn run(context: &Context, args: &Create) -> Result {
+    let (read_key, write_key) = args.roles.read(&args.key.read()?)?;
+    let pool = context.open(&args.pool)?;
+    let options = CreateOptions::new(args.size)
+        .read_key(&read_key)
+        .write_key(&write_key)
+        .sparse(args.sparse)
+        .read_only(args.read_only)
+        .reach(args.reach);
+    pool.create_with(&args.name, &options)?;
+    let report = ObjectReport::of(&pool.stat(&args.name)?);
+    show(context.json, &report, |report, out| {
+        out.line(&format!("created {}: {} at {}", object(&args.name), human(report.size), report.address))
+    })
+}

@@ -1,0 +1,63 @@
+//! `pmo dump`: a pool's insides, for those who know the format.
+
+mod entry;
+mod lanes;
+mod superblock;
+mod table;
+
+use crate::context::Context;
+use crate::failure::Result;
+use crate::text::time;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Show a pool's insides: superblock, table, lanes, the entry of an object
+///
+/// The fields are those of the format's description. `superblock` works on pools that cannot be opened.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo dump data.pmo                    the superblock
+  pmo dump data.pmo lanes              redo logs: who has them, what waits in them
+  pmo dump data.pmo object counters
+  pmo dump data.pmo table --json
+
+Fields of the JSON follow the format; they change only with the format's version.")]
+pub struct Dump {
+    /// The pool
+    pool: PathBuf,
+
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// A part of a pool.
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Both slots of the superblock, intact or not
+    Superblock,
+    /// The table's root: counters, trees, free pages
+    Table,
+    /// The table's lane and those of writers, with the batches in them
+    Lanes,
+    /// The table entry of one object
+    Object {
+        /// Its name
+        name: String,
+    },
+}
+
+pub fn run(context: &Context, args: &Dump) -> Result {
+    match &args.what {
+        None | Some(What::Superblock) => superblock::run(context, &args.pool),
+        Some(What::Table) => table::run(context, &args.pool),
+        Some(What::Lanes) => lanes::run(context, &args.pool),
+        Some(What::Object { name }) => entry::run(context, &args.pool, name),
+    }
+}
+
+/// A time as the format has it: seconds since 1970.
+fn seconds(since: u64) -> String {
+    time(UNIX_EPOCH + Duration::from_secs(since))
+}

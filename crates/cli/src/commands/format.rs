@@ -1,0 +1,101 @@
+//! `pmo format`: a file or device becomes a pool (S0.6).
+
+use crate::args::size;
+use crate::bytes::human;
+use crate::commands::stat::PoolReport;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::out::show;
+use clap::Args;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const DEFAULT: u64 = 1 << 30;
+/// Start of a device that must be blank: every file system, partition table and volume manager shows there.
+const LOOKED_AT: u64 = 1 << 20;
+
+/// Make a pool of a new file, or of a device
+///
+/// A new file takes up no space before objects need it. A device is used whole; one that has data on it
+/// is refused without --force.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo format data.pmo                        a file that can grow to 1 GiB
+  pmo format data.pmo --size 64G --label ledger
+  pmo format /dev/vdb                        a block device, whole
+  pmo format /dev/dax0.0                     persistent memory
+  pmo format data.pmo --force                over an old pool: everything in it is lost")]
+pub struct Format {
+    /// File to be made, or device
+    path: PathBuf,
+
+    /// Size of the pool: a number with K, M, G or T [default: 1G for a file; a device is used whole]
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+
+    /// A name for the pool, for people; at most 128 bytes
+    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    label: String,
+
+    /// Format over what is there. Everything in it is lost
+    #[arg(short, long)]
+    force: bool,
+}
+
+pub fn run(context: &Context, args: &Format) -> Result {
+    let path = &args.path;
+    let size = plan(path, args)?;
+    let pool = context.options.clone().label(&args.label).force(args.force).format(path, size)?;
+    show(context.json, &PoolReport::of(&pool)?, |report, out| {
+        out.line(&format!("formatted {} as a pool of {}, {} free", path.display(), human(report.length), human(report.free)))
+    })
+}
+
+/// The size to ask for, and whether it is safe to.
+fn plan(path: &Path, args: &Format) -> Result<u64> {
+    let Ok(found) = std::fs::metadata(path) else { return Ok(args.size.unwrap_or(DEFAULT)) };
+    let kind = found.file_type();
+    if kind.is_block_device() || kind.is_char_device() {
+        if args.size.is_some() {
+            let message = format!("{} is a device: it has a size of its own", path.display());
+            return Err(Failure::new(Exit::Usage, message, "leave --size out"));
+        }
+        if kind.is_block_device() {
+            refuse_used(path, args.force)?;
+        }
+        return Ok(0);
+    }
+    if kind.is_file() && !args.force {
+        let message = format!("{} exists already", path.display());
+        let help = "choose another path, or give --force to lose what is in it";
+        return Err(Failure::new(Exit::Exists, message, help));
+    }
+    // Over an old pool: as large as it was.
+    let old = if kind.is_file() && found.len() >= 1 << 20 { found.len() } else { DEFAULT };
+    Ok(args.size.unwrap_or(old))
+}
+
+/// A device that is mounted or otherwise in use is never formatted; one with data only if asked to.
+fn refuse_used(path: &Path, force: bool) -> Result {
+    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+    let device = std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::ResourceBusy {
+            let message = format!("{} is in use: it is mounted, or part of another device", path.display());
+            return Failure::new(Exit::Busy, message, "unmount it first; `lsblk` shows what uses it");
+        }
+        Failure::file("open", path, &error)
+    })?;
+    if force {
+        return Ok(());
+    }
+    let mut start = Vec::new();
+    device.take(LOOKED_AT).read_to_end(&mut start).map_err(|error| Failure::file("read", path, &error))?;
+    if start.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    let message = format!("{} is not blank: there is data on it", path.display());
+    Err(Failure::new(Exit::Exists, message, "`lsblk -f` shows what it is; give --force to lose it"))
+}

@@ -1,0 +1,65 @@
+//! The commands, one file each.
+
+mod attach_check;
+mod cat;
+mod check;
+mod completions;
+mod create;
+mod doctor;
+mod dump;
+pub mod format;
+mod ls;
+mod man;
+mod mv;
+mod put;
+mod repair;
+mod resize;
+mod rm;
+mod stat;
+
+use crate::context::Context;
+use crate::failure::Result;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Format(format::Format),
+    Create(create::Create),
+    Ls(ls::Ls),
+    Stat(stat::Stat),
+    Put(put::Put),
+    Cat(cat::Cat),
+    Resize(resize::Resize),
+    Mv(mv::Mv),
+    Rm(rm::Rm),
+    AttachCheck(attach_check::AttachCheck),
+    Check(check::Check),
+    Repair(repair::Repair),
+    Dump(dump::Dump),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// Does it.
+pub fn run(context: &Context, command: &Command) -> Result {
+    match command {
+        Command::Format(args) => format::run(context, args),
+        Command::Create(args) => create::run(context, args),
+        Command::Ls(args) => ls::run(context, args),
+        Command::Stat(args) => stat::run(context, args),
+        Command::Put(args) => put::run(context, args),
+        Command::Cat(args) => cat::run(context, args),
+        Command::Resize(args) => resize::run(context, args),
+        Command::Mv(args) => mv::run(context, args),
+        Command::Rm(args) => rm::run(context, args),
+        Command::AttachCheck(args) => attach_check::run(context, args),
+        Command::Check(args) => check::run(context, args),
+        Command::Repair(args) => repair::run(context, args),
+        Command::Dump(args) => dump::run(context, args),
+        Command::Doctor(args) => doctor::run(context, args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
+}

@@ -1,0 +1,54 @@
+//! `pmo resize`: another size for an object nobody has (S0.7).
+
+use crate::args::size;
+use crate::bytes::human;
+use crate::commands::stat::ObjectReport;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, object};
+use crate::keys::KeyArgs;
+use crate::out::show;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Give an object another size; its address and contents stay
+///
+/// The object must not be attached. Growing is done in place if there is room behind the object, else by
+/// copying it. Shrinking cuts off its end for good, and therefore needs --shrink.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo resize data.pmo counters 1M
+  pmo resize data.pmo counters 4K --shrink")]
+pub struct Resize {
+    /// The pool
+    pool: PathBuf,
+
+    /// Name of the object
+    name: String,
+
+    /// Its new size: a number with K, M, G or T
+    #[arg(value_parser = size)]
+    size: u64,
+
+    /// Allow the end of the object to be cut off
+    #[arg(long)]
+    shrink: bool,
+
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+pub fn run(context: &Context, args: &Resize) -> Result {
+    let key = args.key.read()?;
+    let pool = context.open(&args.pool)?;
+    let before = pool.stat(&args.name)?.size;
+    if args.size < before && !args.shrink {
+        let message = format!("{} has {}: {} would cut off its end", object(&args.name), human(before), human(args.size));
+        return Err(Failure::new(Exit::Usage, message, "give --shrink to lose what is there"));
+    }
+    pool.resize(&args.name, args.size, &key)?;
+    show(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
+        out.line(&format!("resized {}: {} before, {} now", object(&args.name), human(before), human(report.size)))
+    })
+}

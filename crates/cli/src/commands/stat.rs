@@ -1,0 +1,196 @@
+//! `pmo stat`: a pool, or an object, in numbers.
+
+use crate::bytes::{exactly, human};
+use crate::context::Context;
+use crate::failure::Result;
+use crate::out::{Out, show};
+use crate::process::Holder;
+use crate::text::{address, count, hex, printable, time};
+use clap::Args;
+use indelible::{Pool, Stat as ObjectStat, State};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Show all that is known of a pool, or of one of its objects
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo stat data.pmo
+  pmo stat data.pmo counters
+  pmo stat data.pmo --json | jq .free
+
+JSON of a pool:
+  {\"path\":\"/srv/data.pmo\",\"label\":\"\",\"id\":\"…32 hex digits…\",\"medium\":\"file\",\"version\":1,
+   \"length\":1073741824,\"objects\":1,\"free\":1073152000,\"largest_free\":1073152000,\"free_pieces\":1,
+   \"window\":\"0x6a2b40000000\",\"window_len\":1099511627776,\"boots\":1,\"created\":\"2025-01-01T00:00:00Z\"}
+
+JSON of an object:
+  {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
+   \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
+   \"read_only\":false,\"sparse\":false,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+pub struct Stat {
+    /// The pool
+    pool: PathBuf,
+
+    /// Name of an object
+    name: Option<String>,
+}
+
+/// A pool, for programs.
+#[derive(Serialize)]
+pub struct PoolReport {
+    pub path: String,
+    pub label: String,
+    pub id: String,
+    pub medium: &'static str,
+    pub version: u32,
+    pub length: u64,
+    pub objects: u64,
+    pub free: u64,
+    pub largest_free: u64,
+    pub free_pieces: u64,
+    pub window: String,
+    pub window_len: u64,
+    pub boots: u32,
+    pub created: String,
+}
+
+/// An object, for programs.
+#[derive(Serialize)]
+pub struct ObjectReport {
+    pub name: String,
+    pub id: String,
+    pub state: char,
+    pub holder: Option<Holder>,
+    pub needs_recovery: bool,
+    pub size: u64,
+    pub extent: u64,
+    pub offset: u64,
+    pub address: String,
+    pub reach: u64,
+    pub published: u64,
+    pub psyncs: u64,
+    pub read_only: bool,
+    pub sparse: bool,
+    pub read_key: bool,
+    pub write_key: bool,
+    pub created: String,
+}
+
+impl PoolReport {
+    pub fn of(pool: &Pool) -> Result<Self> {
+        let info = pool.info()?;
+        Ok(PoolReport {
+            path: info.path.to_string_lossy().into_owned(),
+            label: info.label,
+            id: hex(&info.id),
+            medium: info.medium.word(),
+            version: info.version,
+            length: info.length,
+            objects: info.objects,
+            free: info.free,
+            largest_free: info.largest_free,
+            free_pieces: info.free_pieces,
+            window: address(info.window),
+            window_len: info.window_len,
+            boots: info.boots,
+            created: time(info.created),
+        })
+    }
+
+    fn text(&self, out: &mut Out) -> Result {
+        let label = if self.label.is_empty() { "-".to_owned() } else { printable(&self.label) };
+        out.fields(&[
+            ("pool", printable(&self.path)),
+            ("label", label),
+            ("id", self.id.clone()),
+            ("medium", self.medium.to_owned()),
+            ("format", format!("version {}", self.version)),
+            ("length", exactly(self.length)),
+            ("objects", self.objects.to_string()),
+            ("free", format!("{}, largest piece {}, {}", human(self.free), human(self.largest_free), count(self.free_pieces, "piece"))),
+            ("addresses", format!("{} and {} from there", self.window, human(self.window_len))),
+            ("boots", format!("{} wrote to it", self.boots)),
+            ("formatted", self.created.clone()),
+        ])
+    }
+}
+
+impl ObjectReport {
+    pub fn of(stat: &ObjectStat) -> Self {
+        ObjectReport {
+            name: stat.name.clone(),
+            id: hex(&stat.id),
+            state: stat.state.letter(),
+            holder: stat.holder.map(Holder::of),
+            needs_recovery: stat.needs_recovery,
+            size: stat.size,
+            extent: stat.extent,
+            offset: stat.offset,
+            address: address(stat.address),
+            reach: stat.reach,
+            published: stat.published,
+            psyncs: stat.psyncs,
+            read_only: stat.read_only,
+            sparse: stat.sparse,
+            read_key: stat.read_key,
+            write_key: stat.write_key,
+            created: time(stat.created),
+        }
+    }
+
+    fn text(&self, state: State, out: &mut Out) -> Result {
+        let holder = match &self.holder {
+            Some(holder) => holder.to_string(),
+            None if state == State::Detached || self.needs_recovery => "-".to_owned(),
+            None => "?".to_owned(),
+        };
+        out.fields(&[
+            ("name", printable(&self.name)),
+            ("id", self.id.clone()),
+            ("state", format!("{}, {}", self.state, meaning(state, self.needs_recovery))),
+            ("holder", holder),
+            ("size", exactly(self.size)),
+            ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
+            ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
+            ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
+            ("flags", self.flags()),
+            ("created", self.created.clone()),
+        ])
+    }
+
+    fn flags(&self) -> String {
+        let flags = [
+            (self.read_only, "read-only"),
+            (self.sparse, "sparse"),
+            (self.read_key, "read key"),
+            (self.write_key, "write key"),
+        ];
+        let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
+        if set.is_empty() { "-".to_owned() } else { set.join(", ") }
+    }
+}
+
+/// A state in words.
+fn meaning(state: State, needs_recovery: bool) -> &'static str {
+    match (needs_recovery, state) {
+        (true, State::Copying) => "its last writer died: the next attach completes its last psync",
+        (true, _) => "its last writer died: the next attach recovers it",
+        (false, State::Detached) => "detached: nobody has it",
+        (false, State::Reading) => "attached for reading",
+        (false, State::Persisting) => "a psync is being made durable",
+        (false, State::Copying) => "a psync is being brought in place",
+        (false, _) => "attached for writing",
+    }
+}
+
+pub fn run(context: &Context, args: &Stat) -> Result {
+    let pool = context.look(&args.pool)?;
+    match &args.name {
+        None => show(context.json, &PoolReport::of(&pool)?, |report, out| report.text(out)),
+        Some(name) => {
+            let stat = pool.stat(name)?;
+            show(context.json, &ObjectReport::of(&stat), |report, out| report.text(stat.state, out))
+        }
+    }
+}

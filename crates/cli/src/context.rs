@@ -1,0 +1,42 @@
+//! What the global options mean for every command.
+
+use crate::args::Global;
+use crate::failure::Result;
+use indelible::{ErrorKind, Pool, PoolOptions};
+use std::path::Path;
+
+/// The global options, ready to use.
+pub struct Context {
+    /// How to open pools.
+    pub options: PoolOptions,
+    /// Print JSON.
+    pub json: bool,
+}
+
+impl Context {
+    /// From the command line.
+    pub fn new(global: &Global) -> Self {
+        let options =
+            PoolOptions::new().medium(global.medium).tracking(global.tracking).allow_remote(global.allow_remote);
+        Context { options, json: global.json }
+    }
+
+    /// Opens a pool that is to be changed.
+    pub fn open(&self, path: &Path) -> Result<Pool> {
+        Ok(self.options.open(path)?)
+    }
+
+    /// Opens a pool to look at it; nothing of it is written, so read permission is enough.
+    pub fn look(&self, path: &Path) -> Result<Pool> {
+        Ok(self.options.clone().read_only(true).open(path)?)
+    }
+
+    /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a writer
+    /// that died is recovered.
+    pub fn open_to_read(&self, path: &Path) -> Result<Pool> {
+        match self.options.open(path) {
+            Err(error) if error.kind() == ErrorKind::ReadOnly => self.look(path),
+            done => Ok(done?),
+        }
+    }
+}

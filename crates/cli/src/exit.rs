@@ -1,0 +1,60 @@
+//! What the tool exits with. The numbers are stable: scripts rely on them.
+
+use indelible::ErrorKind;
+use std::process::ExitCode;
+
+/// Exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Fine = 0,
+    Failed = 1,
+    Usage = 2,
+    Damaged = 3,
+    Busy = 4,
+    NotFound = 5,
+    Denied = 6,
+    Exists = 7,
+    Full = 8,
+    Unsuitable = 9,
+}
+
+/// The codes in words, for help and the manual page.
+pub const CODES: [(Exit, &str); 10] = [
+    (Exit::Fine, "it was done"),
+    (Exit::Failed, "the operating system, the device or the kernel failed"),
+    (Exit::Usage, "the command line, a name or a size makes no sense"),
+    (Exit::Damaged, "the pool is damaged, or check found that something is wrong"),
+    (Exit::Busy, "the object or the pool is held by a process"),
+    (Exit::NotFound, "there is no such pool, object or file"),
+    (Exit::Denied, "wrong key, read-only, or no permission"),
+    (Exit::Exists, "the pool or the object exists already"),
+    (Exit::Full, "the pool or the file system has no room"),
+    (Exit::Unsuitable, "not a pool, of another version, or not usable on this machine"),
+];
+
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::BadName | ErrorKind::BadSize => Exit::Usage,
+            ErrorKind::Damaged | ErrorKind::Gone => Exit::Damaged,
+            ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
+            ErrorKind::NoPool | ErrorKind::NotFound => Exit::NotFound,
+            ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey | ErrorKind::NeedsRecovery => {
+                Exit::Denied
+            }
+            ErrorKind::PoolExists | ErrorKind::Exists => Exit::Exists,
+            ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses => Exit::Full,
+            ErrorKind::NotAPool | ErrorKind::Version | ErrorKind::Unsuitable | ErrorKind::Unsupported => {
+                Exit::Unsuitable
+            }
+            _ => Exit::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}

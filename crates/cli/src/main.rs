@@ -1,2 +1,0 @@
-//! Placeholder entry point.
-fn main() {}

@@ -1,0 +1,68 @@
+//! Standard output: text for people, or JSON for programs.
+
+use crate::failure::Result;
+use serde::Serialize;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+/// Buffered standard output. Call [`finish`](Out::finish): a write that fails late is a failure, too.
+pub struct Out(BufWriter<StdoutLock<'static>>);
+
+impl Out {
+    /// Standard output.
+    pub fn new() -> Self {
+        Out(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
+    }
+
+    /// One line.
+    pub fn line(&mut self, text: &str) -> Result {
+        Ok(writeln!(self.0, "{text}")?)
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result {
+        Ok(self.0.write_all(bytes)?)
+    }
+
+    /// Names and values, the values aligned.
+    pub fn fields(&mut self, fields: &[(&str, String)]) -> Result {
+        let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, value) in fields {
+            writeln!(self.0, "{name:<width$}  {value}")?;
+        }
+        Ok(())
+    }
+
+    /// One value as indented JSON.
+    pub fn json(&mut self, value: &impl Serialize) -> Result {
+        serde_json::to_writer_pretty(&mut self.0, value)?;
+        self.line("")
+    }
+
+    /// A JSON array, one element a line, written as they come.
+    pub fn array<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> Result {
+        let mut before = "[\n";
+        for value in values {
+            self.0.write_all(before.as_bytes())?;
+            serde_json::to_writer(&mut self.0, &value)?;
+            before = ",\n";
+        }
+        self.line(if before == "[\n" { "[]" } else { "\n]" })
+    }
+
+    /// Writes what is buffered.
+    pub fn finish(mut self) -> Result {
+        Ok(self.0.flush()?)
+    }
+
+    /// Writes what is buffered, now.
+    pub fn flush(&mut self) -> Result {
+        Ok(self.0.flush()?)
+    }
+}
+
+/// Prints one value: as JSON, or as `text` has it.
+pub fn show<T: Serialize>(json: bool, value: &T, text: impl FnOnce(&T, &mut Out) -> Result) -> Result {
+    let mut out = Out::new();
+    if json { out.json(value)? } else { text(value, &mut out)? }
+    out.finish()
+}

@@ -1,0 +1,29 @@
+//! Progress bars: on standard error, and only if that is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const BYTES: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
+const STEPS: &str = "{msg} {wide_bar} {percent}%";
+const OPEN: &str = "{msg} {spinner} {binary_bytes} {binary_bytes_per_sec}";
+
+/// A bar over bytes; without a total, a count.
+pub fn bytes(what: &'static str, total: Option<u64>) -> ProgressBar {
+    match total {
+        Some(total) => bar(what, total, BYTES),
+        None => bar(what, 0, OPEN),
+    }
+}
+
+/// A bar over anything else; set its length as it becomes known.
+pub fn steps(what: &'static str) -> ProgressBar {
+    bar(what, 0, STEPS)
+}
+
+fn bar(what: &'static str, total: u64, template: &str) -> ProgressBar {
+    // Draws nothing if standard error is no terminal.
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.with_message(what)
+}
