@@ -1,11 +1,12 @@
 //! Making the file of a new pool.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use indelible_store::medium::{LockKey, LockMode};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::detect::{adopt, failed, io_error};
 use super::{Media, MediaError, MediumChoice};
@@ -21,19 +22,53 @@ pub(crate) struct CreateOptions {
     pub(crate) allow_remote: bool,
 }
 
-/// Creates a sparse file of `len` bytes and makes its name durable. A device is taken as it is
-/// (with `replace`), its length is its own. The caller formats it.
+/// Makes a sparse file of `len` bytes, which the caller formats and [publishes](Media::publish): a
+/// pool has no name before it is one, so that whoever opens it finds it whole, and a crash leaves
+/// nothing. With `replace`, what is at `path` is taken as it is; a device's length is its own.
 pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<Media, MediaError> {
-    let taken = if options.replace { OFlags::empty() } else { OFlags::EXCL };
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::CREATE | taken;
-    let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|e| failed("create", path, e))?;
+    let fd = match options.replace {
+        true => {
+            let flags = FLAGS | OFlags::NONBLOCK | OFlags::CREATE;
+            rustix::fs::open(path, flags, MODE).map_err(|e| failed("create", path, e))?
+        }
+        false => unnamed(path).map_err(|e| failed("create", path, e))?,
+    };
     let fd = ForkFd::new(fd).map_err(|source| io_error("create", path, source))?;
-    let made = size(&fd, path, len).and_then(|()| adopt(fd, path, options.choice, false, options.allow_remote));
-    if made.is_err() && !options.replace {
-        // EXCL: the file is this call's own, so nobody misses it.
-        let _ = std::fs::remove_file(path);
+    size(&fd, path, len)?;
+    adopt(fd, path, options.choice, false, options.allow_remote)
+}
+
+const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A file without a name where `path` will be; where the file system has no such files, with it.
+fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
+    if rustix::fs::lstat(path).is_ok() {
+        return Err(Errno::EXIST);
     }
-    made
+    match rustix::fs::open(parent(path), FLAGS | OFlags::TMPFILE, MODE) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            rustix::fs::open(path, FLAGS | OFlags::CREATE | OFlags::EXCL, MODE)
+        }
+        opened => opened,
+    }
+}
+
+impl Media {
+    /// Gives the file of a new pool its name, durably. Fails if the name is taken by now.
+    pub(crate) fn publish(&self, path: &Path) -> Result<(), MediaError> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let stat = rustix::fs::fstat(file).map_err(|e| failed("inspect", path, e))?;
+        if stat.st_nlink == 0 {
+            let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+            rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
+                .map_err(|e| failed("create", path, e))?;
+            sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))?;
+        }
+        Ok(())
+    }
 }
 
 fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
@@ -47,9 +82,18 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
         Ok(true) => {}
         Ok(false) => {
             let (choice, why) = ("a new pool", "it is a pool that somebody has open");
-            return Err(MediaError::Unsuitable { path: path.into(), choice, why });
+            return Err(MediaError::Unsuitable {
+                path: path.into(),
+                choice,
+                why,
+            });
         }
-        Err(source) => return Err(MediaError::Medium { path: path.into(), source }),
+        Err(source) => {
+            return Err(MediaError::Medium {
+                path: path.into(),
+                source,
+            });
+        }
     }
     // Through length 0, so that no old bytes are left.
     rustix::fs::ftruncate(fd, 0).map_err(|e| failed("empty", path, e))?;
@@ -61,11 +105,14 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
 
 /// Makes the entry of `path` in its directory durable.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = match path.parent() {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(parent(path), flags, Mode::empty())?;
+    Ok(rustix::fs::fsync(directory)?)
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(parent, flags, Mode::empty())?;
-    Ok(rustix::fs::fsync(directory)?)
+    }
 }

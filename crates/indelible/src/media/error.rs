@@ -19,9 +19,14 @@ pub(crate) enum MediaError {
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
     Kind { path: PathBuf, kind: &'static str },
     /// The file system keeps no reliable locks or mappings.
-    #[error("{path} is on {file_system}, where locks and mappings of several machines do not exclude each other; \
-        move the pool to a local file system, or allow remote file systems explicitly")]
-    Remote { path: PathBuf, file_system: &'static str },
+    #[error(
+        "{path} is on {file_system}, where locks and mappings of several machines do not exclude each other; \
+        move the pool to a local file system, or allow remote file systems explicitly"
+    )]
+    Remote {
+        path: PathBuf,
+        file_system: &'static str,
+    },
     /// The medium cannot do what the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable {

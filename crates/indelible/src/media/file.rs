@@ -46,7 +46,9 @@ impl FileMedium {
 #[inline]
 pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     if fd.is_stale() {
-        return Err(MediumError::Gone { what: "left behind by a fork" });
+        return Err(MediumError::Gone {
+            what: "left behind by a fork",
+        });
     }
     Ok(fd.as_fd())
 }
@@ -76,17 +78,7 @@ impl Medium for FileMedium {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        let fd = self.at(offset, buf.len())?;
-        let mut done = 0;
-        while done < buf.len() {
-            match rustix::io::pread(fd, &mut buf[done..], offset + done as u64) {
-                Ok(0) => return Err(MediumError::Gone { what: "truncated" }),
-                Ok(n) => done += n,
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(MediumError::Io(e.into())),
-            }
-        }
-        Ok(())
+        space::read_all(self.at(offset, buf.len())?, offset, buf)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -64,17 +64,38 @@ unsafe impl Send for MemoryMedium {}
 unsafe impl Sync for MemoryMedium {}
 
 impl MemoryMedium {
-    pub(super) fn map(fd: Arc<ForkFd>, len: u64, read_only: bool, backing: Backing) -> std::io::Result<MemoryMedium> {
+    pub(super) fn map(
+        fd: Arc<ForkFd>,
+        len: u64,
+        read_only: bool,
+        backing: Backing,
+    ) -> std::io::Result<MemoryMedium> {
         let mapped = usize::try_from(len)
             .ok()
             .and_then(|len| len.checked_next_multiple_of(PAGE))
             .filter(|len| *len > 0 && *len <= isize::MAX as usize)
             .ok_or(std::io::ErrorKind::InvalidInput)?;
-        let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
+        let protection = if read_only {
+            Protection::Read
+        } else {
+            Protection::ReadWrite
+        };
         let no_fork = NoFork::enter()?;
         let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
-        let pages = if backing == Backing::Device || read_only { 0 } else { mapped / PAGE };
-        let medium = MemoryMedium { fd, base, mapped, len, read_only, backing, known: zeroed(pages.div_ceil(64)) };
+        let pages = if backing == Backing::Device || read_only {
+            0
+        } else {
+            mapped / PAGE
+        };
+        let medium = MemoryMedium {
+            fd,
+            base,
+            mapped,
+            len,
+            read_only,
+            backing,
+            known: zeroed(pages.div_ceil(64)),
+        };
         // SAFETY: the mapping was made just now (1).
         unsafe { mmap::dont_fork(base.addr().get(), mapped) }?;
         drop(no_fork);
@@ -144,8 +165,16 @@ impl MemoryMedium {
 /// The bits of `word` that stand for pages `first..=last`.
 #[inline]
 fn word_mask(word: usize, first: usize, last: usize) -> u64 {
-    let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
-    let high = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
+    let low = if word == first / 64 {
+        u64::MAX << (first % 64)
+    } else {
+        u64::MAX
+    };
+    let high = if word == last / 64 {
+        u64::MAX >> (63 - last % 64)
+    } else {
+        u64::MAX
+    };
     low & high
 }
 
@@ -167,6 +196,10 @@ impl Medium for MemoryMedium {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let at = self.at(offset, buf.len() as u64)?;
+        if !self.known.is_empty() && !buf.is_empty() && !self.is_known(offset, buf.len() as u64) {
+            // There may be no blocks: a load would claim one, and raise SIGBUS where there is no room.
+            return space::read_all(live(&self.fd)?, offset, buf);
+        }
         // SAFETY: the range was checked; the copy is assembly (3).
         unsafe { flush::copy(buf.as_mut_ptr(), at, buf.len()) };
         Ok(())

@@ -39,7 +39,10 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
 
 /// Whether the error says that the operation does not exist here (block devices say `ENODEV`).
 fn unsupported(error: Errno) -> bool {
-    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
+    matches!(
+        error,
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL
+    )
 }
 
 /// Reserves blocks for the range. Where the file system cannot, holes of the range are filled with
@@ -60,7 +63,9 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), MediumErr
     while at < end {
         // A file system without holes answers that there is none before the end of the file; a
         // device refuses the question.
-        let Ok(hole) = seek(fd, SeekFrom::Hole(at)) else { return Ok(()) };
+        let Ok(hole) = seek(fd, SeekFrom::Hole(at)) else {
+            return Ok(());
+        };
         if hole >= end {
             return Ok(());
         }
@@ -86,16 +91,41 @@ pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Medi
 
 /// Turns the range into a hole.
 pub(super) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
-    retried(|| fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len))
+    retried(|| {
+        fallocate(
+            fd,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            offset,
+            len,
+        )
+    })
 }
 
 fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), MediumError> {
     let end = offset + len;
     let zeros = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
     while offset < end {
-        let n = zeros.len().min(usize::try_from(end - offset).unwrap_or(PIECE));
-        write_all(&zeros[..n], offset, |bytes, at| rustix::io::pwrite(fd, bytes, at))?;
+        let n = zeros
+            .len()
+            .min(usize::try_from(end - offset).unwrap_or(PIECE));
+        write_all(&zeros[..n], offset, |bytes, at| {
+            rustix::io::pwrite(fd, bytes, at)
+        })?;
         offset += n as u64;
+    }
+    Ok(())
+}
+
+/// Reads until `buf` is full. Holes read as zeros and stay holes.
+pub(super) fn read_all(fd: BorrowedFd<'_>, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+    let mut done = 0;
+    while done < buf.len() {
+        match rustix::io::pread(fd, &mut buf[done..], offset + done as u64) {
+            Ok(0) => return Err(MediumError::Gone { what: "truncated" }),
+            Ok(n) => done += n,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(MediumError::Io(e.into())),
+        }
     }
     Ok(())
 }

@@ -107,3 +107,16 @@ impl World {
         .expect("open")
     }
 }
+
+/// The options of a world, from its name as another process was given it.
+pub fn options_of(name: &str) -> PoolOptions {
+    let words: Vec<&str> = name.split(' ').collect();
+    let medium = if words[0] == "File" { MediumKind::File } else { MediumKind::Auto };
+    let tracking = match words[1] {
+        "WpAsync" => Tracking::WpAsync,
+        "Mprotect" => Tracking::Mprotect,
+        "Named" => Tracking::Named,
+        _ => Tracking::Auto,
+    };
+    PoolOptions::new().medium(medium).tracking(tracking).fault_in(words[2] == "true")
+}

@@ -88,6 +88,7 @@ impl Store {
 
     fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
         let state = lock(&self.table);
+        self.device.verify()?;
         let begin = Instant::now();
         let mut pause = Duration::from_micros(20);
         while !self.device.try_lock(LockKey::Table, mode)? {

@@ -256,7 +256,7 @@ impl Store {
         if used > 0 {
             self.device.zero(offset, used)?;
         }
-        self.device.reserve(offset, len)?;
+        self.claim(offset, len)?;
         if self.device.prefers_group_commit() {
             let zeros = vec![0; 1 << 20];
             let mut at = 0;

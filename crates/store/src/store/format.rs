@@ -80,8 +80,8 @@ impl Store {
         if Mutant::SuperblockFirst.is_on() {
             publish()?;
         }
-        device.reserve(0, DATA)?;
         device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
+        device.reserve(0, DATA)?;
         write_table(&*device, seed, len, how.zeroed, (window, window_len))?;
         LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
         device.barrier()?;

@@ -50,7 +50,7 @@ impl Store {
             self.device.zero(start, used)?;
         }
         if object.entry.flags & FLAG_SPARSE == 0 {
-            self.device.reserve(start, len)?;
+            self.claim(start, len)?;
         }
         if start < virgin {
             // The zeros are durable before the object exists.
@@ -58,6 +58,16 @@ impl Store {
         }
         draft.raise_virgin(start + len);
         Ok(())
+    }
+
+    /// Reserves space; what could be had of it is given back if not all could.
+    pub(super) fn claim(&self, start: u64, len: u64) -> Result<()> {
+        let result = self.device.reserve(start, len);
+        if result.is_err() {
+            // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
+            let _ = self.device.zero(start, len);
+        }
+        Ok(result?)
     }
 
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.

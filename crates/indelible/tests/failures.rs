@@ -1,0 +1,395 @@
+//! Bad input and failing systems: each gets a typed error that names object, operation and remedy;
+//! nothing psynced is lost.
+
+mod support;
+
+use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking};
+use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::Arc;
+use support::{Ground, World, everywhere};
+
+fn disk() -> World {
+    World::new(Ground::File, Tracking::Auto, false)
+}
+
+fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("this had to fail"),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.starts_with("cannot ") && text.ends_with(')'), "{text}");
+            assert!(!error.remedy().is_empty());
+            error.kind()
+        }
+    }
+}
+
+#[test]
+fn what_is_no_pool_is_refused_by_name() {
+    let world = disk();
+    let path = world.path();
+    assert_eq!(kind(Pool::open(&path)), ErrorKind::NoPool);
+    fs::write(&path, b"").unwrap();
+    assert_eq!(kind(Pool::open(&path)), ErrorKind::NotAPool);
+    fs::write(&path, vec![7; 3 << 20]).unwrap();
+    assert_eq!(kind(Pool::open(&path)), ErrorKind::NotAPool);
+    fs::write(&path, b"short").unwrap();
+    assert!(matches!(kind(Pool::open(&path)), ErrorKind::NotAPool | ErrorKind::Damaged));
+    assert_eq!(kind(Pool::format(&path, 1 << 20)), ErrorKind::PoolExists);
+    assert_eq!(kind(Pool::open(world.dir())), ErrorKind::Unsuitable.min_or_io());
+    fs::remove_file(&path).unwrap();
+    assert_eq!(kind(Pool::format(&path, 100)), ErrorKind::BadSize);
+    assert!(!path.exists(), "a failed format leaves no file");
+}
+
+trait MinOrIo {
+    fn min_or_io(self) -> ErrorKind;
+}
+
+impl MinOrIo for ErrorKind {
+    /// Opening a directory for writing fails in the kernel before it can be looked at.
+    fn min_or_io(self) -> ErrorKind {
+        match Pool::open("/") {
+            Err(error) => error.kind(),
+            Ok(_) => self,
+        }
+    }
+}
+
+#[test]
+fn unknown_versions_and_truncated_pools_are_told_apart() {
+    let world = disk();
+    drop(world.format());
+    let path = world.path();
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut slots = [[0; 4096], [0; 4096]];
+    for (slot, at) in slots.iter_mut().zip([0, 4096]) {
+        file.read_exact_at(slot, at).unwrap();
+        file.write_all_at(&99_u32.to_le_bytes(), at + 8).unwrap();
+    }
+    assert_eq!(kind(Pool::open(&path)), ErrorKind::Version);
+    // One slot damaged: the other serves.
+    file.write_all_at(&slots[0], 0).unwrap();
+    file.write_all_at(&[0xff; 4096], 4096).unwrap();
+    Pool::open(&path).unwrap().create("a", 1).unwrap();
+    file.write_all_at(&slots[1], 4096).unwrap();
+    file.write_all_at(&[0xff; 4096], 0).unwrap();
+    Pool::open(&path).unwrap().stat("a").unwrap();
+    file.write_all_at(&slots[0], 0).unwrap();
+    file.set_len(1 << 20).unwrap();
+    assert_eq!(kind(Pool::open(&path)), ErrorKind::Gone);
+    file.set_len(support::POOL + (1 << 20)).unwrap();
+    Pool::open(&path).unwrap();
+}
+
+#[test]
+fn a_pool_that_loses_its_file_says_so_and_keeps_what_is_in_memory() {
+    everywhere(|world| {
+        if world.sim().is_some() {
+            return;
+        }
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        *a.root_mut::<u64>().unwrap() = 1;
+        a.psync().unwrap();
+        *a.root_mut::<u64>().unwrap() = 2;
+        let moved = world.dir().join("moved.pmo");
+        fs::hard_link(world.path(), &moved).unwrap();
+        fs::remove_file(world.path()).unwrap();
+        a.psync().unwrap(); // Another name is left: the file is still somebody's.
+        *a.root_mut::<u64>().unwrap() = 3;
+        fs::remove_file(&moved).unwrap();
+        let error = a.psync().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Gone);
+        assert_eq!(error.object_name(), Some("a"));
+        assert_eq!(*a.root::<u64>().unwrap(), 3);
+    });
+}
+
+#[test]
+fn psync_of_a_truncated_pool_is_an_error_not_a_signal() {
+    for ground in [Ground::File, Ground::Memory] {
+        let world = World::new(ground, Tracking::Auto, false);
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        a.psync().unwrap();
+        let file = fs::OpenOptions::new().write(true).open(world.path()).unwrap();
+        file.set_len(32 << 20).unwrap();
+        assert_eq!(kind(a.psync()), ErrorKind::Gone);
+        assert_eq!(kind(pool.create("b", 1)), ErrorKind::Gone);
+    }
+}
+
+#[test]
+fn read_only_files_can_be_read_and_not_written() {
+    let world = disk();
+    {
+        let pool = world.format();
+        pool.create("a", 100).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        *a.root_mut::<u64>().unwrap() = 7;
+        a.psync().unwrap();
+    }
+    fs::set_permissions(world.path(), fs::Permissions::from_mode(0o444)).unwrap();
+    let pool = PoolOptions::new().read_only(true).open(world.path()).unwrap();
+    assert_eq!(*pool.attach_read("a").unwrap().root::<u64>().unwrap(), 7);
+    assert_eq!(kind(pool.attach("a")), ErrorKind::ReadOnly);
+    assert_eq!(kind(pool.create("b", 1)), ErrorKind::ReadOnly);
+    assert_eq!(kind(pool.destroy("a")), ErrorKind::ReadOnly);
+    assert_eq!(pool.list().count(), 1);
+    drop(pool);
+    if rustix::process::geteuid().is_root() {
+        eprintln!("NOT TESTED as root: refusal of a file without write permission (root may write it)");
+    } else {
+        assert_eq!(kind(Pool::open(world.path())), ErrorKind::ReadOnly);
+    }
+}
+
+#[test]
+fn an_address_range_taken_by_something_else_is_named() {
+    let world = disk();
+    let pool = world.format();
+    pool.create("a", 100).unwrap();
+    let address = pool.stat("a").unwrap().address as usize;
+    let flags = rustix::mm::MapFlags::PRIVATE | rustix::mm::MapFlags::FIXED_NOREPLACE;
+    let at = std::ptr::with_exposed_provenance_mut(address);
+    // SAFETY: fails where something is mapped; nothing else knows of the range.
+    let taken = unsafe { rustix::mm::mmap_anonymous(at, 4096, rustix::mm::ProtFlags::READ, flags) }.unwrap();
+    let error = pool.attach("a").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddressTaken);
+    assert!(error.to_string().contains("anonymous memory"), "{error}");
+    // SAFETY: mapped above.
+    unsafe { rustix::mm::munmap(taken, 4096) }.unwrap();
+    pool.attach("a").unwrap();
+}
+
+#[test]
+fn system_calls_that_write_into_an_object_are_noticed() {
+    let world = disk();
+    let pool = world.format();
+    pool.create("a", 100_000).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    if a.rung() != "wp-async" {
+        eprintln!("NOT TESTED: only the rung wp-async sees stores of system calls, this kernel has {}", a.rung());
+        return;
+    }
+    let source = world.dir().join("source");
+    fs::write(&source, vec![9; 50_000]).unwrap();
+    let file = fs::File::open(&source).unwrap();
+    file.read_exact_at(&mut a.as_mut_slice()[10_000..60_000], 0).unwrap();
+    a.psync().unwrap();
+    a.range_mut(0..1)[0] = 1;
+    drop(a);
+    let a = pool.attach_read("a").unwrap();
+    assert!(a.as_slice()[10_000..60_000].iter().all(|byte| *byte == 9) && a.as_slice()[0] == 0);
+}
+
+/// S0.26, DESIGN §2: a failed barrier poisons; the next attach recovers what was psynced.
+#[test]
+fn a_failed_write_poisons_and_the_next_attach_recovers() {
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+        if !tracking.is_available() {
+            eprintln!("NOT TESTED: {tracking:?}");
+            continue;
+        }
+        let world = World::new(Ground::Simulated, tracking, false);
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        *a.root_mut::<u64>().unwrap() = 1;
+        a.psync().unwrap();
+        *a.root_mut::<u64>().unwrap() = 2;
+        let sim = world.sim().unwrap();
+        sim.fail_at(OpKind::WriteDurable, 0, Fault::Io);
+        assert_eq!(kind(a.psync()), ErrorKind::Io);
+        let before = sim.count(OpKind::WriteDurable);
+        let error = a.psync().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Poisoned);
+        assert!(error.to_string().contains("\"a\""), "{error}");
+        assert_eq!(sim.count(OpKind::WriteDurable), before, "a failed barrier is never retried");
+        assert!(a.detach().is_err());
+        let a = pool.attach("a").unwrap();
+        assert!([1, 2].contains(a.root::<u64>().unwrap()));
+    }
+}
+
+/// A full medium: a clear error, the state of the last psync intact, retry possible.
+#[test]
+fn no_space_at_any_point_is_survived_and_retried() {
+    for op in [OpKind::WriteDurable, OpKind::Reserve] {
+        for nth in 0..4 {
+            let world = World::new(Ground::Simulated, Tracking::Auto, false);
+            let sim = world.sim().unwrap();
+            let pool = world.format();
+            pool.create_with("a", &indelible::CreateOptions::new(3 << 20).sparse(true)).unwrap();
+            let mut a = pool.attach("a").unwrap();
+            *a.root_mut::<u64>().unwrap() = 1;
+            a.psync().unwrap();
+            *a.root_mut::<u64>().unwrap() = 2;
+            a.range_mut(1 << 20..3 << 20).fill(3);
+            sim.fail_at(op, nth, Fault::NoSpace);
+            let before = a.psyncs();
+            if let Err(error) = a.psync() {
+                assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+                assert_eq!(a.psyncs(), before);
+                a.psync().unwrap_or_else(|error| panic!("retry after {op:?} {nth}: {error}"));
+            }
+            sim.clear_faults();
+            drop(a);
+            let a = pool.attach_read("a").unwrap();
+            assert_eq!(*a.root::<u64>().unwrap(), 2);
+            assert!(a.as_slice()[1 << 20..].iter().all(|byte| *byte == 3));
+        }
+    }
+}
+
+/// A small file system of its own; `None`, and a word on stderr, where that is not allowed.
+struct Small {
+    at: std::path::PathBuf,
+    _world: World,
+}
+
+impl Small {
+    fn mount(kind: &str) -> Option<Small> {
+        let world = if kind == "tmpfs" { World::new(Ground::Memory, Tracking::Auto, false) } else { disk() };
+        let at = world.dir().join("small");
+        fs::create_dir(&at).unwrap();
+        let run = |program: &str, arguments: &[&str]| {
+            let mut command = std::process::Command::new(program);
+            command.args(arguments).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        let target = at.to_str().unwrap();
+        let image = world.dir().join("image");
+        let mounted = if kind == "tmpfs" {
+            run("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs", target])
+        } else {
+            fs::File::create(&image).unwrap().set_len(12 << 20).unwrap();
+            let image = image.to_str().unwrap();
+            run("mkfs.ext4", &["-q", "-O", "^has_journal", image]) && run("mount", &["-o", "loop", image, target])
+        };
+        if !mounted {
+            eprintln!("NOT TESTED: a full {kind} needs the right to mount one");
+            return None;
+        }
+        Some(Small { at, _world: world })
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.at).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_on_create_and_psync() {
+    let Some(small) = Small::mount("ext4") else { return };
+    let pool = Pool::format(small.at.join("pool"), 64 << 20).unwrap();
+    assert_eq!(pool.medium(), MediumKind::File);
+    assert_eq!(kind(pool.create("too much", 16 << 20)), ErrorKind::NoSpace);
+    pool.create_with("thin", &indelible::CreateOptions::new(16 << 20).sparse(true)).unwrap();
+    let mut thin = pool.attach("thin").unwrap();
+    thin.range_mut(0..100).fill(1);
+    thin.psync().unwrap();
+    thin.range_mut(0..16 << 20).fill(2);
+    assert_eq!(kind(thin.psync()), ErrorKind::NoSpace);
+    assert_eq!(kind(thin.psync()), ErrorKind::NoSpace);
+    drop(thin);
+    let mut thin = pool.attach("thin").unwrap();
+    assert!(thin.as_slice()[..100].iter().all(|byte| *byte == 1), "the last psync is intact");
+    assert!(thin.as_slice()[100..].iter().all(|byte| *byte == 0), "and nothing else is there");
+    thin.range_mut(50..60).fill(3);
+    thin.psync().unwrap();
+}
+
+#[test]
+fn a_full_memory_file_system_is_an_error_not_a_signal() {
+    let Some(small) = Small::mount("tmpfs") else { return };
+    let pool = Pool::format(small.at.join("pool"), 64 << 20).unwrap();
+    assert_eq!(pool.medium(), MediumKind::Memory);
+    assert_eq!(kind(pool.create("too much", 8 << 20)), ErrorKind::NoSpace);
+    pool.create("fits", 100_000).unwrap();
+    fs::write(small.at.join("filler"), vec![0; 8 << 20]).unwrap_err();
+    // All that is needed was claimed at creation; a lane is the one thing an attach may still need.
+    match pool.attach("fits") {
+        Ok(mut fits) => {
+            fits.as_mut_slice().fill(1);
+            fits.psync().unwrap();
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}"),
+    }
+    fs::remove_file(small.at.join("filler")).unwrap();
+    let mut fits = pool.attach("fits").unwrap();
+    fits.as_mut_slice().fill(2);
+    fits.psync().unwrap();
+}
+
+/// Names of every kind.
+#[test]
+fn names_are_text_of_1_to_511_bytes() {
+    everywhere(|world| {
+        let pool = world.format();
+        let long = "ä".repeat(255);
+        for good in ["a", "π and 木", "../../etc/passwd", "/", long.as_str(), "a\u{301}"] {
+            pool.create(good, 1).unwrap();
+            assert_eq!(pool.stat(good).unwrap().name, good);
+        }
+        let overlong = "ä".repeat(256);
+        for bad in ["", " a", "a\n", "nul\0", "\u{1b}[31m", overlong.as_str()] {
+            assert_eq!(kind(pool.create(bad, 1)), ErrorKind::BadName, "{bad:?}");
+        }
+        assert_eq!(kind(pool.create("π and 木", 1)), ErrorKind::Exists);
+        assert_eq!(pool.list().count(), 6);
+    });
+}
+
+/// S0.8: sizes of every kind.
+#[test]
+fn s0_08_sizes_that_cannot_be_are_refused() {
+    everywhere(|world| {
+        let pool = world.format();
+        assert_eq!(kind(pool.create("a", 0)), ErrorKind::BadSize);
+        assert_eq!(kind(pool.create("a", u64::MAX)), ErrorKind::BadSize);
+        assert_eq!(kind(pool.create("a", 1 << 45)), ErrorKind::NoRoom);
+        let largest = pool.info().unwrap().largest_free;
+        assert_eq!(kind(pool.create("a", largest + 4096)), ErrorKind::NoRoom);
+        pool.create("a", largest / 2).unwrap();
+        assert_eq!(kind(pool.resize("a", u64::MAX, b"")), ErrorKind::BadSize);
+        assert_eq!(kind(pool.resize("a", largest * 4, b"")), ErrorKind::NoRoom.or_addresses(&pool, largest * 4));
+        pool.destroy("a").unwrap();
+        assert_eq!(pool.info().unwrap().largest_free, largest, "S0.9: the space is whole again");
+    });
+}
+
+trait OrAddresses {
+    fn or_addresses(self, pool: &Pool, size: u64) -> ErrorKind;
+}
+
+impl OrAddresses for ErrorKind {
+    /// Growth is limited by pages or by addresses, whichever ends first.
+    fn or_addresses(self, pool: &Pool, size: u64) -> ErrorKind {
+        match pool.resize("a", size, b"") {
+            Err(error) if error.kind() == ErrorKind::NoAddresses => ErrorKind::NoAddresses,
+            _ => self,
+        }
+    }
+}
+
+/// A damaged entry is an error for its object and for nothing else.
+#[test]
+fn damage_is_reported_where_it_is_and_nowhere_else() {
+    let sim = SimMedium::new(support::POOL, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(sim.handle()), true).unwrap();
+    pool.create("good", 100).unwrap();
+    pool.create("bad", 100).unwrap();
+    let entry = pool.store().find("bad").unwrap().offset;
+    sim.flip(entry + 40, 3);
+    assert_eq!(kind(pool.attach("bad")), ErrorKind::Damaged);
+    assert_eq!(kind(pool.stat("bad")), ErrorKind::Damaged);
+    pool.attach("good").unwrap();
+}

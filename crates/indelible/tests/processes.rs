@@ -1,0 +1,255 @@
+//! Several processes: who may attach what (S0.11), what dies with a process (S0.12), forks.
+//!
+//! A child is this test binary again, running one hidden test that does as it is told and talks over
+//! its pipes: no sleeps.
+
+mod support;
+
+use indelible::{ErrorKind, Pool, State, raw};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use support::{Ground, World, everywhere};
+
+/// A process that obeys.
+struct Other {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Other {
+    fn start(world: &World) -> Other {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "obey", "--nocapture", "--ignored"])
+            .env("OTHER_POOL", world.path())
+            .env("OTHER_WORLD", format!("{:?} {:?} {}", world.ground, world.tracking, world.fault_in))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut other = Other { child, stdin, stdout };
+        other.answer();
+        other
+    }
+
+    /// Says one line and returns the answer.
+    fn say(&mut self, line: &str) -> String {
+        writeln!(self.stdin, "{line}").unwrap();
+        self.answer()
+    }
+
+    fn answer(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the other process is gone");
+            if let Some((_, answer)) = line.split_once("ANSWER ") {
+                return answer.trim().to_owned();
+            }
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// The other process.
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn obey() {
+    let Some(path) = std::env::var_os("OTHER_POOL") else { return };
+    let path = Path::new(&path);
+    let world = std::env::var("OTHER_WORLD").unwrap();
+    let options = support::options_of(&world);
+    let pool = options.open(path).unwrap();
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    println!("ANSWER ready");
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = match words[..] {
+            ["write", name] => match pool.attach(name) {
+                Ok(object) => {
+                    writers.push(object);
+                    "ok".into()
+                }
+                Err(error) => format!("{:?}", error.kind()),
+            },
+            ["read", name] => match pool.attach_read(name) {
+                Ok(object) => {
+                    readers.push(object);
+                    "ok".into()
+                }
+                Err(error) => format!("{:?}", error.kind()),
+            },
+            ["store", value] => {
+                *writers.last_mut().unwrap().root_mut::<u64>().unwrap() = value.parse().unwrap();
+                "ok".into()
+            }
+            ["psync"] => format!("{:?}", writers.last_mut().unwrap().psync().map_err(|e| e.kind())),
+            ["detach"] => {
+                drop(writers.pop());
+                drop(readers.pop());
+                "ok".into()
+            }
+            _ => "what?".into(),
+        };
+        println!("ANSWER {answer}");
+    }
+}
+
+/// The worlds that processes can share.
+fn shared(test: impl Fn(&World)) {
+    everywhere(|world| {
+        if world.ground != Ground::Simulated {
+            test(world);
+        }
+    });
+}
+
+fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
+    result.err().expect("this had to fail").kind()
+}
+
+// S0.11, every case of Fig. 2.
+#[test]
+fn s0_11_many_readers_or_one_writer() {
+    shared(|world| {
+        let pool = world.format();
+        pool.create_with("A", &indelible::CreateOptions::new(100).read_only(true)).unwrap();
+        pool.create("B", 100).unwrap();
+        pool.create("C", 100).unwrap();
+        let (mut p2, mut p3) = (Other::start(world), Other::start(world));
+        assert_eq!(kind(pool.attach("A")), ErrorKind::ObjectReadOnly, "P1 attaches A for writing");
+        assert_eq!(p2.say("read B"), "ok");
+        assert_eq!(p3.say("read B"), "ok");
+        assert_eq!(p3.say("write C"), "ok");
+        assert_eq!(p2.say("write C"), "Held");
+        assert_eq!(kind(pool.attach_read("C")), ErrorKind::Held);
+        let error = pool.attach("C").unwrap_err().to_string();
+        assert!(error.contains(&format!("process {} as writer", p3.child.id())), "{error}");
+        assert_eq!(pool.stat("C").unwrap().state, State::Writing);
+        assert_eq!(pool.stat("C").unwrap().holder, Some(p3.child.id()));
+        assert_eq!(pool.stat("B").unwrap().state, State::Reading);
+        assert_eq!(kind(pool.attach("B")), ErrorKind::Held);
+        assert_eq!(kind(pool.destroy("B")), ErrorKind::Held);
+        assert_eq!(p3.say("detach"), "ok");
+        assert_eq!(p2.say("write C"), "ok");
+        p2.kill();
+        p3.kill();
+        assert_eq!(pool.stat("B").unwrap().state, State::Detached);
+        pool.attach("B").unwrap();
+    });
+}
+
+// S0.12, S0.18, S0.26: the writer is killed; what it psynced is there, what it did not is not.
+#[test]
+fn s0_12_the_object_of_a_killed_writer_is_recovered() {
+    shared(|world| {
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        for round in 0..5_u64 {
+            let mut other = Other::start(world);
+            assert_eq!(other.say("write a"), "ok");
+            for value in 1..=3 {
+                other.say(&format!("store {}", round * 10 + value));
+                assert_eq!(other.say("psync"), "Ok(())");
+            }
+            other.say("store 999");
+            other.kill();
+            let stat = pool.stat("a").unwrap();
+            assert!(stat.needs_recovery && stat.state == State::Copying, "{stat:?}");
+            if round % 2 == 0 {
+                let a = pool.attach("a").unwrap();
+                assert!(a.recovered_bytes() > 0);
+                assert_eq!((*a.root::<u64>().unwrap(), a.psyncs()), (round * 10 + 3, 3 * (round + 1)));
+            } else {
+                assert_eq!(*pool.attach_read("a").unwrap().root::<u64>().unwrap(), round * 10 + 3);
+            }
+            assert_eq!(pool.stat("a").unwrap().state, State::Detached);
+        }
+    });
+}
+
+// DESIGN §2: a forked child does not inherit attachments, and does not keep their locks alive.
+#[test]
+fn a_fork_inherits_neither_memory_nor_locks() {
+    shared(|world| {
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        *a.root_mut::<u64>().unwrap() = 5;
+        // The child reports by exit codes: 0 means that everything was as it should be.
+        let status = in_fork(|| {
+            if kind(a.psync()) != ErrorKind::Forked {
+                return 1;
+            }
+            if kind(pool.attach("a")) != ErrorKind::Forked {
+                return 2;
+            }
+            0
+        });
+        assert_eq!(status.code(), Some(0));
+        let status = in_fork(|| i32::from(a.as_slice()[0]));
+        assert_eq!(status.signal(), Some(11), "the range is absent in the child: {status:?}");
+        a.psync().unwrap();
+        drop(a);
+        assert_eq!(*pool.attach("a").unwrap().root::<u64>().unwrap(), 5);
+    });
+}
+
+// S0.15
+#[test]
+fn s0_15_access_after_detach_is_a_fault() {
+    shared(|world| {
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let a = raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap();
+        raw::detach(a.as_ptr()).unwrap();
+        // SAFETY: none: the child shall die of it.
+        let status = in_fork(|| i32::from(unsafe { a.as_ptr().read_volatile() }));
+        assert_eq!(status.signal(), Some(11), "{status:?}");
+        let a = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
+        raw::detach(a.as_ptr()).unwrap();
+    });
+}
+
+/// Runs `child` in a fork and returns how it ended.
+fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
+    // SAFETY: the child calls only `child` and `_exit`. What it allocates is safe with this libc, whose
+    // fork handlers take the allocator's locks.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(99);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(code) }
+        }
+        pid => {
+            assert!(pid > 0);
+            let mut status = 0;
+            // SAFETY: a child of this process, and a place for its status.
+            assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+            std::process::ExitStatus::from_raw(status)
+        }
+    }
+}
+
+/// Opening by two paths in one process gives one pool, whose threads share attachments.
+#[test]
+fn one_pool_by_two_paths_is_one_pool() {
+    let world = World::new(Ground::File, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    pool.create("a", 100).unwrap();
+    let link = world.dir().join("link.pmo");
+    std::os::unix::fs::symlink(world.path(), &link).unwrap();
+    let again = world.options().open(&link).unwrap();
+    let (x, y) = (pool.attach_read("a").unwrap(), again.attach_read("a").unwrap());
+    assert_eq!(x.as_ptr(), y.as_ptr());
+    let other = Pool::open(&link).unwrap();
+    assert_eq!(other.id(), pool.id());
+}
