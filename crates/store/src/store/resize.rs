@@ -11,7 +11,8 @@ use super::objects::HIDDEN;
 use super::{Store, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_SPARSE, STATE_D};
-use crate::format::{PAGE, pages_for};
+use crate::format::{LINE, PAGE, pages_for};
+use crate::lane::Batch;
 use crate::medium::LockMode;
 use crate::space::{ADDRESSES, Draft};
 use crate::table::{CreateOptions, Key, Located};
@@ -80,6 +81,11 @@ impl Store {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
         }
         let old = object.entry.pages.get();
+        // What a shrink left behind the end comes back as zeros; a writer has seen to that already.
+        let kept = match lane {
+            None if size >= object.entry.size.get() => object.entry.size.get(),
+            _ => old * PAGE,
+        };
         let grown = self.update(|draft| {
             let mut object = draft.entry(object.offset)?;
             draft.stock_up(true)?;
@@ -90,25 +96,25 @@ impl Store {
             reach(draft, &mut object, pages * PAGE)?;
             object.entry.pages = U64::new(pages);
             object.entry.size = U64::new(size);
-            self.prepare_extent(draft, &object, old * PAGE)?;
+            self.prepare_extent(draft, &object, kept)?;
             draft.put_entry(&object)?;
             Ok(Some(object))
         })?;
         *object = match grown {
             Some(object) => object,
-            None => self.move_larger(object, size, lane)?,
+            None => self.move_larger(object, kept, size, lane)?,
         };
         Ok(())
     }
 
     /// Copies the object into a larger extent and lets that take the old one's place.
-    fn move_larger(self: &Arc<Self>, object: &Located, size: u64, lane: Option<u32>) -> Result<Located> {
+    fn move_larger(self: &Arc<Self>, object: &Located, kept: u64, size: u64, lane: Option<u32>) -> Result<Located> {
         let tag = random_id()?.iter().fold(String::new(), |tag, byte| tag + &format!("{byte:02x}"));
         let name = format!("{HIDDEN}{tag}");
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
         let (larger, hold) =
             self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
-        let result = self.exchange(object, &larger, size, lane);
+        let result = self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, size, lane));
         drop(hold);
         if result.is_err() {
             // What cannot be removed now is removed by the next resize.
@@ -118,7 +124,6 @@ impl Store {
     }
 
     fn exchange(&self, object: &Located, larger: &Located, size: u64, lane: Option<u32>) -> Result<Located> {
-        self.copy(object, larger)?;
         self.device.barrier()?;
         self.update_then(
             |draft| {
@@ -142,9 +147,9 @@ impl Store {
         .map(|(moved, _)| moved)
     }
 
-    fn copy(&self, from: &Located, to: &Located) -> Result<()> {
+    /// Copies the first `len` bytes.
+    fn copy(&self, from: &Located, to: &Located, len: u64) -> Result<()> {
         let (source, target) = (from.entry.primary_offset(), to.entry.primary_offset());
-        let len = from.entry.extent_len();
         let mut buffer = vec![0; PIECE.min(len) as usize];
         let mut at = 0;
         while at < len {
@@ -198,6 +203,9 @@ impl Writer {
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }
+        if size > self.object.entry.size.get() {
+            self.clear_end()?;
+        }
         // Copying, and leaving the lane's batches behind, needs the primary durable in place.
         self.settle()?;
         let before = self.object.entry.primary;
@@ -208,6 +216,25 @@ impl Writer {
         // Another extent, or a last piece that got longer.
         self.backed.clear();
         Ok(self.object.entry.primary != before)
+    }
+}
+
+impl Writer {
+    /// Clears what a shrink left in the last page, behind the object's end.
+    fn clear_end(&mut self) -> Result<()> {
+        let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
+        let from = size / LINE * LINE;
+        let mut bytes = vec![0; (end - from) as usize];
+        self.store.device.read(self.object.entry.primary_offset() + from, &mut bytes)?;
+        let behind = &mut bytes[(size - from) as usize..];
+        if behind.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        behind.fill(0);
+        self.psync(&mut |primary, batch: &mut Batch| {
+            batch.copy_lines(primary + from, &bytes);
+            Ok(end)
+        })
     }
 }
 
