@@ -1,0 +1,270 @@
+//! One test for each defect that was found, named for it. Those that only crash enumeration can show
+//! are kept by the crash tests and the mutants instead.
+
+use indelible_store::error::StoreError;
+use indelible_store::medium::Medium;
+use indelible_store::store::Store;
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::{check_tiling, contents, process, psync, psync_many, recover_all, snapshot};
+use indelible_testing::scenario::{formatted, judge_medium, media};
+use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+
+fn of(size: u64) -> CreateOptions<'static> {
+    CreateOptions { size, ..CreateOptions::default() }
+}
+
+fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
+    Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
+}
+
+fn pool(len: u64) -> (SimMedium, Arc<Store>) {
+    let medium = formatted(len, SimConfig::default());
+    let store = open(&medium, 1);
+    (medium, store)
+}
+
+/// Progress lines belong to writers: redoing old batches of the table, from when the page had another
+/// use, must not take them back.
+#[test]
+fn redoing_the_table_keeps_progress_lines() {
+    let (medium, store) = pool(8 << 20);
+    // Grow the trees and shrink them again, so that there are free pages that were nodes.
+    for n in 0..400 {
+        store.create(&format!("{n}"), &of(1)).unwrap();
+    }
+    for n in 0..400 {
+        store.destroy(&format!("{n}"), KEY).unwrap();
+    }
+    for n in 0..420 {
+        store.create(&format!("{n}"), &of(1)).unwrap();
+        let mut writer = store.attach_writer(&format!("{n}"), KEY).unwrap();
+        psync(&mut writer, &[(0, &[1])]).unwrap();
+        writer.detach().unwrap();
+        if n % 20 == 0 {
+            // A process that knows nothing redoes the whole table lane.
+            open(&medium, 2).info().unwrap();
+            medium.settle();
+        }
+    }
+    let store = open(&medium, 3);
+    for n in 0..420 {
+        let status = store.status(&store.find(&format!("{n}")).unwrap()).unwrap();
+        assert_eq!((status.psyncs, status.published), (1, 64), "{n}");
+    }
+}
+
+/// A process that dies while it redoes the table leaves no page in an earlier state, which others, who
+/// are past that, would take for the present.
+#[test]
+fn a_process_that_dies_redoing_the_table_takes_nothing_back() {
+    for nth in 0..40 {
+        let (medium, store) = pool(1 << 20);
+        for n in 0..20 {
+            store.create(&format!("{n}"), &of(1)).unwrap();
+        }
+        let before = snapshot(&store).unwrap();
+        let dying = open(&medium, 2);
+        medium.fail_at(OpKind::Write, nth, Fault::KillLate);
+        let _ = dying.info();
+        medium.clear_faults();
+        assert_eq!(snapshot(&store).unwrap(), before, "dead in write {nth}");
+        check_tiling(&store).unwrap();
+    }
+}
+
+/// A failed barrier speaks for every lane of the process, not only for the one that asked: the others'
+/// next checkpoint succeeds although what they applied is lost.
+#[test]
+fn a_failed_barrier_poisons_every_lane_of_the_process() {
+    let (medium, store) = pool(2 << 20);
+    for name in ["a", "b", "c"] {
+        store.create(name, &of(9000)).unwrap();
+    }
+    medium.settle();
+    let mut writers = ["a", "b"].map(|name| store.attach_writer(name, KEY).unwrap());
+    for writer in &mut writers {
+        psync(writer, &[(0, &[1; 9000])]).unwrap();
+    }
+    let promised = snapshot(&store).unwrap();
+    medium.fail_at(OpKind::Barrier, 0, Fault::Io);
+    writers[0].checkpoint().unwrap_err();
+    assert!(matches!(writers[1].checkpoint(), Err(StoreError::Poisoned)));
+    for choice in [Choice::None, Choice::All, Choice::Random(1)] {
+        judge_medium(&medium.power_cut(choice).medium(), std::slice::from_ref(&promised)).unwrap();
+    }
+    drop(writers);
+    // In the same process too.
+    recover_all(&store).unwrap();
+    assert_eq!(snapshot(&store).unwrap(), promised);
+    judge_medium(&medium.power_cut(Choice::None).medium(), std::slice::from_ref(&promised)).unwrap();
+}
+
+/// Detaching fails where the primary cannot be settled; the lane must then not be given up as empty.
+#[test]
+fn a_detach_that_fails_keeps_the_lane() {
+    for kind in [OpKind::Write, OpKind::Barrier, OpKind::WriteDurable] {
+        let (medium, store) = pool(1 << 20);
+        store.create("a", &of(9000)).unwrap();
+        medium.settle();
+        let mut a = store.attach_writer("a", KEY).unwrap();
+        psync(&mut a, &[(0, &[1; 9000])]).unwrap();
+        a.checkpoint().unwrap();
+        psync(&mut a, &[(0, &[2; 9000])]).unwrap();
+        let promised = snapshot(&store).unwrap();
+        medium.fail_at(kind, 0, Fault::Io);
+        a.detach().unwrap_err();
+        medium.clear_faults();
+        judge_medium(&medium.power_cut(Choice::None).medium(), std::slice::from_ref(&promised)).unwrap();
+    }
+}
+
+/// A barrier that fails for want of space is a failed barrier.
+#[test]
+fn no_space_at_a_barrier_is_no_invitation_to_try_again() {
+    let (medium, store) = pool(1 << 20);
+    store.create("a", &of(100)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1])]).unwrap();
+    medium.fail_at(OpKind::Barrier, 0, Fault::NoSpace);
+    let error = a.checkpoint().unwrap_err();
+    assert!(!error.to_string().contains("no space left on the medium"), "{error}");
+    assert!(matches!(psync(&mut a, &[(0, &[2])]), Err(StoreError::Poisoned)));
+}
+
+/// Direct writes that were made durable outlive what a psync has to do before it can publish them.
+#[test]
+fn direct_writes_outlive_a_change_of_lane_and_a_growth() {
+    let (_medium, store) = pool(2 << 20);
+    for name in ["b", "a", "wall"] {
+        store.create(name, &of(20_000)).unwrap();
+    }
+    let (mut b, mut a) = (store.attach_writer("b", KEY).unwrap(), store.attach_writer("a", KEY).unwrap());
+    psync(&mut a, &[(0, &[1])]).unwrap();
+    a.begin_direct(8000).unwrap();
+    a.write_direct(4096, &[2; 100]).unwrap();
+    a.end_direct().unwrap();
+    psync_many(&mut [(&mut b, &[(0, &[1])]), (&mut a, &[])]).unwrap();
+    a.begin_direct(16_000).unwrap();
+    a.write_direct(12_000, &[3; 100]).unwrap();
+    a.end_direct().unwrap();
+    assert!(a.grow(60_000).unwrap());
+    psync(&mut a, &[]).unwrap();
+    a.detach().unwrap();
+    let bytes = contents(&store, &store.find("a").unwrap()).unwrap();
+    assert_eq!((&bytes[4096..4196], &bytes[12_000..12_100]), (&[2; 100][..], &[3; 100][..]));
+}
+
+/// Space that a lane was to have is still free if its process dies: nothing may be in it.
+#[test]
+fn a_lane_that_was_never_entered_leaves_zeros() {
+    for config in media() {
+        for nth in 0..4 {
+            let medium = formatted(1 << 20, config);
+            let store = open(&medium, 1);
+            store.create("a", &of(100)).unwrap();
+            let dying = open(&medium, 2);
+            dying.info().unwrap();
+            medium.fail_at(OpKind::WriteDurable, nth, Fault::Kill);
+            let dead = dying.attach_writer("a", KEY).is_err();
+            medium.clear_faults();
+            if dead && nth == 0 {
+                let object = store.create("b", &of(200_000)).unwrap();
+                assert!(contents(&store, &object).unwrap().iter().all(|byte| *byte == 0), "{config:?}");
+            }
+        }
+    }
+}
+
+/// A lane that could not be had half-way must not be half-way in what is published.
+#[test]
+fn an_attach_falls_back_on_another_lane_only_if_nothing_failed() {
+    let (medium, store) = pool(1 << 20);
+    for name in ["a", "b"] {
+        store.create(name, &of(100)).unwrap();
+    }
+    let _a = store.attach_writer("a", KEY).unwrap();
+    medium.fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    assert!(store.attach_writer("b", KEY).is_err());
+    check_tiling(&store).unwrap();
+    let _b = store.attach_writer("b", KEY).unwrap();
+    check_tiling(&store).unwrap();
+}
+
+/// Space of a sparse object is claimed again in its new place.
+#[test]
+fn a_sparse_object_that_moved_claims_its_space() {
+    let (medium, store) = pool(2 << 20);
+    store.create("a", &CreateOptions { sparse: true, ..of(4096) }).unwrap();
+    store.create("wall", &of(1)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1])]).unwrap();
+    psync(&mut a, &[(0, &[0])]).unwrap();
+    assert!(a.grow(100_000).unwrap());
+    let before = medium.count(OpKind::Reserve);
+    psync(&mut a, &[(0, &[2])]).unwrap();
+    assert_eq!(medium.count(OpKind::Reserve), before + 1);
+}
+
+/// A growth that fails leaves no copy behind.
+#[test]
+fn a_growth_that_fails_leaves_no_copy_behind() {
+    let (medium, store) = pool(2 << 20);
+    for name in ["a", "wall"] {
+        store.create(name, &of(100_000)).unwrap();
+    }
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1; 100_000])]).unwrap();
+    let objects = store.info().unwrap().objects;
+    for nth in 0..3 {
+        medium.fail_at(OpKind::Reserve, nth, Fault::NoSpace);
+        if a.grow(300_000).is_ok() {
+            break;
+        }
+        assert_eq!(store.info().unwrap().objects, objects, "{nth}");
+        medium.clear_faults();
+    }
+}
+
+/// Two threads: one gives its lane up while the other takes one.
+#[test]
+fn a_lane_given_up_is_not_taken_from_the_next() {
+    let medium = formatted(4 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+    let handle = Arc::new(medium.handle());
+    let store = Store::open(handle.clone(), process(1)).unwrap();
+    let names = ["a", "b", "c"];
+    for name in names {
+        store.create(name, &of(100)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for name in names {
+            let (store, handle) = (&store, &handle);
+            scope.spawn(move || {
+                for round in 0..200 {
+                    let mut writer = store.attach_writer(name, KEY).unwrap();
+                    let lane = writer.object().entry.lane.get();
+                    let key = indelible_store::medium::LockKey::Lane(lane);
+                    assert!(handle.locks_held().iter().any(|(held, _)| *held == key), "round {round}");
+                    psync(&mut writer, &[(0, &[round as u8])]).unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// Batches longer than what is read at a time.
+#[test]
+fn a_batch_of_megabytes_is_recovered() {
+    let (medium, store) = pool(32 << 20);
+    store.create("a", &of(3 << 20)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    let bytes: Vec<u8> = (0..3_u32 << 20).map(|n| (n / 61) as u8 | 1).collect();
+    psync(&mut a, &[(0, &bytes)]).unwrap();
+    psync(&mut a, &[(5, &[0; 100])]).unwrap();
+    let promised = snapshot(&store).unwrap();
+    std::mem::forget(a);
+    judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).unwrap();
+    assert!(medium.len() == 32 << 20);
+}
