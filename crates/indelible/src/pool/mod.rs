@@ -7,7 +7,7 @@ mod registry;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{Access, Media};
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork};
@@ -335,9 +335,10 @@ impl PoolOptions {
 
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
+        let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
         let media = self.create_media(path, len)?;
-        let zeroed = media.kind() != crate::media::MediaKind::DevDax && path.is_file();
         let store = Store::format(media.device().clone(), identity(), &self.as_format(zeroed))?;
+        media.publish(path)?;
         Ok(Pool { inner: registry::add(Inner::new(path, media, store, settings)) })
     }
 
@@ -347,9 +348,14 @@ impl PoolOptions {
     /// As for [`Pool::open_or_format`].
     pub fn open_or_format(&self, path: impl AsRef<Path>, len: u64) -> Result<Pool> {
         let path = path.as_ref();
+        let missing = |error: &Error| error.kind() == ErrorKind::NoPool && !self.read_only;
         match self.open(path) {
-            Err(error) if error.kind() == crate::ErrorKind::NoPool && !self.read_only => self.format(path, len),
-            done => done,
+            Err(error) if missing(&error) => match self.format(path, len) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::PoolExists => self.open(path),
+                formatted => formatted,
+            },
+            opened => opened,
         }
     }
 
