@@ -24,9 +24,9 @@ use std::str::FromStr;
 pub(crate) use range::PageRange;
 pub(crate) use wp_async::WatchedBy;
 
+use crate::sys::PAGE;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::uffd::Uffd;
-use crate::sys::PAGE;
 use gate::Gate;
 use mprotect::Mprotect;
 use named::Named;
@@ -48,7 +48,11 @@ impl Rung {
 
     /// The best rung that needs nothing of the caller.
     pub(crate) fn best() -> Rung {
-        if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
+        if Rung::WpAsync.available() {
+            Rung::WpAsync
+        } else {
+            Rung::Mprotect
+        }
     }
 
     /// Whether the running system offers it.
@@ -79,7 +83,10 @@ impl FromStr for Rung {
     type Err = UnknownRung;
 
     fn from_str(text: &str) -> Result<Rung, UnknownRung> {
-        Rung::ALL.into_iter().find(|rung| rung.to_string() == text).ok_or_else(|| UnknownRung(text.into()))
+        Rung::ALL
+            .into_iter()
+            .find(|rung| rung.to_string() == text)
+            .ok_or_else(|| UnknownRung(text.into()))
     }
 }
 
@@ -136,7 +143,13 @@ enum Kind {
 impl Tracker {
     /// Nothing is dirty at first. The mapping outlives the tracker.
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
-        let TrackerParams { base, len, rung, watched_by, filled } = params;
+        let TrackerParams {
+            base,
+            len,
+            rung,
+            watched_by,
+            filled,
+        } = params;
         let pages = len / PAGE;
         let kind = match rung {
             Rung::WpAsync => WpAsync::new(base, pages, watched_by, filled).map(Kind::WpAsync),
@@ -144,7 +157,12 @@ impl Tracker {
             Rung::Named => Ok(Kind::Named(Named::new(pages))),
         };
         let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker { rung, kind, filled, gate: Gate::new(base, len) })
+        Ok(Tracker {
+            rung,
+            kind,
+            filled,
+            gate: Gate::new(base, len),
+        })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -174,7 +192,11 @@ impl Tracker {
     ///
     /// An error loses nothing: the pages concerned are reported again.
     #[inline]
-    pub(crate) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> Result<(), DirtyError> {
+    pub(crate) fn settle(
+        &mut self,
+        changed: &[PageRange],
+        unchanged: &[PageRange],
+    ) -> Result<(), DirtyError> {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),
             Kind::Mprotect(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),

@@ -29,7 +29,8 @@ use crate::sys::{PAGE, fork};
 const SLOTS: usize = 256;
 const CHUNKS: usize = 256;
 
-static REGISTRY: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
+static REGISTRY: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 
 #[repr(align(64))]
 struct Slot {
@@ -92,7 +93,15 @@ impl Table {
                 self.writable.set(page);
             }
             // SAFETY: the pages belong to the live range of this slot (1), and access is only added.
-            if unsafe { mmap::protect(start + first * PAGE, (end - first) * PAGE, Protection::ReadWrite) }.is_ok() {
+            if unsafe {
+                mmap::protect(
+                    start + first * PAGE,
+                    (end - first) * PAGE,
+                    Protection::ReadWrite,
+                )
+            }
+            .is_ok()
+            {
                 return true;
             }
             // No mapping left for a split. The whole range needs none.
@@ -130,7 +139,12 @@ impl Watched {
         slot.table.store(table, Ordering::SeqCst);
         slot.start.store(start, Ordering::SeqCst);
         slot.end.store(start + len, Ordering::SeqCst);
-        Ok(Watched { slot, start, table, generation: fork::generation() })
+        Ok(Watched {
+            slot,
+            start,
+            table,
+            generation: fork::generation(),
+        })
     }
 
     pub(super) fn table(&self) -> Option<&Table> {
@@ -152,7 +166,13 @@ impl Watched {
 
     /// From now on stores wait, until [`release`](Self::release).
     pub(super) fn hold(&self) -> io::Result<()> {
-        self.slot.held.store(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), Ordering::SeqCst);
+        self.slot.held.store(
+            rustix::thread::gettid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs(),
+            Ordering::SeqCst,
+        );
         while self.slot.active.load(Ordering::SeqCst) != 0 {
             // A handler on its way out: a few instructions, or one mprotect.
             std::thread::yield_now();
@@ -210,8 +230,13 @@ fn claim() -> Option<&'static Slot> {
     for chunk in &REGISTRY {
         let mut slots = chunk.load(Ordering::Acquire);
         if slots.is_null() {
-            let fresh = Box::into_raw(Box::new([const { Slot::EMPTY }; SLOTS]));
-            match chunk.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            let fresh = Box::into_raw(Box::new([const { Slot::empty() }; SLOTS]));
+            match chunk.compare_exchange(
+                ptr::null_mut(),
+                fresh,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => slots = fresh,
                 Err(winner) => {
                     // SAFETY: never published.
@@ -223,7 +248,8 @@ fn claim() -> Option<&'static Slot> {
         // SAFETY: published chunks are leaked (4).
         let slots: &'static [Slot; SLOTS] = unsafe { &*slots };
         let free = slots.iter().find(|slot| {
-            let gone = slot.end.load(Ordering::Relaxed) != 0 && fork::is_stale(slot.generation.load(Ordering::Relaxed));
+            let gone = slot.end.load(Ordering::Relaxed) != 0
+                && fork::is_stale(slot.generation.load(Ordering::Relaxed));
             if gone {
                 // Left by the parent of this process: its handlers do not exist here.
                 slot.end.store(0, Ordering::SeqCst);
@@ -240,15 +266,17 @@ fn claim() -> Option<&'static Slot> {
 }
 
 impl Slot {
-    const EMPTY: Slot = Slot {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        table: AtomicPtr::new(ptr::null_mut()),
-        generation: AtomicU32::new(0),
-        active: AtomicU32::new(0),
-        held: AtomicU32::new(0),
-    };
+    const fn empty() -> Slot {
+        Slot {
+            taken: AtomicBool::new(false),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            generation: AtomicU32::new(0),
+            active: AtomicU32::new(0),
+            held: AtomicU32::new(0),
+        }
+    }
 
     fn covers(&self, addr: usize) -> bool {
         self.start.load(Ordering::SeqCst) <= addr && addr < self.end.load(Ordering::SeqCst)
@@ -269,10 +297,10 @@ fn resolve(addr: usize, forbidden: bool) -> Verdict {
         // SAFETY: published chunks are leaked (4).
         let slots: &'static [Slot; SLOTS] = unsafe { &*slots };
         for slot in slots {
-            if slot.covers(addr) {
-                if let Some(verdict) = pass(slot, addr) {
-                    return verdict;
-                }
+            if slot.covers(addr)
+                && let Some(verdict) = pass(slot, addr)
+            {
+                return verdict;
             }
         }
     }
@@ -289,7 +317,12 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
     let held = slot.held.load(Ordering::SeqCst);
     if held != 0 {
         slot.active.fetch_sub(1, Ordering::SeqCst);
-        if held == rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs() {
+        if held
+            == rustix::thread::gettid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs()
+        {
             // The holder stores to what it holds: waiting would be for ever.
             return Some(Verdict::Foreign);
         }
@@ -306,5 +339,9 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
         None => unsafe { mmap::protect(start + page * PAGE, PAGE, Protection::ReadWrite) }.is_ok(),
     };
     slot.active.fetch_sub(1, Ordering::SeqCst);
-    Some(if opened { Verdict::Resolved } else { Verdict::Foreign })
+    Some(if opened {
+        Verdict::Resolved
+    } else {
+        Verdict::Foreign
+    })
 }

@@ -70,7 +70,12 @@ pub(super) struct WpAsync {
 
 impl WpAsync {
     /// `filled`: the pages exist already and equal the primary.
-    pub(super) fn new(base: usize, pages: usize, by: WatchedBy, filled: bool) -> io::Result<WpAsync> {
+    pub(super) fn new(
+        base: usize,
+        pages: usize,
+        by: WatchedBy,
+        filled: bool,
+    ) -> io::Result<WpAsync> {
         let (uffd, registers) = match by {
             WatchedBy::Tracker => (Uffd::wp_async()?, true),
             WatchedBy::Service(uffd) => (uffd, false),
@@ -138,7 +143,9 @@ impl WpAsync {
 
     /// The pages of the chunks `[first, end)`.
     fn chunk_pages(&self, first: usize, end: usize) -> (usize, usize) {
-        let page = |chunk: usize| (((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE).min(self.pages);
+        let page = |chunk: usize| {
+            (((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE).min(self.pages)
+        };
         (page(first), page(end))
     }
 
@@ -176,7 +183,8 @@ impl WpAsync {
             range::normalise(out, kept);
         }
         if !revealed {
-            self.rent.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
+            self.rent
+                .stop(timer, || out[kept..].iter().map(|run| run.count).sum());
         }
         Ok(())
     }
@@ -194,10 +202,18 @@ impl WpAsync {
 
     /// Reports what is unprotected in known chunks.
     #[inline]
-    fn unprotected(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+    fn unprotected(
+        &mut self,
+        from: usize,
+        to: usize,
+        kept: usize,
+        out: &mut Vec<PageRange>,
+    ) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
+            let (found, reached) = self
+                .pagemap
+                .scan(at, end, Seek::Written, &mut self.regions)?;
             for region in &self.regions[..found] {
                 range::push(out, kept, self.page(region.start), self.page(region.end));
             }
@@ -207,10 +223,18 @@ impl WpAsync {
     }
 
     /// Reports what was stored to in new chunks, and notes in `protect` those that are new no more.
-    fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+    fn existing(
+        &mut self,
+        from: usize,
+        to: usize,
+        kept: usize,
+        out: &mut Vec<PageRange>,
+    ) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Existing, &mut self.regions)?;
+            let (found, reached) = self
+                .pagemap
+                .scan(at, end, Seek::Existing, &mut self.regions)?;
             for index in 0..found {
                 let region = self.regions[index];
                 let (first, last) = (self.page(region.start), self.page(region.end));
@@ -260,7 +284,9 @@ impl WpAsync {
     fn late(&mut self, from: usize, to: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
+            let (found, reached) =
+                self.pagemap
+                    .scan(at, end, Seek::OwnPresent, &mut self.regions)?;
             for region in &self.regions[..found] {
                 let run = PageRange::new(self.page(region.start), self.page(region.end));
                 out.push(run);
@@ -271,7 +297,11 @@ impl WpAsync {
         Ok(())
     }
 
-    pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+    pub(super) fn settle(
+        &mut self,
+        changed: &[PageRange],
+        unchanged: &[PageRange],
+    ) -> io::Result<()> {
         for run in changed {
             for page in run.within(self.pages) {
                 self.idle.clear(page);
@@ -294,7 +324,10 @@ impl WpAsync {
         }
         self.pending.clear();
         let done = self.protect.iter().try_for_each(|run| {
-            self.uffd.protect(self.base + run.start as usize * PAGE, run.count as usize * PAGE)
+            self.uffd.protect(
+                self.base + run.start as usize * PAGE,
+                run.count as usize * PAGE,
+            )
         });
         // What an error left unprotected will be reported again.
         self.protect.clear();
@@ -309,8 +342,13 @@ impl WpAsync {
         let (mut at, end) = (self.base, self.addr(self.pages));
         let mut present = 0;
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
-            present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
+            let (found, reached) = self
+                .pagemap
+                .scan(at, end, Seek::Present, &mut self.regions)?;
+            present += self.regions[..found]
+                .iter()
+                .map(|r| (r.end - r.start) / PAGE as u64)
+                .sum::<u64>();
             at = reached;
         }
         Ok(self.rent.decide(present, self.known.count()))

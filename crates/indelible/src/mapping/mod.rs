@@ -16,9 +16,9 @@ use std::ptr::NonNull;
 
 pub(crate) use error::MappingError;
 
+use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
 use crate::sys::mmap::{self, Place, Protection};
-use crate::sys::PAGE;
 
 /// What is mapped.
 #[derive(Debug)]
@@ -48,22 +48,41 @@ impl Mapping {
         offset: u64,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
-        if offset % PAGE as u64 != 0 {
-            return Err(MappingError::Range { addr, len, why: "the file offset is not a multiple of the page size" });
+        if !offset.is_multiple_of(PAGE as u64) {
+            return Err(MappingError::Range {
+                addr,
+                len,
+                why: "the file offset is not a multiple of the page size",
+            });
         }
         let own = duplicate(file).map_err(|source| MappingError::Io { addr, len, source })?;
         Mapping::new(addr, len, Kind::File(own, offset), protection)
     }
 
     /// Maps `len` bytes of zeros at `addr`.
-    pub(crate) fn anonymous(addr: usize, len: usize, protection: Protection) -> Result<Mapping, MappingError> {
+    pub(crate) fn anonymous(
+        addr: usize,
+        len: usize,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
         Mapping::new(addr, len, Kind::Anonymous, protection)
     }
 
-    fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
+    fn new(
+        addr: usize,
+        len: usize,
+        kind: Kind,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
         check(addr, len)?;
         map(addr, len, &kind, 0, protection, Place::Free)?;
-        Ok(Mapping { addr, len, kind, protection, generation: fork::generation() })
+        Ok(Mapping {
+            addr,
+            len,
+            kind,
+            protection,
+            generation: fork::generation(),
+        })
     }
 
     pub(crate) fn addr(&self) -> usize {
@@ -76,7 +95,8 @@ impl Mapping {
 
     pub(crate) fn base(&self) -> NonNull<u8> {
         // The kernel maps nothing at address 0 (2: `check` refuses it).
-        NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
+        NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr))
+            .unwrap_or(NonNull::dangling())
     }
 
     /// Whether the bytes come from a file, so that the page cache refills what is dropped.
@@ -90,7 +110,14 @@ impl Mapping {
             return Ok(());
         }
         check(self.addr, new_len)?;
-        map(self.addr + self.len, new_len - self.len, &self.kind, self.len, self.protection, Place::Free)?;
+        map(
+            self.addr + self.len,
+            new_len - self.len,
+            &self.kind,
+            self.len,
+            self.protection,
+            Place::Free,
+        )?;
         self.len = new_len;
         Ok(())
     }
@@ -98,7 +125,11 @@ impl Mapping {
     /// Takes back everything beyond `new_len`, which a failed [`grow`](Self::grow) of a layer above
     /// had mapped.
     pub(crate) fn shrink(&mut self, new_len: usize) {
-        if new_len == 0 || new_len >= self.len || new_len % PAGE != 0 || fork::is_stale(self.generation) {
+        if new_len == 0
+            || new_len >= self.len
+            || !new_len.is_multiple_of(PAGE)
+            || fork::is_stale(self.generation)
+        {
             return;
         }
         // SAFETY: the tail of our own mapping (1), which the layer above did not hand out.
@@ -119,7 +150,14 @@ impl Mapping {
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
     pub(crate) unsafe fn renew(&self) -> Result<(), MappingError> {
-        map(self.addr, self.len, &self.kind, 0, self.protection, Place::Over)
+        map(
+            self.addr,
+            self.len,
+            &self.kind,
+            0,
+            self.protection,
+            Place::Over,
+        )
     }
 }
 
@@ -151,7 +189,11 @@ fn map(
     place: Place,
 ) -> Result<(), MappingError> {
     let failed = |source: io::Error| match source.raw_os_error() {
-        Some(libc::EEXIST) => MappingError::Occupied { addr, len, occupant: error::occupant(addr, len) },
+        Some(libc::EEXIST) => MappingError::Occupied {
+            addr,
+            len,
+            occupant: error::occupant(addr, len),
+        },
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;
@@ -174,7 +216,7 @@ fn map(
 /// Refuses ranges that no mapping can have.
 fn check(addr: usize, len: usize) -> Result<(), MappingError> {
     let bad = |why| Err(MappingError::Range { addr, len, why });
-    if addr % PAGE != 0 || len % PAGE != 0 {
+    if !addr.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
         return bad("address and length must be multiples of the page size");
     }
     if addr == 0 || len == 0 {

@@ -65,7 +65,8 @@ impl Media {
             let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
-            sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))?;
+            sync_parent(path)
+                .map_err(|source| io_error("make durable the name of", path, source))?;
         }
         Ok(())
     }

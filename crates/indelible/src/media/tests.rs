@@ -381,11 +381,10 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
             // SAFETY: the grandchild waits for a byte and exits.
             let orphan = unsafe { libc::fork() };
             if orphan == 0 {
-                let _ = rustix::io::read(&end.0, &mut [0; 1]);
-            } else {
+                // Its fork handlers have run: only now may the holder die.
                 let _ = rustix::io::write(&ready.1, &[u8::from(locked)]);
-                let _ = rustix::io::read(&end.0, &mut [0; 1]);
             }
+            let _ = rustix::io::read(&end.0, &mut [0; 1]);
             // SAFETY: ends the process without running destructors.
             unsafe { libc::_exit(0) };
         }
@@ -401,8 +400,9 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
             libc::kill(holder, libc::SIGKILL);
             libc::waitpid(holder, std::ptr::null_mut(), 0);
         }
-        assert_eq!(first.device().probe(LockKey::Lane(3)).unwrap(), None);
+        let left = first.device().probe(LockKey::Lane(3)).unwrap();
         rustix::io::write(&end.1, &[0]).unwrap();
+        assert_eq!(left, None);
     });
 }
 

@@ -84,8 +84,17 @@ pub(crate) unsafe fn private(
 }
 
 /// Maps the first `len` bytes of `file` shared, where the kernel likes; `sync` asks for `MAP_SYNC`.
-pub(crate) fn shared(file: BorrowedFd<'_>, len: usize, protection: Protection, sync: bool) -> io::Result<NonNull<u8>> {
-    let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+pub(crate) fn shared(
+    file: BorrowedFd<'_>,
+    len: usize,
+    protection: Protection,
+    sync: bool,
+) -> io::Result<NonNull<u8>> {
+    let flags = if sync {
+        MapFlags::SHARED_VALIDATE | MapFlags::SYNC
+    } else {
+        MapFlags::SHARED
+    };
     // SAFETY: no address is given, so the mapping replaces nothing.
     let base = unsafe { mm::mmap(ptr::null_mut(), len, protection.map(), flags, file, 0) }?;
     NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))

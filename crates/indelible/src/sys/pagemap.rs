@@ -83,7 +83,11 @@ impl Pagemap {
         static MAP: ForkLocal<Pagemap> = ForkLocal::new();
         MAP.get_or_try(|| {
             use rustix::fs::{Mode, OFlags, open};
-            let fd = open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let fd = open(
+                "/proc/self/pagemap",
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
             Ok(Pagemap(ForkFd::new(fd)?))
         })
     }
@@ -91,14 +95,28 @@ impl Pagemap {
     /// Whether the kernel knows the call.
     pub(crate) fn supported() -> bool {
         let page = std::ptr::from_ref(&PAGEMAP_SCAN).addr() & !(PAGE - 1);
-        Pagemap::get().is_ok_and(|map| map.scan(page, page + PAGE, Seek::Present, &mut [Region::default(); 2]).is_ok())
+        Pagemap::get().is_ok_and(|map| {
+            map.scan(
+                page,
+                page + PAGE,
+                Seek::Present,
+                &mut [Region::default(); 2],
+            )
+            .is_ok()
+        })
     }
 
     /// Fills `found` with runs of matching pages of `[start, end)`, in order. Returns how many, and
     /// the address up to which pages were looked at: less than `end` when `found` became full.
     /// Addresses are multiples of the page size.
     #[inline]
-    pub(crate) fn scan(&self, start: usize, end: usize, seek: Seek, found: &mut [Region]) -> io::Result<(usize, usize)> {
+    pub(crate) fn scan(
+        &self,
+        start: usize,
+        end: usize,
+        seek: Seek,
+        found: &mut [Region],
+    ) -> io::Result<(usize, usize)> {
         let (category_mask, category_inverted, category_anyof_mask, return_mask) = match seek {
             Seek::Written => (WRITTEN, 0, 0, WRITTEN),
             Seek::Existing => (0, 0, PRESENT | SWAPPED, FILE | WRITTEN),
