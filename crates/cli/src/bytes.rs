@@ -2,14 +2,19 @@
 
 const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
+const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 64M";
+
 /// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`; `MB` and the like are powers of 1000.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = (&text[..digits], text[digits..].trim().to_ascii_lowercase());
+    if number.is_empty() {
+        return Err(USAGE.to_owned());
+    }
     let unit = unit(&suffix).ok_or_else(|| format!("{suffix:?} is not a unit; K, M, G and T are"))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let bytes = exact(whole, fraction, unit).ok_or("a size is a number with an optional K, M, G or T, such as 64M")?;
+    let bytes = exact(whole, fraction, unit).ok_or(USAGE)?;
     u64::try_from(bytes).map_err(|_| "that is more than 16 EiB".to_owned())
 }
 

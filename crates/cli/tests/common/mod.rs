@@ -1,0 +1,193 @@
+//! What the tests of the tool share: a folder, the tool run in it, and processes that hold objects.
+
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+pub const PMO: &str = env!("CARGO_BIN_EXE_pmo");
+pub const MKPMO: &str = env!("CARGO_BIN_EXE_mkpmo");
+
+/// What a run of the tool left.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub out: String,
+    pub raw: Vec<u8>,
+    pub err: String,
+}
+
+impl Run {
+    pub fn of(command: &mut Command, input: &[u8]) -> Run {
+        let mut child = command
+            .env_remove("PMO_KEY")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the tool starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = input.to_owned();
+        // The tool may end without reading it all.
+        let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().expect("the tool ends");
+        feed.join().expect("fed");
+        Run {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            raw: output.stdout,
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// It went well and said nothing on standard error.
+    #[track_caller]
+    pub fn fine(self) -> Run {
+        assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{self:?}");
+        self
+    }
+
+    /// It failed with `code`, said one line that contains `needle`, and one of help.
+    #[track_caller]
+    pub fn fails(self, code: i32, needle: &str) -> Run {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.err.contains(needle), "{needle:?} is not in {self:?}");
+        if code != 2 || self.err.starts_with("error: cannot") {
+            let lines: Vec<_> = self.err.lines().collect();
+            assert!(lines.iter().all(|line| line.starts_with("error: ") || line.starts_with("help: ")), "{self:?}");
+        }
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A folder with a pool in it.
+pub struct Rig {
+    pub dir: tempfile::TempDir,
+    pub pool: PathBuf,
+}
+
+impl Rig {
+    /// An empty folder.
+    pub fn empty() -> Rig {
+        let dir = tempfile::tempdir().expect("a folder");
+        let pool = dir.path().join("t.pmo");
+        Rig { dir, pool }
+    }
+
+    /// A folder with a pool of 16 MiB.
+    pub fn new() -> Rig {
+        let rig = Rig::empty();
+        rig.pmo(["format"], ["--size", "16M"]).fine();
+        rig
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn command(&self, before: impl IntoIterator<Item = &'static str>) -> Command {
+        let mut command = Command::new(PMO);
+        command.current_dir(self.dir.path()).args(before).arg(&self.pool);
+        command
+    }
+
+    /// Runs `pmo BEFORE… POOL AFTER…`.
+    pub fn pmo<S: AsRef<OsStr>>(
+        &self,
+        before: impl IntoIterator<Item = &'static str>,
+        after: impl IntoIterator<Item = S>,
+    ) -> Run {
+        Run::of(self.command(before).args(after), b"")
+    }
+
+    /// As [`pmo`](Rig::pmo), with bytes on standard input.
+    pub fn feed<const N: usize>(&self, before: &'static str, after: [&str; N], input: &[u8]) -> Run {
+        Run::of(self.command([before]).args(after), input)
+    }
+
+    /// The line of `pmo ls` for an object, its columns separated by one blank.
+    #[track_caller]
+    pub fn line(&self, name: &str) -> String {
+        let run = self.pmo(["ls"], [name]).fine();
+        let line = run.out.lines().nth(1).unwrap_or_else(|| panic!("{name} is not there: {run:?}"));
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// A process that has an object attached until this value is dropped or killed.
+    pub fn hold(&self, name: &str, write: bool) -> Holder {
+        let mut command = self.command(["attach-check"]);
+        command.args([name, "--hold"]).args(write.then_some("--write"));
+        Holder::start(command, "attached")
+    }
+}
+
+/// Runs the tool without a pool.
+pub fn pmo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
+    Run::of(Command::new(PMO).args(arguments), b"")
+}
+
+/// A process that holds something until its standard input ends.
+pub struct Holder {
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Holder {
+    /// Starts it and waits for the line that says that it holds.
+    pub fn start(mut command: Command, sign: &str) -> Holder {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the holder starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains(sign) {
+            line.clear();
+            assert!(lines.read_line(&mut line).expect("text") > 0, "the holder ended");
+        }
+        std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
+        let input = child.stdin.take();
+        Holder { child, input }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("gone");
+    }
+
+    /// It ends by itself.
+    pub fn release(mut self) {
+        self.input = None;
+        assert!(self.child.wait().expect("ended").success());
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Says that something could not be tested here; not captured by the test harness.
+pub fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

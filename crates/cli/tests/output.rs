@@ -1,0 +1,95 @@
+//! Output that is not about a pool, and what becomes of it when nobody reads it.
+
+mod common;
+
+use common::{PMO, Rig, pmo};
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let rig = Rig::new();
+    rig.feed("put", ["a", "/dev/null"], b"").fails(5, "no such object");
+    rig.pmo(["create"], ["a", "8M"]).fine();
+    for command in [["cat"], ["ls"]] {
+        let mut child = rig.command(command).arg("a").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run");
+        let mut byte = [0];
+        child.stdout.take().expect("piped").read_exact(&mut byte).expect("a byte");
+        let output = child.wait_with_output().expect("ends");
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    }
+}
+
+#[test]
+fn a_full_standard_output_is_a_failure() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return common::skipped("no /dev/full");
+    };
+    let rig = Rig::new();
+    let output = rig.command(["stat"]).stdout(full).output().expect("run");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to standard output"));
+}
+
+#[test]
+fn help_teaches() {
+    for command in [
+        "format", "create", "ls", "stat", "put", "cat", "resize", "mv", "rm", "attach-check", "check", "repair", "dump",
+        "doctor", "completions", "man",
+    ] {
+        let run = pmo([command, "--help"]).fine();
+        assert!(run.out.contains("Example"), "{command} has no example");
+        assert!(run.out.lines().all(|line| line.chars().count() <= 110), "{command} has long lines");
+    }
+    let run = pmo(["--help"]).fine();
+    for needle in ["First steps:", "Exit codes:", "  4  the object or the pool is held by a process"] {
+        assert!(run.out.contains(needle), "{needle}");
+    }
+}
+
+#[test]
+fn manual_pages_are_made() {
+    let run = pmo(["man"]).fine();
+    for needle in [".TH pmo 1", "EXIT STATUS", "PMO_KEY"] {
+        assert!(run.out.contains(needle), "{needle}");
+    }
+    let rig = Rig::empty();
+    let dir = rig.path("man/man1");
+    pmo(["man".as_ref(), dir.as_os_str()]).fine();
+    for page in ["pmo.1", "mkpmo.1", "pmo-ls.1", "pmo-attach-check.1"] {
+        assert!(std::fs::read_to_string(dir.join(page)).expect(page).contains(".SH"), "{page}");
+    }
+    std::fs::write(rig.path("file"), "").expect("written");
+    pmo(["man".as_ref(), rig.path("file").as_os_str()]).fails(1, "cannot make the directory");
+}
+
+#[test]
+fn completions_are_made() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = pmo(["completions", shell]).fine();
+        assert!(run.out.contains("attach-check"), "{shell}");
+    }
+    assert_eq!(pmo(["completions", "tcsh"]).code, Some(2));
+}
+
+#[test]
+fn doctor_examines() {
+    let run = pmo(["doctor", "--json"]).fine().json();
+    assert!(run["tracking"].is_string() && run["medium"].is_null());
+    let names: Vec<_> = run["facilities"].as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
+    assert!(names.contains(&"kernel".into()), "{names:?}");
+    let rig = Rig::new();
+    let run = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
+    assert!(["file", "memory", "dax"].contains(&run["medium"].as_str().expect("a word")));
+    assert!(rig.pmo(["doctor"], [""; 0]).fine().out.contains("Stores will be noticed by"));
+    let run = pmo(["doctor", "/dev/null"]);
+    assert_eq!(run.code, Some(9));
+    assert!(run.out.contains("character device"), "{run:?}");
+}
+
+#[test]
+fn version_and_no_colours_in_pipes() {
+    let output = Command::new(PMO).arg("--version").output().expect("run");
+    assert!(output.stdout.starts_with(b"pmo "));
+    assert!(!pmo(["--help"]).out.contains('\u{1b}'));
+}

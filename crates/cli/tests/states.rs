@@ -1,0 +1,118 @@
+//! What `pmo ls` shows of objects that processes have, or had when they died (S0.11, S0.25, S0.26).
+
+mod common;
+
+use common::{Holder, Rig};
+use std::io::{Read, Write};
+use std::process::Command;
+
+/// A process that has psynced "psynced" to an object, then stored "torn" over it, and has it attached.
+/// Started by other tests, with the pool in the environment.
+#[test]
+#[ignore = "a process that other tests start"]
+fn writer() {
+    let Some(path) = std::env::var_os("PMO_TEST_POOL") else { return };
+    let pool = indelible::Pool::open(path).expect("the pool");
+    let mut object = pool.attach("a").expect("the object");
+    object.range_mut(0..7).copy_from_slice(b"psynced");
+    object.psync().expect("psynced");
+    object.range_mut(0..4).copy_from_slice(b"torn");
+    println!("holding");
+    std::io::stdout().flush().expect("said");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+fn start_writer(rig: &Rig) -> Holder {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "writer", "--ignored", "--nocapture"]).env("PMO_TEST_POOL", &rig.pool);
+    Holder::start(command, "holding")
+}
+
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K"]).fine();
+    rig
+}
+
+#[test]
+fn a_reader_is_shown() {
+    let rig = rig();
+    let held = rig.hold("a", false);
+    assert_eq!(rig.line("a"), format!("R {} pmo 4 KiB a", held.pid()));
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("state    R, attached for reading"));
+    // Others may read, nobody may write, resize, rename or destroy.
+    rig.pmo(["attach-check"], ["a"]).fine();
+    rig.pmo(["cat"], ["a"]).fine();
+    for command in [vec!["attach-check"], vec!["rm"]] {
+        let write = command == ["attach-check"];
+        let after: &[&str] = if write { &["a", "--write"] } else { &["a"] };
+        rig.pmo(command, after).fails(4, "held by");
+    }
+    rig.pmo(["mv"], ["a", "b"]).fails(4, "held by");
+    rig.pmo(["resize"], ["a", "8K"]).fails(4, "held by");
+    held.release();
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+}
+
+#[test]
+fn a_writer_is_shown() {
+    let rig = rig();
+    let held = rig.hold("a", true);
+    assert_eq!(rig.line("a"), format!("W {} pmo 4 KiB a", held.pid()));
+    let json = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
+    let expected = serde_json::json!([{
+        "name": "a", "state": "W", "holder": {"pid": held.pid(), "command": "pmo"}, "needs_recovery": false, "size": 4096,
+    }]);
+    assert_eq!(json, expected);
+    let run = rig.pmo(["cat"], ["a"]).fails(4, "held by process");
+    assert!(run.err.contains(&held.pid().to_string()), "{run:?}");
+    rig.feed("put", ["a"], b"x").fails(4, "as writer");
+    rig.pmo(["check"], [""; 0]).fine();
+    rig.pmo(["repair"], [""; 0]).fails(4, "");
+    held.release();
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+}
+
+#[test]
+fn a_writer_killed_before_its_first_psync_is_shown_and_recovered() {
+    let rig = rig();
+    rig.feed("put", ["a"], b"before").fine();
+    let held = rig.hold("a", true);
+    held.kill();
+    assert_eq!(rig.line("a"), "W needs recovery 4 KiB a");
+    let json = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
+    assert_eq!((json[0]["needs_recovery"].as_bool(), json[0]["holder"].is_null()), (Some(true), true));
+    let run = rig.pmo(["attach-check"], ["a"]).fine();
+    assert!(run.out.contains("recovery  its last writer had died"), "{run:?}");
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+    assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"before"));
+}
+
+// S0.28
+#[test]
+fn a_writer_killed_after_a_psync_is_shown_and_its_psync_completed() {
+    let rig = rig();
+    let held = start_writer(&rig);
+    assert!(rig.line("a").starts_with(&format!("W {} ", held.pid())));
+    held.kill();
+    assert_eq!(rig.line("a"), "C needs recovery 4 KiB a");
+    let run = rig.pmo(["stat"], ["a"]).fine();
+    assert!(run.out.contains("completes its last psync"), "{run:?}");
+    let run = rig.pmo(["check", "--json"], [""; 0]).fine().json();
+    assert_eq!((run["clean"].as_bool(), run["waiting"].as_u64()), (Some(true), Some(1)));
+    let run = rig.pmo(["attach-check", "--json"], ["a", "--write"]).fine().json();
+    assert_eq!(run["recovered"].as_bool(), Some(true));
+    assert!(run["recovered_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{run}");
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+    assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"psynced\0"));
+}
+
+#[test]
+fn repair_recovers_too() {
+    let rig = rig();
+    start_writer(&rig).kill();
+    let run = rig.pmo(["repair", "--json"], [""; 0]).fine().json();
+    assert_eq!(run["repaired"].as_bool(), Some(true), "{run}");
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+    assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"psynced\0"));
+}
