@@ -246,6 +246,11 @@ pub(super) fn failed(action: &'static str, path: &Path, error: rustix::io::Errno
             path: path.into(),
             source: MediumError::NoSpace,
         },
+        // What opening one for writing says.
+        rustix::io::Errno::ISDIR => MediaError::Kind {
+            path: path.into(),
+            kind: "directory",
+        },
         _ => io_error(action, path, error.into()),
     }
 }
