@@ -4,7 +4,7 @@ use crate::pool::{Snapshot, check_tiling, objects, process, psync, recover_all, 
 use crate::sim::{CrashImage, Limits, SimConfig, SimMedium, TearUnit};
 use crate::{CrashFailure, CrashReport, for_each_crash};
 use indelible_store::error::{Result, StoreError};
-use indelible_store::store::{FormatOptions, Store};
+use indelible_store::store::{FormatOptions, Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
 
@@ -114,6 +114,7 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
 /// Recovers what is on `medium` and says what is wrong with it.
 pub fn judge_medium(medium: &SimMedium, allowed: &[Snapshot]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
+    sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
     recover_all(&store).map_err(text("recover"))?;
     let found = snapshot(&store).map_err(text("read"))?;
@@ -127,7 +128,18 @@ pub fn judge_medium(medium: &SimMedium, allowed: &[Snapshot]) -> Result<Snapshot
         return Err(format!("after use: {}", difference(&after, std::slice::from_ref(&found))));
     }
     check_tiling(&store).map_err(|error| format!("after use: {error}"))?;
+    drop(store);
+    sound(medium, Severity::Warning).map_err(|error| format!("after use: {error}"))?;
     Ok(found)
+}
+
+/// Nothing that the pool's own check calls `severity` or worse.
+fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
+    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| format!("check: {error}"))?;
+    match report.findings.iter().find(|finding| finding.severity >= severity) {
+        Some(finding) => Err(format!("check: {finding:?}")),
+        None => Ok(()),
+    }
 }
 
 /// Creates, attaches, psyncs, destroys; leaves everything as it was.
