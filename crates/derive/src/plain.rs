@@ -32,7 +32,6 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         // SAFETY: the layout is fixed, and every field accepts every bit pattern.
         #[automatically_derived]
-        #[allow(unsafe_code)]
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {}
     })
 }

@@ -43,7 +43,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
             available: Some(Rung::WpAsync.available()),
             found: format!("userfaultfd WP_ASYNC {}, PAGEMAP_SCAN {}", yes(found.wp_async), yes(found.pagemap_scan)),
             advice: if Rung::WpAsync.available() {
-                "stores are noticed by the kernel, at 0.7 µs for a page's first".into()
+                "stores are noticed by the kernel".into()
             } else {
                 "use Linux 6.7 or later; until then stores are noticed by page protection".into()
             },
@@ -85,16 +85,27 @@ fn yes(there: bool) -> &'static str {
     if there { "yes" } else { "no" }
 }
 
-/// Opens the path for reading to see what it is.
+/// Opens the path for reading to see what it is; in a directory, a file made for the purpose.
 fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
-    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
-    match media::open(path, &options) {
+    let opened = if path.is_dir() {
+        let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));
+        let made = media::create(&probe, 1 << 20, &media::CreateOptions::default());
+        // The open descriptor is all that is needed of it.
+        let _ = std::fs::remove_file(&probe);
+        made
+    } else {
+        media::open(path, &OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() })
+    };
+    match opened {
         Ok(media) => {
             let kind = MediumKind::from(media.kind());
             facilities.push(Facility {
                 name: "medium",
                 available: Some(true),
-                found: format!("{} is taken for {}", path.display(), kind.word()),
+                found: match path.is_dir() {
+                    true => format!("a pool in {} would be taken for {}", path.display(), kind.word()),
+                    false => format!("{} is taken for {}", path.display(), kind.word()),
+                },
                 advice: match kind {
                     MediumKind::File => "one durable write per psync; group commit across threads".into(),
                     MediumKind::Memory => "survives the process, not the power".into(),
