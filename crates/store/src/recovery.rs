@@ -19,7 +19,7 @@ use crate::format::batch::kind;
 use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
-use crate::lane::{BatchView, LaneLog, scan};
+use crate::lane::{BatchView, LaneLog, beyond, scan};
 use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
@@ -51,6 +51,10 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     })?;
     if known && end == *log {
         return Ok(());
+    }
+    // Batches are made durable one by one: one behind the end proves that the end is damage.
+    if !known && beyond(medium, seed, &end)?.is_some() {
+        return Err(StoreError::damaged(Part::Record, end.position()));
     }
     // Whoever published a batch had made the one before it durable.
     end.confirm(medium, seed, last)?;

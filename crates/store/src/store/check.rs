@@ -33,7 +33,7 @@ pub(super) use space::{Claim, Owner, gaps};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-pub(super) use table::{TableLane, first_batch};
+pub(super) use table::{TableLane, first_batch, read_headers};
 use trees::Leaves;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -152,6 +152,8 @@ pub(super) struct Survey {
     pub damaged: Vec<u64>,
     /// Intact entries that no tree leads to.
     pub strays: Vec<u64>,
+    /// Entries that the tree of IDs does not lead to.
+    unidentified: Vec<u64>,
     /// Nodes that do not verify, with their levels.
     pub damaged_nodes: Vec<(u64, u16)>,
     /// The list of free slots, ascending, and whether it is whole.
@@ -202,6 +204,7 @@ impl Survey {
             objects: Vec::new(),
             damaged: Vec::new(),
             strays: Vec::new(),
+            unidentified: Vec::new(),
             damaged_nodes: Vec::new(),
             free_slots: Vec::new(),
             slots_sound: true,

@@ -90,6 +90,7 @@ impl Survey {
         }
         self.report.objects = self.objects.len() as u64;
         self.judge_names();
+        self.judge_ids();
         self.judge_bindings_differ();
         let known = self.trees[TreeId::Names as usize].complete;
         if let Some(root) = self.root.filter(|_| known) {
@@ -147,8 +148,7 @@ impl Survey {
             self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
         }
         if mention.id != Some(object.id) {
-            let title = super::trees::title(TreeId::Ids);
-            self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
+            self.unidentified.push(offset);
         }
         self.judge_entry(&object, &entry);
         if let Ok((line, _)) = Progress::read_from_prefix(rest) {
@@ -181,7 +181,8 @@ impl Survey {
             self.find_of(offset, Found(Severity::Warning, Part::Entry, offset, Cure::None), what);
         }
         if self.root.is_some_and(|root| object.binding >= root.next_binding.get()) {
-            let found = Found(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild);
+            let cure = if object.binding == u64::MAX { Cure::Manual } else { Cure::Rebuild };
+            let found = Found(Severity::Error, Part::Root, TABLE_ROOT, cure);
             self.find_of(offset, found, "its attach has a number that is yet to be given");
         }
         if object.hidden && !self.is_held(LockKey::Object(offset)) {
@@ -203,6 +204,28 @@ impl Survey {
         for offset in doubled {
             let found = Found(Severity::Error, Part::Entry, offset, Cure::Manual);
             self.find_of(offset, found, "another object has the same name: only one of them can be reached by it");
+        }
+    }
+
+    /// Objects that their ID does not lead to: two objects must not have one ID.
+    fn judge_ids(&mut self) {
+        let unidentified = std::mem::take(&mut self.unidentified);
+        if unidentified.is_empty() {
+            return;
+        }
+        let mut ids: Vec<_> = self.objects.iter().map(|object| (object.id, object.offset)).collect();
+        ids.sort_unstable();
+        for offset in unidentified {
+            let id = self.object(offset).map_or((0, 0), |object| object.id);
+            let from = ids.partition_point(|(other, _)| *other < id);
+            let same = ids[from..].iter().take_while(|(other, _)| *other == id).count();
+            let (cure, what) = if same > 1 {
+                (Cure::Manual, "another object has its ID, and is found by it".to_owned())
+            } else {
+                let title = super::trees::title(TreeId::Ids);
+                (Cure::Rebuild, format!("the {title} does not lead to it"))
+            };
+            self.find_of(offset, Found(Severity::Error, Part::Entry, offset, cure), what);
         }
     }
 

@@ -54,7 +54,8 @@ impl Survey {
 
     fn try_catch_up(&mut self) -> Result<()> {
         let (seed, offset, len) = (self.seed, TABLE_LANE, TABLE_LANE_LEN);
-        let headers = read_headers(&*self.medium, seed, offset)?;
+        // Unlike other lanes, this one has its headers written when the pool is formatted.
+        let headers = read_headers(&*self.medium, seed, offset)?.map(|copy| copy.filter(|found| *found > 0));
         self.table.headers = headers;
         self.judge_headers("the table's lane", offset, headers);
         let generation = match headers.into_iter().flatten().max() {

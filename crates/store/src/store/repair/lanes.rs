@@ -12,8 +12,9 @@ use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE};
 use crate::lane::{LaneLog, scan as scan_lane};
 use crate::recovery::{Standing, put_progress, replay};
 use crate::space::Draft;
-use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, first_batch, gaps};
+use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, first_batch, gaps, read_headers};
 use crate::table::put_directory;
+use std::collections::BTreeMap;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
@@ -26,8 +27,8 @@ impl Repair {
         // Lanes that are left as they are, with the objects bound to them.
         let mut left = survey.lost_lanes.clone();
         for lane in &survey.lanes {
-            self.rewrite_lane(lane)?;
             let bound: Vec<_> = survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
+            self.rewrite_lane(lane, !bound.is_empty())?;
             if !bound.is_empty() && !self.recover_lane(lane, &bound, survey)? {
                 left.push(lane.index);
             }
@@ -49,14 +50,14 @@ impl Repair {
     }
 
     /// Writes damaged header copies again.
-    fn rewrite_lane(&mut self, lane: &LaneFound) -> Result<()> {
+    fn rewrite_lane(&mut self, lane: &LaneFound, is_bound: bool) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
         if lane.headers.iter().all(Option::is_some) {
             return Ok(());
         }
         let at_least = lane.directory.generation.get();
         if let Some(generation) = lane.headers.into_iter().flatten().max() {
-            return self.rewrite_headers(offset, lane.headers, generation);
+            return self.rewrite_headers(offset, lane.headers, generation.max(at_least));
         }
         match first_batch(&*self.medium, self.seed, offset, len)?.filter(|found| *found >= at_least) {
             // Whoever used the lane last wrote its first batch, so that no other generation counts.
@@ -64,7 +65,9 @@ impl Repair {
             None => {
                 let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
                 self.rewrite_headers(offset, lane.headers, generation)?;
-                self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
+                if is_bound {
+                    self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
+                }
             }
         }
         Ok(())
@@ -127,28 +130,32 @@ impl Repair {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
-        for (offset, stated) in scan::lanes(&*self.medium, self.seed, &open) {
-            let end = open.iter().find(|(first, end)| (*first..*end).contains(&(offset / PAGE))).map_or(0, |o| o.1);
-            let len = end * PAGE - offset;
-            if len < 2 * PAGE {
-                continue;
-            }
-            let first = first_batch(&*self.medium, self.seed, offset, len)?;
-            let generation = first.unwrap_or(0).max(stated);
+        // An extent that a lane left for a larger one may still look like it: the newest is the lane.
+        let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
+        for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
+            let len = end - offset;
             let Some(lane) = self.lane_of(offset, len, generation, &wanted)? else { continue };
-            let directory = Directory {
-                magic: U32::new(DIRECTORY_MAGIC),
-                offset: U64::new(offset),
-                len: U64::new(len),
-                generation: U64::new(generation),
-                ..Directory::default()
-            };
+            if best.get(&lane).is_none_or(|other| other.generation.get() < generation) {
+                let found = Directory {
+                    magic: U32::new(DIRECTORY_MAGIC),
+                    offset: U64::new(offset),
+                    len: U64::new(len),
+                    generation: U64::new(generation),
+                    ..Directory::default()
+                };
+                best.insert(lane, found);
+            }
+        }
+        for (lane, directory) in best {
+            let offset = directory.offset.get();
+            let headers = read_headers(&*self.medium, self.seed, offset)?;
+            self.rewrite_headers(offset, headers, directory.generation.get())?;
             let medium = self.medium.clone();
             let draft = Draft::blank(&*medium, self.seed, self.len, Root::new_zeroed());
             let (_, recovered) = replay(&draft, lane, &directory)?;
             wanted.retain(|object| object.lane != lane);
             let what = format!(
-                "lane {lane}, whose slot is damaged, was found by its header: {} batches redone into {} objects",
+                "lane {lane}, whose slot is damaged, was found by its batches: {} redone into {} objects",
                 recovered.batches, recovered.objects
             );
             self.did(Part::LaneHeader, offset, None, what);

@@ -30,13 +30,13 @@ impl Site {
 impl Repair {
     /// Builds a new table, if what is damaged allows it.
     pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        let Some(mut plan) = self.plan(survey, progress)? else {
+        let Some(plan) = self.plan(survey, progress)? else {
             let what = "the table's structures are not built anew: damaged entries leave open what is free";
             self.leave(Part::Root, TABLE_ROOT, what);
             return Ok(());
         };
         self.salvage_lanes(survey, &plan)?;
-        let (names, ids) = self.name_keys(&mut plan);
+        let (names, ids) = name_keys(&plan);
         let (from, len) = survey.window;
         let addresses = gaps(&plan.addresses, from, from.saturating_add(len));
         let site = self.choose_site(survey, &plan, names.len(), addresses.len())?;
@@ -84,28 +84,6 @@ impl Repair {
             self.losing("the number of boots that wrote to the pool");
         }
         Ok(())
-    }
-
-    /// Keys of the trees of names and of IDs.
-    fn name_keys(&mut self, plan: &mut Plan) -> (Vec<Pair>, Vec<Pair>) {
-        let mut names: Vec<Pair> = plan.objects.iter().map(|o| ((o.hash, o.offset), o.offset)).collect();
-        let mut ids: Vec<Pair> = plan.objects.iter().map(|o| (o.id, o.offset)).collect();
-        names.extend(plan.kept.iter().filter_map(|kept| Some(((kept.hash?, kept.offset), kept.offset))));
-        ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
-        names.sort_unstable();
-        ids.sort_unstable();
-        let mut twice = Vec::new();
-        ids.dedup_by(|later, first| {
-            let same = later.0 == first.0;
-            if same {
-                twice.push(later.1);
-            }
-            same
-        });
-        for offset in twice {
-            self.leave(Part::Entry, offset, "another object has its ID, and is found by it");
-        }
-        (names, ids)
     }
 
     /// Pages for the new nodes: in free space that the old table does not touch, if there is enough.
@@ -210,4 +188,17 @@ impl Repair {
         }
         Ok(())
     }
+}
+
+/// Keys of the trees of names and of IDs.
+fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
+    let mut names: Vec<Pair> = plan.objects.iter().map(|o| ((o.hash, o.offset), o.offset)).collect();
+    let mut ids: Vec<Pair> = plan.objects.iter().map(|o| (o.id, o.offset)).collect();
+    names.extend(plan.kept.iter().filter_map(|kept| Some(((kept.hash?, kept.offset), kept.offset))));
+    ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
+    names.sort_unstable();
+    ids.sort_unstable();
+    // Where two have one ID, one of them is found by it; the check says so.
+    ids.dedup_by_key(|(id, _)| *id);
+    (names, ids)
 }

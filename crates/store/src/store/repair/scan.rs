@@ -2,10 +2,12 @@
 
 use crate::error::Result;
 use crate::format::entry::{Entry, FREE_MAGIC, MAGIC, SIZE};
-use crate::format::lane::{HEADER_MAGIC, HEADERS, Header};
+use crate::format::batch;
+use crate::format::lane::{BODY, HEADER_MAGIC, HEADERS, Header};
 use crate::format::{DATA, PAGE};
 use crate::medium::Medium;
 use crate::store::check::{Object, is_clean};
+use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
 /// Bytes read at a time.
@@ -84,18 +86,29 @@ pub(super) fn entries(
     Ok(found)
 }
 
-/// Lanes whose header is intact within these pages: (offset, generation).
-pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut found = Vec::new();
+/// Where lanes may begin in these pages: (offset, end of the range, highest generation that speaks).
+/// Known by an intact header, or, as a new lane has none, by the first batch behind it.
+pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
+    let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(first, end) in ranges {
-        pages(medium, first * PAGE, end * PAGE, &mut |offset, page| {
-            let copies = HEADERS.map(|copy| {
+        let (first, end) = (first * PAGE, end * PAGE);
+        pages(medium, first, end, &mut |offset, page| {
+            let headers = HEADERS.map(|copy| {
                 let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];
                 let magic = bytes[..4] == HEADER_MAGIC.to_le_bytes();
                 Header::read_from_bytes(bytes).ok().filter(|_| magic)?.generation(seed, offset)
             });
-            found.extend(copies.into_iter().flatten().max().map(|generation| (offset, generation)));
+            let batch = batch::Header::read_from_prefix(page).ok().map(|(header, _)| header).filter(|header| {
+                let generation = header.generation.get();
+                header.magic.get() == batch::MAGIC && header.verify(seed, generation, 0, end - offset)
+            });
+            let header = headers.into_iter().flatten().max().map(|generation| (offset, generation));
+            let batch = batch.filter(|_| offset >= first + BODY).map(|b| (offset - BODY, b.generation.get()));
+            for (lane, generation) in header.into_iter().chain(batch) {
+                let known = found.entry(lane).or_insert((end, 0));
+                known.1 = known.1.max(generation);
+            }
         });
     }
-    found
+    found.into_iter().map(|(offset, (end, generation))| (offset, end, generation)).collect()
 }

@@ -1,0 +1,121 @@
+//! No false alarms.
+
+use crate::sample::{assert_clean, create, format, open};
+use indelible_store::error::StoreError;
+use indelible_store::store::Severity;
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::psync;
+
+#[test]
+fn an_empty_pool() {
+    let (medium, store) = format(1 << 20);
+    assert!(assert_clean(&medium).findings.is_empty());
+    drop(store);
+    assert!(assert_clean(&medium).findings.is_empty());
+}
+
+#[test]
+fn through_churn() {
+    let (medium, store) = format(64 << 20);
+    let mut state = 1_u64;
+    let mut names: Vec<String> = Vec::new();
+    for step in 0..600_u64 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let pick = (state >> 33) as usize;
+        match pick % 5 {
+            0 if !names.is_empty() => {
+                let name = names.swap_remove(pick / 5 % names.len());
+                store.destroy(&name, Key::default()).unwrap();
+            }
+            1 if !names.is_empty() => {
+                let size = 1 + pick as u64 / 7 % 200_000;
+                match store.resize(&names[pick / 5 % names.len()], Key::default(), size) {
+                    Ok(_) | Err(StoreError::NoAddresses { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            2 if !names.is_empty() => {
+                let mut writer = store.attach_writer(&names[pick / 5 % names.len()], Key::default()).unwrap();
+                psync(&mut writer, &[(0, &step.to_le_bytes())]).unwrap();
+            }
+            _ => {
+                let name = format!("object {step}");
+                let size = 1 + pick as u64 / 11 % 100_000;
+                store.create(&name, &CreateOptions { size, ..CreateOptions::default() }).unwrap();
+                names.push(name);
+            }
+        }
+        if step % 50 == 0 {
+            assert!(assert_clean(&medium).findings.is_empty());
+        }
+    }
+    assert_eq!(assert_clean(&medium).objects, names.len() as u64);
+    for name in names {
+        store.destroy(&name, Key::default()).unwrap();
+    }
+    assert!(assert_clean(&medium).findings.is_empty());
+}
+
+/// Trees of several levels.
+#[test]
+fn many_objects() {
+    let (medium, store) = format(64 << 20);
+    for index in 0..2500 {
+        let how = CreateOptions { size: 1, reach: 4096, ..CreateOptions::default() };
+        store.create(&format!("{index:05}"), &how).unwrap();
+    }
+    for index in (0..2500).filter(|index| index % 3 == 0) {
+        store.destroy(&format!("{index:05}"), Key::default()).unwrap();
+    }
+    let report = assert_clean(&medium);
+    assert!(report.findings.is_empty());
+    assert_eq!(report.objects, 2500 - 834);
+}
+
+/// Others are at work; what only they can judge is left to them.
+#[test]
+fn while_others_have_objects_attached() {
+    let (medium, store) = format(4 << 20);
+    create(&store, "read", 5000);
+    create(&store, "written", 5000);
+    let reader = store.attach_reader("read", Key::default()).unwrap();
+    let mut writer = store.attach_writer("written", Key::default()).unwrap();
+    for value in 0..40_u8 {
+        psync(&mut writer, &[(u64::from(value) * 100, &[value; 90])]).unwrap();
+        assert!(assert_clean(&medium).findings.is_empty());
+    }
+    writer.checkpoint().unwrap();
+    assert!(assert_clean(&medium).findings.is_empty());
+    // A pool may also be checked from a handle that cannot write.
+    let device = std::sync::Arc::new(medium.read_only_handle());
+    let report = indelible_store::store::Store::check(device, &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{report:#?}");
+    drop((reader, writer));
+}
+
+#[test]
+fn while_a_dead_writer_s_batches_wait() {
+    let (medium, store) = format(4 << 20);
+    create(&store, "other", 5000);
+    let dying = medium.handle();
+    let other = medium.handle();
+    let theirs = indelible_store::store::Store::open(std::sync::Arc::new(dying), indelible_testing::pool::process(2));
+    let theirs = theirs.unwrap();
+    create(&theirs, "left", 5000);
+    let mut writer = theirs.attach_writer("left", Key::default()).unwrap();
+    for value in 1..4_u8 {
+        psync(&mut writer, &[(0, &[value; 64])]).unwrap();
+    }
+    std::mem::forget(writer);
+    drop((store, theirs));
+    // The handle lives on in the forgotten writer: the process dies.
+    let copy = crate::sample::copy(&other);
+    let report = assert_clean(&copy);
+    let [note] = &report.findings[..] else { panic!("{report:#?}") };
+    assert_eq!((note.severity, note.object.as_deref()), (Severity::Note, Some("left")));
+    assert!(note.what.contains("3 batches wait"), "{note}");
+    assert_eq!(report.waiting, 3);
+    let store = open(&copy, 3).unwrap();
+    drop(store.attach_writer("left", Key::default()).unwrap());
+    assert!(assert_clean(&copy).findings.is_empty());
+}

@@ -1,0 +1,16 @@
+//! Check finds what is wrong and nothing else; repair brings back what was intact.
+//!
+//! Invariants checked:
+//! 1. A pool that only the store wrote to is clean, at every moment and after every crash.
+//! 2. One wrong bit in any byte of the table that is in use is reported, and the store then gives a
+//!    typed error or the right data.
+//! 3. Whatever part of the table is lost, repair brings every object back whose entry is intact, with
+//!    all of its bytes; what it gives up it names.
+//! 4. Repair can be interrupted anywhere and run again; run twice, it has nothing left to do.
+
+mod clean;
+mod damage;
+mod hostile;
+mod rebuild;
+mod sample;
+mod writers;
