@@ -34,8 +34,8 @@ use crate::sys::{PAGE, faults};
 const CHUNK: usize = 512 * PAGE;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
-/// Objects of at most so many chunks are always asked.
-const FEW_CHUNKS: usize = 16;
+/// Objects of at most so many pages are always asked.
+const FEW_PAGES: usize = 16 * 512;
 /// From so many nanoseconds on, asking new chunks is worth avoiding.
 const DEAR_NS: u128 = 2_000;
 
@@ -59,6 +59,8 @@ pub(super) struct WpAsync {
     regions: Box<[Region]>,
     /// One bit per chunk.
     known: Bits,
+    /// The pages of all known chunks, as runs: what `known` says, found without a search.
+    known_runs: Vec<PageRange>,
     again: Bits,
     idle: Bits,
     pending: Vec<PageRange>,
@@ -88,6 +90,7 @@ impl WpAsync {
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
             known: Bits::new(0),
+            known_runs: Vec::new(),
             again: Bits::new(0),
             idle: Bits::new(0),
             pending: Vec::new(),
@@ -115,7 +118,7 @@ impl WpAsync {
             // The new part begins in a known chunk, whose absent pages have to be protected, too.
             self.uffd.protect(addr, len.min(CHUNK - addr % CHUNK))?;
         }
-        let chunks = self.chunk(self.base + pages * PAGE - 1) + 1;
+        let chunks = self.chunk(self.addr(pages) - 1) + 1;
         self.known.grow(chunks);
         self.again.grow(pages);
         self.idle.grow(pages);
@@ -126,7 +129,26 @@ impl WpAsync {
         }
         self.pages = pages;
         self.quiet_at = None;
+        self.list_known();
         Ok(())
+    }
+
+    fn list_known(&mut self) {
+        self.known_runs.clear();
+        let chunks = self.chunks();
+        let mut chunk = 0;
+        while chunk < chunks {
+            let end = self.known.run_end(chunk, chunks);
+            if self.known.get(chunk) {
+                let (from, to) = self.chunk_pages(chunk, end);
+                self.known_runs.push(PageRange::new(from, to));
+            }
+            chunk = end;
+        }
+    }
+
+    fn chunks(&self) -> usize {
+        self.chunk(self.addr(self.pages) - 1) + 1
     }
 
     fn addr(&self, page: usize) -> usize {
@@ -152,30 +174,23 @@ impl WpAsync {
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
         let timer = self.rent.start(self.pages);
-        let chunks = self.chunk(self.addr(self.pages) - 1) + 1;
-        let asks = self.must_ask(chunks);
+        // What a collect that failed has left: its chunks are still new.
+        self.protect.clear();
         let unsettled = self.pending.len();
-        let asked_from = self.protect.len();
-        let mut asking = 0;
-        let mut chunk = 0;
-        while chunk < chunks {
-            let end = self.known.run_end(chunk, chunks);
-            let (from, to) = self.chunk_pages(chunk, end);
-            if self.known.get(chunk) {
-                self.unprotected(from, to, kept, out)?;
-            } else if asks {
-                let started = (chunks > FEW_CHUNKS).then(Instant::now);
-                self.existing(from, to, kept, out)?;
-                asking += started.map_or(0, |started| started.elapsed().as_nanos());
+        let asks = self.must_ask();
+        let done = self.gather(asks, kept, out);
+        let revealed = !self.protect.is_empty();
+        let done = done.and_then(|()| {
+            if revealed {
+                self.reveal(kept, out)
+            } else {
+                Ok(())
             }
-            chunk = end;
-        }
-        if asks {
-            self.dear = asking > DEAR_NS;
-        }
-        let revealed = self.protect.len() > asked_from;
-        if revealed {
-            self.reveal(kept, out)?;
+        });
+        if done.is_err() {
+            // What was found may not have been dealt with: ask again.
+            self.quiet_at = None;
+            return done;
         }
         if unsettled > 0 {
             // The psync before this one failed half-way: what it collected is still to be done.
@@ -189,10 +204,36 @@ impl WpAsync {
         Ok(())
     }
 
+    /// Reports known chunks and, if it `asks`, those between them, in order.
+    #[inline]
+    fn gather(&mut self, asks: bool, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let mut at = 0;
+        let mut asking = 0;
+        for index in 0..=self.known_runs.len() {
+            let known = self.known_runs.get(index).copied();
+            let (from, to) = known.map_or((self.pages, self.pages), |run| {
+                (run.start as usize, run.end() as usize)
+            });
+            if asks && at < from {
+                let started = (self.pages > FEW_PAGES).then(Instant::now);
+                self.existing(at, from, kept, out)?;
+                asking += started.map_or(0, |started| started.elapsed().as_nanos());
+            }
+            if from < to {
+                self.unprotected(from, to, kept, out)?;
+            }
+            at = to;
+        }
+        if asks {
+            self.dear = asking > DEAR_NS;
+        }
+        Ok(())
+    }
+
     /// Whether a page may have come to exist in a new chunk since they were last asked.
     #[inline]
-    fn must_ask(&mut self, chunks: usize) -> bool {
-        if chunks <= FEW_CHUNKS || !self.dear {
+    fn must_ask(&mut self) -> bool {
+        if !self.dear {
             self.quiet_at = None;
             return true;
         }
@@ -275,6 +316,7 @@ impl WpAsync {
         });
         self.protect = runs;
         self.protect.clear();
+        self.list_known();
         range::normalise(out, kept);
         done
     }
@@ -359,6 +401,7 @@ impl WpAsync {
         let pages = std::mem::take(&mut self.pages);
         let again = std::mem::replace(&mut self.again, Bits::new(0));
         self.known = Bits::new(0);
+        self.known_runs.clear();
         self.idle = Bits::new(0);
         self.pending.clear();
         self.dear = false;

@@ -57,6 +57,13 @@ pub(super) fn adopt(
     read_only: bool,
     allow_remote: bool,
 ) -> Result<Media, MediaError> {
+    if rustix::param::page_size() != PAGE {
+        return Err(MediaError::Unsuitable {
+            path: path.into(),
+            choice: "a pool",
+            why: "this kernel's pages are not of 4096 bytes",
+        });
+    }
     let stat = rustix::fs::fstat(&fd).map_err(|e| failed("inspect", path, e))?;
     let file_type = FileType::from_raw_mode(stat.st_mode);
     let magic = file_system(fd.as_fd(), path)?;
