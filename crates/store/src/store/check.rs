@@ -62,6 +62,14 @@ impl Store {
         let _table = TableLock::take(&device, LockMode::Shared)?;
         Ok(Survey::make(device.clone(), superblock, progress)?.report)
     }
+
+    /// Both superblock slots as they lie on the medium, intact or not.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
+        superblocks(medium)
+    }
 }
 
 /// A superblock slot as it lies on the medium.

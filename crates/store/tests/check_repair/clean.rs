@@ -119,3 +119,27 @@ fn while_a_dead_writer_s_batches_wait() {
     drop(store.attach_writer("left", Key::default()).unwrap());
     assert!(assert_clean(&copy).findings.is_empty());
 }
+
+/// Run it in release: `cargo test --release -- --ignored a_million`.
+#[test]
+#[ignore = "takes minutes to make"]
+fn a_million_objects_take_seconds() {
+    let (medium, store) = format(16 << 30);
+    for index in 0..1_000_000 {
+        let how = CreateOptions { size: 1, reach: 4096, sparse: true, ..CreateOptions::default() };
+        store.create(&format!("{index}"), &how).unwrap();
+        if index % 1000 == 0 {
+            medium.settle();
+        }
+    }
+    drop(store);
+    let begin = std::time::Instant::now();
+    assert_eq!(assert_clean(&medium).objects, 1_000_000);
+    let checked = begin.elapsed();
+    medium.scribble(indelible_store::format::TABLE_ROOT..indelible_store::format::TABLE_ROOT + 4096, 1);
+    medium.scribble(indelible_store::format::TABLE_LANE..indelible_store::format::DATA, 1);
+    let begin = std::time::Instant::now();
+    crate::sample::repair(&medium);
+    eprintln!("check {checked:?}, repair without a root {:?}", begin.elapsed());
+    assert_eq!(assert_clean(&medium).objects, 1_000_000);
+}

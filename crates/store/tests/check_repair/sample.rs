@@ -21,7 +21,7 @@ pub fn config() -> SimConfig {
 
 pub fn format(len: u64) -> (SimMedium, Arc<Store>) {
     let medium = SimMedium::new(len, config());
-    let window = Some((0x4000_0000_0000, 1 << 34));
+    let window = Some((0x4000_0000_0000, 1 << 38));
     let how = FormatOptions { zeroed: true, window, ..FormatOptions::default() };
     let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
     (medium, store)
