@@ -21,21 +21,46 @@ pub(crate) struct Args {
 
 pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     let start = Instant::now();
-    let folders = if args.dirs.is_empty() { default_folders() } else { args.dirs.clone() };
+    let folders = if args.dirs.is_empty() {
+        default_folders()
+    } else {
+        args.dirs.clone()
+    };
     let corpus = Corpus::walk(&folders, |_| ())?;
     let size = corpus.files.iter().map(|(_, version)| version.size).sum();
-    let names: Vec<_> = corpus.roots.iter().map(|root| root.display().to_string()).collect();
-    println!("{} files ({}) in {}", HumanCount(corpus.files.len() as u64), HumanBytes(size), names.join(", "));
-    ensure!(corpus.files.len() >= 2, "that is not enough to show anything: name folders with more text");
+    let names: Vec<_> = corpus
+        .roots
+        .iter()
+        .map(|root| root.display().to_string())
+        .collect();
+    println!(
+        "{} files ({}) in {}",
+        HumanCount(corpus.files.len() as u64),
+        HumanBytes(size),
+        names.join(", ")
+    );
+    ensure!(
+        corpus.files.len() >= 2,
+        "that is not enough to show anything: name folders with more text"
+    );
 
     let temporary = tempfile::tempdir()?;
     let folder = args.keep.as_deref().unwrap_or(temporary.path());
     let pool = folder.join("word-index.pmo");
-    let demo = Demo { pool, name: place.name.clone(), dirs: corpus.roots, tracking: place.tracking_word(), medium: place.medium.word() };
+    let demo = Demo {
+        pool,
+        name: place.name.clone(),
+        dirs: corpus.roots,
+        tracking: place.tracking_word(),
+        medium: place.medium.word(),
+    };
     demo.show(corpus.files.len() / 2)?;
     println!("\nAll of it took {:.0?}.", start.elapsed());
     if args.keep.is_some() {
-        println!("Ask more: word-index query --pool {} WORD…", demo.pool.display());
+        println!(
+            "Ask more: word-index query --pool {} WORD…",
+            demo.pool.display()
+        );
     }
     Ok(())
 }
@@ -63,8 +88,14 @@ impl Demo {
         self.build()?;
         say("Check everything once more, and count the words of all files again to compare:");
         self.done("verify", &["--recount"])?;
-        say("Ask it. The structures lie in the object as the program uses them: nothing is loaded:");
-        for words in [&["psync"][..], &["persistent", "memory"], &["crash*", "recover*"]] {
+        say(
+            "Ask it. The structures lie in the object as the program uses them: nothing is loaded:",
+        );
+        for words in [
+            &["psync"][..],
+            &["persistent", "memory"],
+            &["crash*", "recover*"],
+        ] {
             self.done("query", &[&["--limit", "3"], words].concat())?;
         }
         say("Start it a third time: there is nothing to do:");
@@ -92,8 +123,17 @@ impl Demo {
             process.args(&self.dirs);
         }
         process.arg("--pool").arg(&self.pool);
-        process.args(["--name", &self.name, "--tracking", self.tracking, "--medium", self.medium]);
-        process.status().with_context(|| format!("cannot run {}", program.display()))
+        process.args([
+            "--name",
+            &self.name,
+            "--tracking",
+            self.tracking,
+            "--medium",
+            self.medium,
+        ]);
+        process
+            .status()
+            .with_context(|| format!("cannot run {}", program.display()))
     }
 }
 

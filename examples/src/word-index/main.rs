@@ -58,10 +58,25 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("word-index: {error:#}");
+            eprintln!("word-index: {}", explain(&error));
             ExitCode::from(if error.is::<arena::Damage>() { 3 } else { 1 })
         }
     }
+}
+
+/// The error and its causes, without what was said already.
+fn explain(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|said, cause| {
+            if said.contains(&cause) {
+                said
+            } else {
+                format!("{said}: {cause}")
+            }
+        })
+        .unwrap_or_default()
 }
 
 /// Ends this process as `kill -9` does: nothing of it runs any more.

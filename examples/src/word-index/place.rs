@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
+use indelible::{
+    CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking,
+};
 use std::path::PathBuf;
 
 /// First size of the object; it grows as it fills.
@@ -32,27 +34,46 @@ fn medium() -> impl TypedValueParser<Value = MediumKind> {
     words(&MediumKind::WORDS)
 }
 
-fn words<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+fn words<T: Copy + Send + Sync>(
+    words: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
     let known = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
-    known.try_map(|given| words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("unknown"))
+    known.try_map(|given| {
+        words
+            .iter()
+            .find(|(word, _)| *word == given)
+            .map(|(_, value)| *value)
+            .ok_or("unknown")
+    })
 }
 
 impl Place {
     pub(crate) fn path(&self) -> PathBuf {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name: &str| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
         let default = || {
-            let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-            data.map_or_else(PathBuf::new, |data| data.join("indelible")).join("word-index.pmo")
+            let data =
+                absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+            data.map_or_else(PathBuf::new, |data| data.join("indelible"))
+                .join("word-index.pmo")
         };
         self.pool.clone().unwrap_or_else(default)
     }
 
     pub(crate) fn tracking_word(&self) -> &'static str {
-        Tracking::WORDS.iter().find(|(_, tracking)| *tracking == self.tracking).map_or("auto", |(word, _)| word)
+        Tracking::WORDS
+            .iter()
+            .find(|(_, tracking)| *tracking == self.tracking)
+            .map_or("auto", |(word, _)| word)
     }
 
     fn options(&self) -> PoolOptions {
-        PoolOptions::new().tracking(self.tracking).medium(self.medium)
+        PoolOptions::new()
+            .tracking(self.tracking)
+            .medium(self.medium)
     }
 
     /// The object to build in; pool and object are made if they are not there.
@@ -78,7 +99,9 @@ impl Place {
     /// The object to read, also from a pool that this user may not write.
     pub(crate) fn attach_read(&self) -> Result<(Pool, ReadObject)> {
         let pool = match self.options().open(self.path()) {
-            Err(error) if error.kind() == ErrorKind::ReadOnly => self.options().read_only(true).open(self.path())?,
+            Err(error) if error.kind() == ErrorKind::ReadOnly => {
+                self.options().read_only(true).open(self.path())?
+            }
             opened => opened?,
         };
         let object = pool.attach_read(&self.name)?;

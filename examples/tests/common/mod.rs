@@ -1,0 +1,135 @@
+//! What the tests of the programs share: folders, text, processes.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub const WORD_INDEX: &str = env!("CARGO_BIN_EXE_word-index");
+pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
+
+/// Where a pool lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A file on a disk.
+    Disk,
+    /// A file in memory.
+    Memory,
+}
+
+impl Ground {
+    /// A folder there, deleted when dropped.
+    pub fn folder(self) -> tempfile::TempDir {
+        match self {
+            // Not every user may write below the build folder.
+            Ground::Disk => {
+                tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).or_else(|_| tempfile::tempdir())
+            }
+            Ground::Memory => tempfile::tempdir_in("/dev/shm"),
+        }
+        .expect("a folder for the test")
+    }
+}
+
+/// A folder of text files: pieces of this project's own text, some packed, one empty, one that is no text.
+pub fn corpus(folder: &Path, files: usize) -> PathBuf {
+    let text = project_text();
+    let lines: Vec<&str> = text.lines().collect();
+    let corpus = folder.join("corpus");
+    for at in 0..files {
+        let part = corpus.join(format!("part-{}", at % 5));
+        fs::create_dir_all(&part).unwrap();
+        // Pieces overlap: the same text is in several files.
+        let from = at * 97 % lines.len();
+        let piece = lines
+            .iter()
+            .cycle()
+            .skip(from)
+            .take(60 + at % 90)
+            .map(|line| format!("{line}\n"))
+            .collect::<String>();
+        if at % 10 == 9 {
+            let file = fs::File::create(part.join(format!("{at}.txt.gz"))).unwrap();
+            let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+            packed.write_all(piece.as_bytes()).unwrap();
+            packed.finish().unwrap();
+        } else {
+            fs::write(part.join(format!("{at}.txt")), piece).unwrap();
+        }
+    }
+    fs::write(corpus.join("empty"), b"").unwrap();
+    fs::write(corpus.join("data.bin"), [7, 0, 7]).unwrap();
+    corpus
+}
+
+fn project_text() -> String {
+    let mut text = String::new();
+    let mut left = vec![
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .unwrap()
+            .join("crates/store/src"),
+    ];
+    left.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(
+                fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        } else if text.len() < 400_000 {
+            text += &fs::read_to_string(path).unwrap_or_default();
+        }
+    }
+    text
+}
+
+/// `program` with `args`, in words.
+pub fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Output of a command that must succeed.
+#[track_caller]
+pub fn succeed(mut command: Command) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the program runs");
+    assert!(
+        status.success(),
+        "{command:?}: {status}\n{}{}",
+        text(&stdout),
+        text(&stderr)
+    );
+    text(&stdout)
+}
+
+/// Output to stderr, and exit code, of a command that must not succeed, but end in order.
+#[track_caller]
+pub fn fail(mut command: Command) -> (i32, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the program runs");
+    assert!(
+        !status.success(),
+        "{command:?} succeeded:\n{}",
+        text(&stdout)
+    );
+    let code = status
+        .code()
+        .unwrap_or_else(|| panic!("{command:?} died: {status}\n{}", text(&stderr)));
+    (code, text(&stderr))
+}

@@ -1,0 +1,238 @@
+//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool.
+//!
+//! What is checked after each round, in a fresh process per object:
+//! 1. the index is whole (`word-index verify`);
+//! 2. it is exactly as the last psync that the builder reported left it, or as the one that was under
+//!    way when it died: nothing reported is missing, nothing half done is there;
+//! 3. a kill takes nothing from the other builders.
+//!
+//! At the end of each test the builders finish in peace, the files are read again and compared with the
+//! index, and queries are compared with a count of the same files by other code.
+
+mod common;
+#[path = "common/model.rs"]
+mod model;
+#[path = "common/victim.rs"]
+mod victim;
+
+use common::{Ground, corpus};
+use indelible_testing::Seeded;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use victim::{Builder, Death};
+
+/// Rounds of each of the six tests.
+const ROUNDS: usize = 34;
+const FILES: usize = 60;
+
+#[test]
+fn killed_on_disk_with_wp_async() {
+    rounds(Ground::Disk, "wp-async");
+}
+
+#[test]
+fn killed_on_disk_with_mprotect() {
+    rounds(Ground::Disk, "mprotect");
+}
+
+#[test]
+fn killed_on_disk_with_named_ranges() {
+    rounds(Ground::Disk, "named");
+}
+
+#[test]
+fn killed_in_memory_with_wp_async() {
+    rounds(Ground::Memory, "wp-async");
+}
+
+#[test]
+fn killed_in_memory_with_mprotect() {
+    rounds(Ground::Memory, "mprotect");
+}
+
+#[test]
+fn killed_in_memory_with_named_ranges() {
+    rounds(Ground::Memory, "named");
+}
+
+/// Builders that die while they recover leave what there was to recover.
+#[test]
+fn killed_during_recovery() {
+    let scene = Scene::new(Ground::Disk);
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let mut builder = scene.builder("words", "auto");
+    let (mut early, mut kills) = (0, 0);
+    for _ in 0..12 {
+        let store = rng.u64(2_000..20_000).to_string();
+        let seen = builder
+            .start(&["--psync-every", "2", "--kill-at-store", &store])
+            .wait();
+        builder.saw(seen);
+        for _ in 0..4 {
+            // Line 2 comes right before the pool is opened and the object attached.
+            let seen = builder.start(&["--psync-every", "2"]).kill(Death {
+                lines: 2,
+                spins: rng.u32(0..600_000),
+            });
+            early += usize::from(seen.attached.is_none());
+            kills += 1;
+            builder.saw(seen);
+        }
+        builder.verify();
+        if builder.is_done(FILES) {
+            builder.fresh_next();
+        }
+    }
+    println!("{early} of {kills} died before they were attached");
+    assert!(early > 0, "no kill came early enough to hit a recovery");
+    builder.finish();
+    scene.compare(&builder);
+}
+
+fn rounds(ground: Ground, tracking: &str) {
+    let words: Vec<_> = indelible::Tracking::WORDS
+        .into_iter()
+        .filter(|(word, _)| *word == tracking)
+        .collect();
+    if !words[0].1.is_available() {
+        println!("this kernel does not offer {tracking}");
+        return;
+    }
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let mut scene = Scene::new(ground);
+    let mut builders: Vec<_> = ["one", "two", "three"]
+        .map(|name| scene.builder(name, tracking))
+        .into();
+    let (mut died, mut during) = (0, 0);
+    for round in 0..ROUNDS {
+        let running: Vec<_> = builders
+            .iter_mut()
+            .map(|builder| {
+                let every = rng.u32(1..12).to_string();
+                let store = rng.u64(1..60_000).to_string();
+                let mut args = vec!["--psync-every", &every];
+                if rng.u8(0..3) == 0 {
+                    args.extend(["--kill-at-store", &store]);
+                }
+                let death = Death {
+                    lines: rng.usize(0..FILES),
+                    spins: rng.u32(0..100_000),
+                };
+                builder.start(&args).kill_later(death)
+            })
+            .collect();
+        let seen: Vec<_> = running.into_iter().map(victim::Dying::join).collect();
+        died += seen.iter().filter(|seen| seen.killed).count();
+        for (builder, seen) in builders.iter_mut().zip(seen) {
+            during += usize::from(builder.saw(seen));
+            builder.verify();
+            if builder.is_done(FILES) && rng.bool() {
+                builder.fresh_next();
+            }
+        }
+        if round % 5 == 4 {
+            scene.edit(&mut rng);
+        }
+    }
+    println!("{died} kills in {ROUNDS} rounds, {during} of them during a psync");
+    assert!(
+        died > ROUNDS,
+        "most builders lived: the kills come too late"
+    );
+    for builder in &mut builders {
+        builder.finish();
+        scene.compare(builder);
+    }
+}
+
+/// A pool and the files to index.
+struct Scene {
+    folder: tempfile::TempDir,
+    corpus: PathBuf,
+    edits: usize,
+}
+
+impl Scene {
+    fn new(ground: Ground) -> Scene {
+        let folder = ground.folder();
+        let corpus = corpus(folder.path(), FILES);
+        Scene {
+            folder,
+            corpus,
+            edits: 0,
+        }
+    }
+
+    fn builder(&self, name: &str, tracking: &str) -> Builder {
+        Builder::new(
+            self.folder.path().join("pool.pmo"),
+            &self.corpus,
+            name,
+            tracking,
+        )
+    }
+
+    /// Changes a file, deletes one, adds one.
+    fn edit(&mut self, rng: &mut Seeded) {
+        self.edits += 1;
+        let part = self.corpus.join(format!("part-{}", rng.u8(0..5)));
+        let mut files: Vec<_> = fs::read_dir(&part)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+        files.sort();
+        fs::remove_file(files.swap_remove(rng.usize(..files.len()))).unwrap();
+        let mut changed = fs::OpenOptions::new()
+            .append(true)
+            .open(&files[rng.usize(..files.len())])
+            .unwrap();
+        writeln!(
+            changed,
+            "edit {} brings unheard-of words, word{}",
+            self.edits,
+            rng.u16(..)
+        )
+        .unwrap();
+        fs::write(
+            part.join(format!("new-{}.txt", self.edits)),
+            format!("new file number {}\n", self.edits),
+        )
+        .unwrap();
+    }
+
+    /// Holds the whole of a finished index against the files.
+    fn compare(&self, builder: &Builder) {
+        let recounted = builder.run("verify", &["--recount"]);
+        assert!(
+            recounted.contains("say what the index says") && !recounted.contains("have changed"),
+            "{recounted}"
+        );
+        let model = model::model(&self.corpus);
+        for (word, files) in model.iter().step_by(model.len() / 20) {
+            let answer = builder.run("query", &["--limit", "0", word]);
+            let mut found = model::Model::new();
+            for line in answer.lines().filter(|line| line.contains('/')) {
+                let (count, path) = line.trim_start().split_once("  ").unwrap();
+                found
+                    .entry(word.clone())
+                    .or_default()
+                    .insert(path.into(), count.parse().unwrap());
+            }
+            assert_eq!(found.get(word), Some(files), "{word}");
+        }
+        let stats = builder.run("stats", &[]);
+        let words = model.len();
+        let postings = model.values().map(|files| files.len()).sum::<usize>();
+        println!("{words} words, {postings} postings\n{stats}");
+        assert!(
+            stats
+                .replace(',', "")
+                .contains(&format!("postings   {postings}\n")),
+            "{postings}: {stats}"
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! The programs as a person uses them.
+
+mod common;
+
+use common::{Ground, LINKED_LIST, WORD_INDEX, command, corpus, fail, succeed, text};
+use indelible::{Pool, Tracking};
+use indelible_testing::Seeded;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn word_index(pool: &Path, args: &[&str]) -> Command {
+    let mut command = command(WORD_INDEX, args);
+    command.arg("--pool").arg(pool);
+    command
+}
+
+fn build(pool: &Path, corpus: &Path, args: &[&str]) -> Command {
+    let mut command = word_index(pool, &["build", "--pool-size", "1"]);
+    command.args(args).arg(corpus);
+    command
+}
+
+#[test]
+fn the_demo_runs() {
+    let folder = Ground::Disk.folder();
+    let corpus = corpus(folder.path(), 40);
+    let mut demo = command(WORD_INDEX, &["demo", "--keep"]);
+    demo.arg(folder.path()).arg(&corpus);
+    let output = succeed(demo);
+    let expected = [
+        "not psynced yet: kill -9 now",
+        "(killed by signal 9)",
+        "nothing lost",
+        "recounted: 42 files",
+        "mapped, nothing loaded",
+        "nothing new: all 42 files are in the index",
+    ];
+    for expected in expected {
+        assert!(
+            output.contains(expected),
+            "{expected:?} is not in\n{output}"
+        );
+    }
+    assert!(folder.path().join("word-index.pmo").exists());
+}
+
+#[test]
+fn a_killed_build_continues_and_a_finished_one_does_nothing() {
+    let folder = Ground::Disk.folder();
+    let (corpus, pool) = (corpus(folder.path(), 40), folder.path().join("pool.pmo"));
+    let killed = build(
+        &pool,
+        &corpus,
+        &["--psync-every", "5", "--kill-after", "23"],
+    )
+    .output()
+    .unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{}", text(&killed.stderr));
+    succeed(word_index(&pool, &["verify"]));
+    let second = succeed(build(&pool, &corpus, &[]));
+    assert!(second.contains("files were done already"), "{second}");
+    let psyncs = || {
+        let stats = succeed(word_index(&pool, &["stats"]));
+        stats
+            .lines()
+            .find(|line| line.starts_with("psyncs"))
+            .unwrap()
+            .to_owned()
+    };
+    let before = psyncs();
+    let third = succeed(build(&pool, &corpus, &[]));
+    assert!(third.contains("nothing new: all 42 files"), "{third}");
+    assert_eq!(psyncs(), before, "a build without work psynced");
+}
+
+#[test]
+fn what_is_gone_or_changed_is_no_longer_found() {
+    let folder = Ground::Memory.folder();
+    let pool = folder.path().join("pool.pmo");
+    let corpus = folder.path().join("texts");
+    fs::create_dir(&corpus).unwrap();
+    let write = |name: &str, text: &str| fs::write(corpus.join(name), text).unwrap();
+    write("a", "Persistent memory, persistently");
+    write("b", "memory is not persistent");
+    write("c", "Größe und Grösse");
+    succeed(build(&pool, &corpus, &[]));
+    let count = |words: &[&str]| {
+        let answer = succeed(word_index(&pool, &[&["query"], words].concat()));
+        let last = answer.lines().last().unwrap();
+        last.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(count(&["memory"]), 2);
+    assert_eq!(count(&["MEMORY", "not"]), 1);
+    assert_eq!(count(&["persist*", "memory"]), 2);
+    assert_eq!(count(&["größe"]), 1);
+    assert_eq!(count(&["gr*"]), 1);
+    assert_eq!(count(&["absent"]), 0);
+    assert_eq!(count(&["absent", "memory"]), 0);
+    fs::remove_file(corpus.join("a")).unwrap();
+    write("b", "other words");
+    let output = succeed(build(&pool, &corpus, &[]));
+    assert!(output.contains("1 files are gone"), "{output}");
+    assert_eq!(count(&["memory"]), 0);
+    assert_eq!(count(&["other"]), 1);
+    succeed(word_index(&pool, &["verify", "--recount"]));
+}
+
+#[test]
+fn a_query_while_building_says_who_builds() {
+    let folder = Ground::Disk.folder();
+    let (corpus, pool) = (corpus(folder.path(), 60), folder.path().join("pool.pmo"));
+    succeed(build(&pool, &corpus, &[]));
+    // A holder that stays: this process.
+    let object = Pool::open(&pool).unwrap().attach("words").unwrap();
+    let holder = std::process::id().to_string();
+    let (code, stderr) = fail(word_index(&pool, &["query", "the"]));
+    assert!(code == 1 && stderr.contains(&holder), "{stderr}");
+    let (code, stderr) = fail(build(&pool, &corpus, &[]));
+    assert!(code == 1 && stderr.contains(&holder), "{stderr}");
+    object.detach().unwrap();
+    // One that works: every query is refused or answered, none sees the middle of a psync.
+    let mut builder = build(&pool, &corpus, &["--fresh", "--psync-every", "1"]);
+    let mut builder = builder.stdout(Stdio::null()).spawn().unwrap();
+    let holder = builder.id().to_string();
+    let (mut refused, mut answered) = (0, 0);
+    while builder.try_wait().unwrap().is_none() {
+        let query = word_index(&pool, &["query", "the"]).output().unwrap();
+        let stderr = text(&query.stderr);
+        let why = [holder.as_str(), "no such object", "is empty"];
+        match query.status.code() {
+            Some(0) => answered += 1,
+            Some(1) if why.iter().any(|why| stderr.contains(why)) => refused += 1,
+            // It held the object when the builder wanted it.
+            _ => panic!("{}: {stderr}", query.status),
+        }
+    }
+    println!(
+        "{refused} refused, {answered} answered; the builder: {}",
+        builder.wait().unwrap()
+    );
+}
+
+#[test]
+fn damage_is_an_error_and_never_a_crash() {
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let folder = Ground::Memory.folder();
+    let (corpus, pool) = (corpus(folder.path(), 20), folder.path().join("pool.pmo"));
+    let (mut found, rounds) = (0, 40);
+    for _ in 0..rounds {
+        succeed(build(&pool, &corpus, &["--fresh"]));
+        let mut object = Pool::open(&pool).unwrap().attach("words").unwrap();
+        let base = object.as_ptr().addr() as u64;
+        for _ in 0..rng.usize(1..20) {
+            // The root, or what it leads to; a wild value, or one that looks like a pointer.
+            let end = if rng.u8(0..4) == 0 { 120 } else { 600_000 };
+            let at = rng.usize(0..end) / 8 * 8;
+            let value = if rng.bool() {
+                base + rng.u64(0..600_000) / 8 * 8
+            } else {
+                rng.u64(..)
+            };
+            object
+                .range_mut(at..at + 8)
+                .copy_from_slice(&value.to_ne_bytes());
+        }
+        object.psync().unwrap();
+        object.detach().unwrap();
+        for args in [
+            &["verify"][..],
+            &["stats"],
+            &["query", "*"],
+            &["query", "the", "a*"],
+            &["build"],
+        ] {
+            let mut command = word_index(&pool, args);
+            if args[0] == "build" {
+                // So that there is something to do.
+                command.arg(&corpus).arg(env!("CARGO_MANIFEST_DIR"));
+            }
+            let output = command.output().unwrap();
+            let code = output
+                .status
+                .code()
+                .unwrap_or_else(|| panic!("{command:?}: {}", output.status));
+            let stderr = text(&output.stderr);
+            assert!(
+                [0, 1, 3].contains(&code) && !stderr.contains("panicked"),
+                "{command:?}: {code}: {stderr}"
+            );
+            found += usize::from(args[0] == "verify" && code != 0);
+        }
+    }
+    println!("verify noticed {found} of {rounds}");
+    assert!(
+        found > rounds / 2,
+        "verify noticed {found} of {rounds} damages"
+    );
+}
+
+fn list(pool: &Path, args: &[&str]) -> Command {
+    let mut command = command(LINKED_LIST, args);
+    command.arg("--pool").arg(pool);
+    command
+}
+
+#[test]
+fn the_list_keeps_what_was_psynced_and_nothing_else() {
+    for ground in [Ground::Disk, Ground::Memory] {
+        let folder = ground.folder();
+        let pool = folder.path().join("list.pmo");
+        let show = || {
+            succeed(list(&pool, &["show"]))
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        succeed(list(&pool, &["insert", "5", "-3", "9"]));
+        assert_eq!(show(), "-3 5 9");
+        let crash = |args: &[&str]| {
+            let output = list(&pool, args).output().unwrap();
+            assert_eq!(
+                output.status.signal(),
+                Some(9),
+                "{args:?}: {}",
+                text(&output.stderr)
+            );
+        };
+        crash(&["insert", "--crash-before-psync", "4"]);
+        assert_eq!(show(), "-3 5 9");
+        crash(&["insert", "--crash-before-psync", "6", "4"]);
+        assert_eq!(show(), "-3 5 6 9");
+        crash(&["insert", "--crash-after-psync", "4"]);
+        assert_eq!(show(), "-3 4 5 6 9");
+        succeed(list(&pool, &["insert", "9", "10", "-9"]));
+        assert_eq!(show(), "-9 -3 4 5 6 9 9 10");
+    }
+}
+
+#[test]
+fn every_tracking_word_is_accepted_and_others_are_not() {
+    let folder = Ground::Memory.folder();
+    let (corpus, pool) = (corpus(folder.path(), 5), folder.path().join("pool.pmo"));
+    for (word, tracking) in Tracking::WORDS {
+        if tracking.is_available() {
+            succeed(build(&pool, &corpus, &["--fresh", "--tracking", word]));
+            succeed(word_index(
+                &pool,
+                &["verify", "--recount", "--tracking", word],
+            ));
+        }
+    }
+    assert_eq!(fail(build(&pool, &corpus, &["--tracking", "guess"])).0, 2);
+}
