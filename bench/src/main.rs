@@ -1,2 +1,182 @@
-//! Placeholder entry point.
-fn main() {}
+//! `pmo-bench`: everything that is measured, beside a floor measured in the same run.
+
+#![deny(unsafe_code)]
+
+mod child;
+mod clock;
+mod floor;
+mod ground;
+mod machine;
+mod model;
+mod pattern;
+mod render;
+mod rooms;
+mod stats;
+
+use clap::{Parser, Subcommand};
+use ground::Ground;
+use model::{Report, SCHEMA, Section};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Whatever went wrong, for a person.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// What fallible things return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Measures Indelible, and beside every figure the least it could be on this machine.
+#[derive(Parser)]
+#[command(name = "pmo-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Names the benchmarks.
+    List,
+    /// Runs benchmarks: tables on standard output, progress on standard error.
+    Run {
+        /// Those to run; all without any.
+        names: Vec<String>,
+        /// Fewer repetitions and smaller sizes: everything in two minutes, not fit to judge speed.
+        #[arg(long)]
+        quick: bool,
+        /// Where to leave all figures, for `report`.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// A folder on a disk.
+        #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+        dir_file: PathBuf,
+        /// A folder in memory.
+        #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+        dir_memory: PathBuf,
+    },
+    /// Writes markdown from what `run --json` left.
+    Report {
+        /// The file.
+        file: PathBuf,
+    },
+    /// What benchmarks start as processes of their own.
+    #[command(hide = true)]
+    Child {
+        #[command(subcommand)]
+        job: child::Job,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::List => {
+            list();
+            Ok(())
+        }
+        Command::Run { names, quick, json, dir_file, dir_memory } => {
+            run(&names, quick, json.as_deref(), &dir_file, &dir_memory)
+        }
+        Command::Report { file } => report(&file),
+        Command::Child { job } => child::work(job),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pmo-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() {
+    for room in rooms::ALL {
+        println!("{:<12} {}", room.name, room.about);
+    }
+}
+
+fn run(names: &[String], quick: bool, json: Option<&Path>, file: &Path, memory: &Path) -> Result<()> {
+    let chosen = rooms::choose(names)?;
+    if cfg!(debug_assertions) {
+        eprintln!("pmo-bench: built without optimisation; build with --release to judge speed");
+    }
+    let ground = Ground::new(memory, file, quick)?;
+    let start = Instant::now();
+    let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
+    for room in chosen {
+        let mut section = Section::new(room.name, room.about);
+        (room.run)(&ground, &mut section).map_err(|error| format!("{}: {error}", room.name))?;
+        print!("{}", render::text(&section));
+        sections.push(section);
+    }
+    let goals = sections.iter().flat_map(|section| &section.goals);
+    let (hit, all) = (goals.clone().filter(|goal| goal.is_hit()).count(), goals.count());
+    println!("\n{hit} of {all} goals reached, {:.0} s", start.elapsed().as_secs_f64());
+    if let Some(path) = json {
+        let report = Report {
+            schema: SCHEMA,
+            machine: machine::describe(file, memory),
+            command: command_line(names, quick),
+            quick,
+            seconds: start.elapsed().as_secs_f64(),
+            rooms: sections,
+        };
+        let text = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The run without the places of files, which say nothing to others.
+fn command_line(names: &[String], quick: bool) -> String {
+    let mut words = vec!["pmo-bench run".to_owned()];
+    words.extend(names.iter().cloned());
+    if quick {
+        words.push("--quick".into());
+    }
+    words.join(" ")
+}
+
+fn report(path: &Path) -> Result<()> {
+    let about = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| about(&error))?;
+    let report = parse(&text).map_err(|error| about(&error))?;
+    print!("{}", render::markdown(&report));
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<Report> {
+    let value: serde_json::Value = serde_json::from_str(text)?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(schema) if schema == u64::from(SCHEMA) => Ok(serde_json::from_value(value)?),
+        Some(schema) => Err(format!("schema {schema} is not {SCHEMA}: run the benchmarks again").into()),
+        None => Err("not what `pmo-bench run --json` writes".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+        let parsed = Arguments::try_parse_from(["pmo-bench", "run", "psync", "open", "--quick", "--json", "f"]).unwrap();
+        let Command::Run { names, quick, json, .. } = parsed.command else { panic!("not a run") };
+        assert_eq!((names, quick, json), (vec!["psync".to_owned(), "open".to_owned()], true, Some("f".into())));
+        assert!(Arguments::try_parse_from(["pmo-bench", "report"]).is_err());
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert!(parse("{").is_err());
+        assert!(parse("{}").unwrap_err().to_string().contains("not what"));
+        assert!(parse("{\"schema\": 99}").unwrap_err().to_string().contains("99"));
+    }
+
+    #[test]
+    fn the_command_line_repeats_the_run() {
+        assert_eq!(command_line(&["open".into()], true), "pmo-bench run open --quick");
+        assert_eq!(command_line(&[], false), "pmo-bench run");
+    }
+}

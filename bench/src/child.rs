@@ -1,0 +1,130 @@
+//! Work that needs a process of its own: to be killed, or to meet a pool for the first time.
+
+use crate::Result;
+use crate::clock::Clock;
+use crate::ground::Medium;
+use crate::pattern::{PAGE, store};
+use clap::Subcommand;
+use indelible::{MediumKind, Object, PoolOptions};
+use serde::{Deserialize, Serialize};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the object that recovery is about.
+pub const OBJECT: &str = "object";
+
+#[derive(Subcommand)]
+pub enum Job {
+    /// Fills a lane and dies of SIGKILL.
+    Fill {
+        path: PathBuf,
+        /// Bytes of lane to leave behind.
+        lane: u64,
+        /// Pages of a batch; 0: one line. As many as fit the lane: one batch.
+        pages: u64,
+    },
+    /// Attaches and says how long that took.
+    Recover { path: PathBuf, medium: String },
+}
+
+/// What `recover` prints.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Recovered {
+    pub attach: f64,
+    pub lane_bytes: u64,
+    /// Reading as many bytes from the page cache.
+    pub read: f64,
+}
+
+pub fn work(job: Job) -> Result<()> {
+    match job {
+        Job::Fill { path, lane, pages } => fill(&path, lane, pages),
+        Job::Recover { path, medium } => recover(&path, &medium),
+    }
+}
+
+/// A whole number of pages, whose lines with all that belongs to a batch are `lane` bytes at most.
+pub fn pages_for(lane: u64) -> u64 {
+    lane.saturating_sub(PAGE as u64) / (PAGE as u64 + 16)
+}
+
+fn fill(path: &Path, lane: u64, pages: u64) -> Result<()> {
+    // As memory on every medium: what the lane holds is the same, and it is filled in no time.
+    let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
+    let mut object = pool.attach(OBJECT)?;
+    let all = pages_for(lane);
+    whole(&mut object, all, 1)?;
+    // Goes through the lane, which becomes as large as that needs.
+    whole(&mut object, all, 2)?;
+    if pages < all {
+        object.checkpoint()?;
+        let start = object.lane_use().bytes;
+        let (mut at, mut last) = (0, 0);
+        let mut value = 3;
+        while object.lane_use().bytes - start + last <= lane - 4 * PAGE as u64 {
+            let before = object.lane_use().bytes;
+            if pages == 0 {
+                store(&mut object, &[at], 0, value);
+            } else {
+                change(&mut object, at, pages.min(all - at), value as u8);
+            }
+            object.psync()?;
+            last = object.lane_use().bytes - before;
+            at = (at + pages.max(1)) % all;
+            value += 1;
+        }
+    }
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)?;
+    Err("survived SIGKILL".into())
+}
+
+fn change(object: &mut Object, first: u64, pages: u64, value: u8) {
+    let from = first as usize * PAGE;
+    object.range_mut(from..from + pages as usize * PAGE).fill(value);
+}
+
+fn whole(object: &mut Object, pages: u64, value: u8) -> Result<()> {
+    change(object, 0, pages, value);
+    Ok(object.psync()?)
+}
+
+fn recover(path: &Path, medium: &str) -> Result<()> {
+    let clock = Clock::calibrate();
+    let known = MediumKind::WORDS.iter().find(|(word, _)| *word == medium);
+    let medium = known.ok_or("an unknown medium")?.1;
+    let pool = PoolOptions::new().medium(medium).open(path)?;
+    let (attach, object) = clock.time(|| pool.attach(OBJECT));
+    let object = object?;
+    let lane_bytes = object.recovered_bytes();
+    let read = clock.time(|| read(path, object.stat()?.offset, lane_bytes));
+    read.1?;
+    let answer = Recovered { attach, lane_bytes, read: read.0 };
+    println!("{}", serde_json::to_string(&answer)?);
+    Ok(object.detach()?)
+}
+
+/// Reads `len` bytes from where the object lies.
+fn read(path: &Path, offset: u64, len: u64) -> Result<()> {
+    let file = std::fs::File::open(path)?;
+    let mut buffer = vec![1; 1 << 20];
+    let mut done = 0;
+    while done < len {
+        let piece = (len - done).min(buffer.len() as u64) as usize;
+        file.read_exact_at(&mut buffer[..piece], offset + done)?;
+        done += piece as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_all_pages_fits_its_lane() {
+        for lane in [1 << 20, 256 << 20] {
+            let bytes = pages_for(lane) * (PAGE as u64 + 16) + 256;
+            assert!(bytes <= lane && bytes > lane - 3 * PAGE as u64);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a run leaves behind: tables of figures and goals, self-contained, as JSON.
+//!
+//! Invariants:
+//! 1. Everything a report shows is in here; nothing is measured or looked up while rendering.
+//! 2. A row has one cell per column. Durations are nanoseconds, sizes bytes, rates units a second.
+
+use crate::stats::Spread;
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON.
+pub const SCHEMA: u32 = 1;
+
+/// One run of the benchmarks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub schema: u32,
+    pub machine: Machine,
+    /// Command line that repeats it.
+    pub command: String,
+    /// Fewer repetitions and smaller sizes: fit to see that everything runs, not to judge speed.
+    pub quick: bool,
+    pub seconds: f64,
+    pub rooms: Vec<Section>,
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory: u64,
+    pub kernel: String,
+    /// Instructions that bring cache lines to memory, tracking rung and so on: name, state.
+    pub facilities: Vec<(String, String)>,
+    /// Medium, file system or device under it.
+    pub media: Vec<(String, String)>,
+    /// Version of the package.
+    pub version: String,
+}
+
+/// The result of one benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    pub name: String,
+    pub about: String,
+    pub tables: Vec<Table>,
+    pub goals: Vec<Goal>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    pub title: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub head: String,
+    pub unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Text,
+    Count,
+    Bytes,
+    Nanoseconds,
+    /// A multiple of something.
+    Ratio,
+    PerSecond,
+    BytesPerSecond,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cell {
+    Empty,
+    Text(String),
+    Value(f64),
+    /// A measured figure.
+    Spread(Spread),
+}
+
+/// Something to reach, beside what was reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    pub what: String,
+    pub unit: Unit,
+    pub bound: Bound,
+    pub limit: f64,
+    pub value: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    AtMost,
+    AtLeast,
+}
+
+impl Goal {
+    pub fn at_most(what: impl Into<String>, unit: Unit, limit: f64, value: f64) -> Self {
+        Goal { what: what.into(), unit, bound: Bound::AtMost, limit, value }
+    }
+
+    pub fn at_least(what: impl Into<String>, unit: Unit, limit: f64, value: f64) -> Self {
+        Goal { what: what.into(), unit, bound: Bound::AtLeast, limit, value }
+    }
+
+    /// Whether it was reached; what could not be measured was not.
+    pub fn is_hit(&self) -> bool {
+        match self.bound {
+            Bound::AtMost => self.value <= self.limit,
+            Bound::AtLeast => self.value >= self.limit,
+        }
+    }
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>, columns: &[(&str, Unit)]) -> Self {
+        let columns = columns.iter().map(|(head, unit)| Column { head: (*head).to_owned(), unit: *unit }).collect();
+        Table { title: title.into(), columns, rows: Vec::new() }
+    }
+
+    /// Adds a row, filled up with empty cells (2).
+    pub fn row(&mut self, mut cells: Vec<Cell>) {
+        debug_assert!(cells.len() <= self.columns.len(), "{}: a row too long", self.title);
+        cells.resize(self.columns.len(), Cell::Empty);
+        self.rows.push(cells);
+    }
+}
+
+impl Section {
+    pub fn new(name: &str, about: &str) -> Self {
+        Section {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            tables: Vec::new(),
+            goals: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl From<Spread> for Cell {
+    fn from(spread: Spread) -> Self {
+        Cell::Spread(spread)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Cell::Value(value)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Cell::Value(value as f64)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_without_a_figure_is_missed() {
+        assert!(Goal::at_most("a", Unit::Ratio, 2.0, 2.0).is_hit());
+        assert!(!Goal::at_most("a", Unit::Ratio, 2.0, 2.1).is_hit());
+        assert!(Goal::at_least("a", Unit::Ratio, 1.0, 1.5).is_hit());
+        assert!(!Goal::at_most("a", Unit::Ratio, 2.0, f64::NAN).is_hit());
+        assert!(!Goal::at_least("a", Unit::Ratio, 2.0, f64::NAN).is_hit());
+    }
+
+    #[test]
+    fn rows_are_as_wide_as_the_table() {
+        let mut table = Table::new("t", &[("a", Unit::Count), ("b", Unit::Ratio)]);
+        table.row(vec![1_u64.into()]);
+        assert_eq!(table.rows, [[Cell::Value(1.0), Cell::Empty]]);
+    }
+}

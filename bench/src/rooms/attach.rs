@@ -1,0 +1,170 @@
+//! Attach and detach against the size of the object.
+//!
+//! The first attachment of a process needs a lane; a further one shares it. Both are measured: the
+//! first with no other attachment, the further beside one that stays.
+
+use crate::Result;
+use crate::floor::{MapFloor, WriteFloor};
+use crate::ground::{Ground, Medium, discard, progress};
+use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::stats::Samples;
+use indelible::{CreateOptions, Pool};
+use std::time::Duration;
+
+const SIZES: [u64; 5] = [4 << 10, 1 << 20, 256 << 20, 4 << 30, 64 << 30];
+const POOL: u64 = 80 << 30;
+const PAGE: usize = 4096;
+/// Nanoseconds that an attach may take on memory.
+const LIMIT: f64 = 30_000.0;
+
+const COLUMNS: [(&str, Unit); 12] = [
+    ("object", Unit::Bytes),
+    ("beside another", Unit::Text),
+    ("attach", Unit::Nanoseconds),
+    ("detach", Unit::Nanoseconds),
+    ("attach to read", Unit::Nanoseconds),
+    ("detach", Unit::Nanoseconds),
+    ("mmap+munmap", Unit::Nanoseconds),
+    ("attach/mmap", Unit::Ratio),
+    ("read/mmap", Unit::Ratio),
+    ("durable 4 KiB", Unit::Nanoseconds),
+    ("less one write", Unit::Nanoseconds),
+    ("rounds", Unit::Count),
+];
+
+pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
+    for medium in Medium::ALL {
+        on(ground, medium, section)?;
+    }
+    section.notes.push("less one write: the slower of the two attaches, less one durable write of 4 KiB.".into());
+    Ok(())
+}
+
+#[derive(Default)]
+struct Row {
+    attach: Samples,
+    detach: Samples,
+    read: Samples,
+    unread: Samples,
+    map: Samples,
+    write: Samples,
+}
+
+impl Row {
+    /// An attach less what the medium charges for one barrier.
+    fn net(&self, attach: &Samples) -> f64 {
+        let barrier = if self.write.len() == 0 { 0.0 } else { self.write.median() };
+        attach.median() - barrier
+    }
+
+    fn cells(&self, size: u64, beside: bool) -> Vec<Cell> {
+        let spread = |samples: &Samples| samples.spread().map_or(Cell::Empty, Cell::from);
+        let map = self.map.median();
+        vec![
+            size.into(),
+            if beside { "yes" } else { "no" }.into(),
+            spread(&self.attach),
+            spread(&self.detach),
+            spread(&self.read),
+            spread(&self.unread),
+            spread(&self.map),
+            (self.attach.median() / map).into(),
+            (self.read.median() / map).into(),
+            spread(&self.write),
+            self.net(&self.attach).max(self.net(&self.read)).into(),
+            (self.attach.len() as u64).into(),
+        ]
+    }
+}
+
+fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
+    let pool = ground.pool(medium, "attach", POOL)?;
+    let map = MapFloor::new(&ground.path(medium, "map"), SIZES[4])?;
+    let mut write = match medium {
+        Medium::Memory => None,
+        Medium::File => Some(WriteFloor::new(&ground.path(medium, "write"), 16 << 20)?),
+    };
+    for size in SIZES {
+        pool.create_with(&size.to_string(), &CreateOptions::new(size).sparse(true).reach(size))?;
+    }
+    pool.create("other", 4096)?;
+    let mut table = Table::new(format!("Attach and detach on {}", medium.word()), &COLUMNS);
+    let bar = progress(2, &format!("attach, {}", medium.word()));
+    let (mut attach, mut read) = (f64::NAN, f64::NAN);
+    for beside in [false, true] {
+        let other = beside.then(|| pool.attach("other")).transpose()?;
+        let rows = interleaved(ground, medium, &pool, &map, write.as_mut())?;
+        drop(other);
+        for (size, row) in SIZES.iter().zip(rows) {
+            // `max` passes over NaN.
+            attach = attach.max(row.net(&row.attach));
+            read = read.max(row.net(&row.read));
+            table.row(row.cells(*size, beside));
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    drop(write);
+    discard(pool);
+    section.tables.push(table);
+    let at = match medium {
+        Medium::Memory => "memory: slowest",
+        Medium::File => "SSD: slowest, less one durable write,",
+    };
+    section.goals.push(Goal::at_most(format!("{at} attach to write at any size"), Unit::Nanoseconds, LIMIT, attach));
+    section.goals.push(Goal::at_most(format!("{at} attach to read at any size"), Unit::Nanoseconds, LIMIT, read));
+    Ok(())
+}
+
+/// Rounds over all sizes, so that a disturbance meets all.
+fn interleaved(
+    ground: &Ground,
+    medium: Medium,
+    pool: &Pool,
+    map: &MapFloor,
+    mut write: Option<&mut WriteFloor>,
+) -> Result<Vec<Row>> {
+    let budget = match medium {
+        Medium::Memory => ground.budget(Duration::from_millis(2000), Duration::from_millis(400)),
+        Medium::File => ground.budget(Duration::from_millis(6000), Duration::from_millis(1200)),
+    };
+    let clock = &ground.clock;
+    let mut rows: Vec<Row> = SIZES.iter().map(|_| Row::default()).collect();
+    let mut round = 0;
+    while budget.allows(round, 6) {
+        for (size, row) in SIZES.iter().zip(&mut rows) {
+            let name = size.to_string();
+            let (attach, object) = clock.time(|| pool.attach(&name));
+            let object = object?;
+            let (detach, result) = clock.time(|| object.detach());
+            result?;
+            let (read, object) = clock.time(|| pool.attach_read(&name));
+            let object = object?;
+            let (unread, result) = clock.time(|| object.detach());
+            result?;
+            let (mapped, result) = clock.time(|| map.map(*size as usize, true));
+            result?;
+            let written = match &mut write {
+                Some(write) => {
+                    let (took, result) = clock.time(|| write.write(PAGE));
+                    result?;
+                    Some(took)
+                }
+                None => None,
+            };
+            if round == 0 {
+                continue;
+            }
+            row.attach.push(attach);
+            row.detach.push(detach);
+            row.read.push(read);
+            row.unread.push(unread);
+            row.map.push(mapped);
+            if let Some(took) = written {
+                row.write.push(took);
+            }
+        }
+        round += 1;
+    }
+    Ok(rows)
+}
