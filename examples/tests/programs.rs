@@ -148,6 +148,7 @@ fn damage_is_an_error_and_never_a_crash() {
     println!("INDELIBLE_SEED={}", rng.seed());
     let folder = Ground::Memory.folder();
     let (corpus, pool) = (corpus(folder.path(), 20), folder.path().join("pool.pmo"));
+    let more = self::corpus(&folder.path().join("more"), 10);
     let (mut found, rounds) = (0, 40);
     for _ in 0..rounds {
         succeed(build(&pool, &corpus, &["--fresh"]));
@@ -178,7 +179,7 @@ fn damage_is_an_error_and_never_a_crash() {
             let mut command = word_index(&pool, args);
             if args[0] == "build" {
                 // So that there is something to do.
-                command.arg(&corpus).arg(env!("CARGO_MANIFEST_DIR"));
+                command.arg(&corpus).arg(&more);
             }
             let output = command.output().unwrap();
             let code = output

@@ -33,10 +33,21 @@ impl Ground {
     }
 }
 
+/// Some of this project's own text; in the binary, because not every user may read the project.
+const TEXT: [&str; 8] = [
+    include_str!("../../src/linked-list.rs"),
+    include_str!("../../src/word-index/arena.rs"),
+    include_str!("../../src/word-index/build.rs"),
+    include_str!("../../src/word-index/index.rs"),
+    include_str!("../../src/word-index/layout.rs"),
+    include_str!("../../src/word-index/reader.rs"),
+    include_str!("../../src/word-index/verify.rs"),
+    include_str!("../kill.rs"),
+];
+
 /// A folder of text files: pieces of this project's own text, some packed, one empty, one that is no text.
 pub fn corpus(folder: &Path, files: usize) -> PathBuf {
-    let text = project_text();
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = TEXT.iter().flat_map(|text| text.lines()).collect();
     let corpus = folder.join("corpus");
     for at in 0..files {
         let part = corpus.join(format!("part-{}", at % 5));
@@ -62,29 +73,6 @@ pub fn corpus(folder: &Path, files: usize) -> PathBuf {
     fs::write(corpus.join("empty"), b"").unwrap();
     fs::write(corpus.join("data.bin"), [7, 0, 7]).unwrap();
     corpus
-}
-
-fn project_text() -> String {
-    let mut text = String::new();
-    let mut left = vec![
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .unwrap()
-            .join("crates/store/src"),
-    ];
-    left.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    while let Some(path) = left.pop() {
-        if path.is_dir() {
-            left.extend(
-                fs::read_dir(path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
-        } else if text.len() < 400_000 {
-            text += &fs::read_to_string(path).unwrap_or_default();
-        }
-    }
-    text
 }
 
 /// `program` with `args`, in words.
