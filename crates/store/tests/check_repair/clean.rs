@@ -1,10 +1,12 @@
 //! No false alarms.
 
-use crate::sample::{assert_clean, create, format, open};
+use crate::sample::{assert_clean, check, config, create, format, open};
 use indelible_store::error::StoreError;
-use indelible_store::store::Severity;
+use indelible_store::store::{FormatOptions, Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_testing::pool::psync;
+use indelible_testing::pool::{process, psync};
+use indelible_testing::{Limits, SimConfig, SimMedium, for_each_crash};
+use std::sync::Arc;
 
 #[test]
 fn an_empty_pool() {
@@ -87,8 +89,8 @@ fn while_others_have_objects_attached() {
     writer.checkpoint().unwrap();
     assert!(assert_clean(&medium).findings.is_empty());
     // A pool may also be checked from a handle that cannot write.
-    let device = std::sync::Arc::new(medium.read_only_handle());
-    let report = indelible_store::store::Store::check(device, &mut |_, _| {}).unwrap();
+    let device = Arc::new(medium.read_only_handle());
+    let report = Store::check(device, &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:#?}");
     drop((reader, writer));
 }
@@ -97,27 +99,70 @@ fn while_others_have_objects_attached() {
 fn while_a_dead_writer_s_batches_wait() {
     let (medium, store) = format(4 << 20);
     create(&store, "other", 5000);
-    let dying = medium.handle();
-    let other = medium.handle();
-    let theirs = indelible_store::store::Store::open(std::sync::Arc::new(dying), indelible_testing::pool::process(2));
-    let theirs = theirs.unwrap();
+    let dying = Arc::new(medium.handle());
+    let theirs = Store::open(dying.clone(), process(2)).unwrap();
     create(&theirs, "left", 5000);
     let mut writer = theirs.attach_writer("left", Key::default()).unwrap();
     for value in 1..4_u8 {
         psync(&mut writer, &[(0, &[value; 64])]).unwrap();
     }
-    std::mem::forget(writer);
-    drop((store, theirs));
-    // The handle lives on in the forgotten writer: the process dies.
-    let copy = crate::sample::copy(&other);
-    let report = assert_clean(&copy);
+    dying.kill();
+    drop((writer, store, theirs));
+    let report = assert_clean(&medium);
     let [note] = &report.findings[..] else { panic!("{report:#?}") };
     assert_eq!((note.severity, note.object.as_deref()), (Severity::Note, Some("left")));
     assert!(note.what.contains("3 batches wait"), "{note}");
     assert_eq!(report.waiting, 3);
-    let store = open(&copy, 3).unwrap();
+    let store = open(&medium, 3).unwrap();
     drop(store.attach_writer("left", Key::default()).unwrap());
-    assert!(assert_clean(&copy).findings.is_empty());
+    assert!(assert_clean(&medium).findings.is_empty());
+}
+
+/// Whatever a crash leaves, it is nothing that needs repair.
+#[test]
+fn after_every_crash() {
+    for group_commit in [false, true] {
+        let config = SimConfig { group_commit, ..config() };
+        let medium = SimMedium::new(2 << 20, config);
+        let how = FormatOptions { window: Some((0x4000_0000_0000, 1 << 30)), ..FormatOptions::default() };
+        let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
+        (0..3).for_each(|index| create(&store, &format!("{index}"), 3000));
+        drop(store);
+        medium.settle();
+        for_each_crash(
+            &medium,
+            |medium| {
+                let store = open(medium, 2).unwrap();
+                store.create("new", &CreateOptions { size: 20_000, ..CreateOptions::default() }).unwrap();
+                let mut writer = store.attach_writer("new", Key::default()).unwrap();
+                let mut other = store.attach_writer("1", Key::default()).unwrap();
+                for round in 0..3_u8 {
+                    psync(&mut writer, &[(u64::from(round) * 500, &[round; 700])]).unwrap();
+                    psync(&mut other, &[(0, &[round; 30])]).unwrap();
+                }
+                writer.checkpoint().unwrap();
+                writer.begin_direct(16_384).unwrap();
+                writer.write_direct(8192, &[5; 4096]).unwrap();
+                writer.end_direct().unwrap();
+                psync(&mut writer, &[(1000, &[9; 300])]).unwrap();
+                writer.grow(40_000).unwrap();
+                // More than the lane holds: it moves.
+                psync(&mut writer, &[(0, &[3; 40_000])]).unwrap();
+                writer.detach().unwrap();
+                store.resize("0", Key::default(), 14_000).unwrap();
+                store.destroy("2", Key::default()).unwrap();
+                store.rename("1", "renamed", Key::default()).unwrap_err();
+                other.detach().unwrap();
+                store.rename("1", "renamed", Key::default()).unwrap();
+            },
+            |image| {
+                let report = check(&image.medium());
+                if report.is_clean() { Ok(()) } else { Err(format!("{report:#?}")) }
+            },
+            &Limits { exhaustive: 8, singles: 4, random: 4, ..Limits::default() },
+        )
+        .unwrap();
+    }
 }
 
 /// Run it in release: `cargo test --release -- --ignored a_million`.
