@@ -82,9 +82,13 @@ pub struct Global {
 /// Parses one of the library's words, so that there is one list of them.
 fn words<T: Copy + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> + Clone {
+) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).try_map(|given: String| {
-        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("not one of the words")
+        words
+            .iter()
+            .find(|(word, _)| *word == given)
+            .map(|(_, value)| *value)
+            .ok_or("not one of the words")
     })
 }
 

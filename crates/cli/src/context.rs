@@ -16,9 +16,14 @@ pub struct Context {
 impl Context {
     /// From the command line.
     pub fn new(global: &Global) -> Self {
-        let options =
-            PoolOptions::new().medium(global.medium).tracking(global.tracking).allow_remote(global.allow_remote);
-        Context { options, json: global.json }
+        let options = PoolOptions::new()
+            .medium(global.medium)
+            .tracking(global.tracking)
+            .allow_remote(global.allow_remote);
+        Context {
+            options,
+            json: global.json,
+        }
     }
 
     /// Opens a pool that is to be changed.

@@ -8,7 +8,10 @@ enum Token {
     Any,
     One,
     Char(char),
-    Set { ranges: Vec<(char, char)>, negated: bool },
+    Set {
+        ranges: Vec<(char, char)>,
+        negated: bool,
+    },
 }
 
 impl Glob {
@@ -66,7 +69,9 @@ impl Glob {
                 },
             }
         }
-        self.0[token..].iter().all(|token| matches!(token, Token::Any))
+        self.0[token..]
+            .iter()
+            .all(|token| matches!(token, Token::Any))
     }
 }
 
@@ -76,7 +81,9 @@ impl Token {
             Token::Any => false,
             Token::One => true,
             Token::Char(own) => *own == c,
-            Token::Set { ranges, negated } => ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated,
+            Token::Set { ranges, negated } => {
+                ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
+            }
         }
     }
 }
@@ -127,7 +134,11 @@ mod tests {
             ("", "", true),
             ("", "a", false),
         ] {
-            assert_eq!(Glob::new(pattern).matches(name), expected, "{pattern} {name}");
+            assert_eq!(
+                Glob::new(pattern).matches(name),
+                expected,
+                "{pattern} {name}"
+            );
         }
     }
 

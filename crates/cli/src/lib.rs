@@ -39,7 +39,9 @@ pub fn mkpmo() -> ExitCode {
 }
 
 fn finish(result: Result) -> ExitCode {
-    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let Err(failure) = result else {
+        return ExitCode::SUCCESS;
+    };
     failure.report();
     failure.exit().into()
 }

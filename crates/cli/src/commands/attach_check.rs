@@ -63,19 +63,27 @@ struct Report {
 }
 
 enum Attached {
-    Writer(Object),
+    Writer(Box<Object>),
     Reader(ReadObject),
 }
 
 pub fn run(context: &Context, args: &AttachCheck) -> Result {
     let key = args.key.read()?;
-    let pool = if args.write { context.open(&args.pool)? } else { context.open_to_read(&args.pool)? };
+    let pool = if args.write {
+        context.open(&args.pool)?
+    } else {
+        context.open_to_read(&args.pool)?
+    };
     let stale = pool.stat(&args.name)?.needs_recovery;
     let start = Instant::now();
     let attached = attach(&pool, args, &key)?;
     let report = attached.report(&args.name, stale, start.elapsed());
     let mut out = Out::new();
-    if context.json { out.json(&report)? } else { report.text(&mut out)? }
+    if context.json {
+        out.json(&report)?
+    } else {
+        report.text(&mut out)?
+    }
     out.flush()?;
     if args.hold {
         io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink()).map_err(Failure::from)?;
@@ -85,7 +93,7 @@ pub fn run(context: &Context, args: &AttachCheck) -> Result {
 
 fn attach(pool: &Pool, args: &AttachCheck, key: &[u8]) -> Result<Attached> {
     Ok(if args.write {
-        Attached::Writer(pool.attach_with_key(&args.name, key)?)
+        Attached::Writer(Box::new(pool.attach_with_key(&args.name, key)?))
     } else {
         Attached::Reader(pool.attach_read_with_key(&args.name, key)?)
     })
@@ -94,7 +102,7 @@ fn attach(pool: &Pool, args: &AttachCheck, key: &[u8]) -> Result<Attached> {
 impl Attached {
     fn report(&self, name: &str, stale: bool, took: Duration) -> Report {
         let (at, len, writer) = match self {
-            Attached::Writer(object) => (object.as_ptr(), object.len(), Some(object)),
+            Attached::Writer(object) => (object.as_ptr(), object.len(), Some(&**object)),
             Attached::Reader(object) => (object.as_ptr(), object.len(), None),
         };
         let recovered_bytes = writer.map(Object::recovered_bytes);
@@ -111,10 +119,11 @@ impl Attached {
     }
 
     fn detach(self) -> Result {
-        Ok(match self {
+        match self {
             Attached::Writer(object) => object.detach()?,
             Attached::Reader(object) => object.detach()?,
-        })
+        }
+        Ok(())
     }
 }
 
@@ -122,17 +131,28 @@ impl Report {
     fn text(&self, out: &mut Out) -> Result {
         let purpose = if self.write { "writing" } else { "reading" };
         let took = span(Duration::from_nanos(self.attach_ns));
-        out.line(&format!("attached {} for {purpose} in {took}", object(&self.name)))?;
+        out.line(&format!(
+            "attached {} for {purpose} in {took}",
+            object(&self.name)
+        ))?;
         let recovered = match (self.recovered, self.recovered_bytes) {
             (false, _) => "none was needed".to_owned(),
-            (true, Some(bytes)) => format!("its last writer had died; replayed {} of psyncs", exactly(bytes)),
+            (true, Some(bytes)) => format!(
+                "its last writer had died; replayed {} of psyncs",
+                exactly(bytes)
+            ),
             (true, None) => "its last writer had died".to_owned(),
         };
         out.fields(&[
             ("address", self.address.clone()),
             ("length", exactly(self.length)),
             ("recovery", recovered),
-            ("tracking", self.tracking.clone().unwrap_or_else(|| "none: reading needs none".to_owned())),
+            (
+                "tracking",
+                self.tracking
+                    .clone()
+                    .unwrap_or_else(|| "none: reading needs none".to_owned()),
+            ),
         ])
     }
 }

@@ -6,17 +6,21 @@ use crate::failure::{Failure, Result};
 use crate::out::{Out, show};
 use crate::text::printable;
 use clap::Args;
+use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 /// Say what this machine offers, and what to do about what is missing
 ///
-/// With PATH, also what a pool there stands on. Needs no rights, and changes nothing.
+/// With PATH, also what a pool there stands on, or would: PATH may be a folder, or the name of a file yet
+/// to be made. Needs no rights, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo doctor
   pmo doctor data.pmo
+  pmo doctor /mnt/pmem           would it be DAX?
   pmo doctor --json | jq -r .tracking
 
 JSON:
@@ -24,7 +28,7 @@ JSON:
    \"facilities\":[{\"name\":\"kernel\",\"available\":null,\"found\":\"6.18.0\",\"advice\":\"…\"}]}
   available is null where that is not a question. The exit code is 9 if PATH cannot be used.")]
 pub struct Doctor {
-    /// A pool, or a file or device that might become one
+    /// A pool, a file or device that might become one, or a folder to make one in
     path: Option<PathBuf>,
 }
 
@@ -44,11 +48,22 @@ struct Facility {
 }
 
 pub fn run(context: &Context, args: &Doctor) -> Result {
-    let found = indelible::doctor(args.path.as_deref());
+    let stand_in = args.path.as_deref().and_then(StandIn::make);
+    let path = stand_in
+        .as_ref()
+        .map(StandIn::path)
+        .or_else(|| args.path.clone());
+    let found = indelible::doctor(path.as_deref());
     let facilities = found.facilities.into_iter().map(|facility| Facility {
         name: facility.name,
         available: facility.available,
-        found: facility.found,
+        found: match (&stand_in, &path) {
+            (Some(stand_in), Some(path)) => facility.found.replace(
+                &path.display().to_string(),
+                &format!("a file {}", stand_in.place),
+            ),
+            _ => facility.found,
+        },
         advice: facility.advice,
     });
     let report = Report {
@@ -63,9 +78,53 @@ pub fn run(context: &Context, args: &Doctor) -> Result {
     }
 }
 
+/// A file without a name where a pool might be put. It is gone when the tool ends.
+struct StandIn {
+    file: OwnedFd,
+    place: String,
+}
+
+impl StandIn {
+    /// For a folder, or a path where nothing is.
+    fn make(path: &Path) -> Option<Self> {
+        let folder = if path.is_dir() {
+            path
+        } else if path.symlink_metadata().is_err() {
+            path.parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."))
+        } else {
+            return None;
+        };
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
+        // As long as the smallest pool: an empty file is nothing.
+        rustix::fs::ftruncate(&file, 1 << 20).ok()?;
+        Some(StandIn {
+            file,
+            place: format!("in {}", folder.display()),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
+    }
+}
+
 fn text(report: &Report, out: &mut Out) -> Result {
-    let width = report.facilities.iter().map(|facility| facility.name.len()).max().unwrap_or(0);
-    for Facility { name, available, found, advice } in &report.facilities {
+    let width = report
+        .facilities
+        .iter()
+        .map(|facility| facility.name.len())
+        .max()
+        .unwrap_or(0);
+    for Facility {
+        name,
+        available,
+        found,
+        advice,
+    } in &report.facilities
+    {
         let mark = match available {
             Some(true) => "yes",
             Some(false) => "no",

@@ -15,9 +15,10 @@ use std::path::PathBuf;
 
 /// List objects by name: state, who has them, size
 ///
-/// States: D detached, nobody has it · R readers have it · W a writer has it · P a psync is being made
-/// durable · C a psync is durable and waits to be brought in place. "needs recovery" marks an object whose
-/// last writer died; the next attach recovers it, to exactly its last psync.
+/// States: D detached, nobody has it · R readers have it · W a writer has it, in a psync or not · C the
+/// last writer died, and its last psync waits to be brought in place. (P, a psync on its way to being
+/// durable, leaves nothing behind when its writer dies.) "needs recovery" marks objects whose last writer
+/// died; the next attach recovers them, to exactly their last psync.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -52,9 +53,21 @@ struct Row {
 impl Row {
     fn of(stat: Stat) -> Self {
         let holder = stat.holder.map(|pid| Box::new(Holder::of(pid)));
-        let Stat { mut name, state, needs_recovery, size, .. } = stat;
+        let Stat {
+            mut name,
+            state,
+            needs_recovery,
+            size,
+            ..
+        } = stat;
         name.shrink_to_fit();
-        Row { name, state: state.letter(), holder, needs_recovery, size }
+        Row {
+            name,
+            state: state.letter(),
+            holder,
+            needs_recovery,
+            size,
+        }
     }
 
     fn holder(&self) -> String {
@@ -116,11 +129,22 @@ fn text(rows: &[Row], out: &mut Out) -> Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let width = rows.iter().map(|row| row.holder().chars().count()).max().unwrap_or(0).max("HOLDER".len());
-    out.line(&format!("STATE  {:<width$}  {:>10}  NAME", "HOLDER", "SIZE"))?;
+    let width = rows
+        .iter()
+        .map(|row| row.holder().chars().count())
+        .max()
+        .unwrap_or(0)
+        .max("HOLDER".len());
+    out.line(&format!(
+        "STATE  {:<width$}  {:>10}  NAME",
+        "HOLDER", "SIZE"
+    ))?;
     for row in rows {
         let (holder, size, name) = (row.holder(), human(row.size), printable(&row.name));
-        out.line(&format!("{}      {holder:<width$}  {size:>10}  {name}", row.state))?;
+        out.line(&format!(
+            "{}      {holder:<width$}  {size:>10}  {name}",
+            row.state
+        ))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::out::show;
 use crate::progress;
 use clap::Args;
 use indelible::{CreateOptions, ErrorKind, Object, Pool};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
@@ -76,11 +77,21 @@ impl Input {
         match path {
             Some(path) if path != Path::new("-") => {
                 let file = File::open(path).map_err(|error| Failure::file("open", path, &error))?;
-                let found = file.metadata().map_err(|error| Failure::file("inspect", path, &error))?;
+                let found = file
+                    .metadata()
+                    .map_err(|error| Failure::file("inspect", path, &error))?;
                 let len = found.is_file().then_some(found.len());
-                Ok(Input { from: Box::new(file), path: path.to_owned(), len })
+                Ok(Input {
+                    from: Box::new(file),
+                    path: path.to_owned(),
+                    len,
+                })
             }
-            _ => Ok(Input { from: Box::new(io::stdin()), path: "standard input".into(), len: None }),
+            _ => Ok(Input {
+                from: Box::new(io::stdin()),
+                path: "standard input".into(),
+                len: None,
+            }),
         }
     }
 
@@ -112,18 +123,41 @@ pub fn run(context: &Context, args: &Put) -> Result {
     if input.len.is_some_and(|len| len > room) || args.offset > size {
         return Err(too_long(args, size));
     }
-    let bytes = store(&mut attached, args, &mut input, size)?;
+    let bar = progress::bytes("storing", input.len);
+    let bytes = store(&mut attached, args, &mut input, size, &bar)?;
+    bar.set_message("psyncing");
+    bar.tick();
     attached.psync()?;
     attached.detach()?;
-    show(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
-        out.line(&format!("wrote {} to {}", exactly(report.bytes), object(&report.name)))
-    })
+    bar.finish_and_clear();
+    show(
+        context.json,
+        &Report {
+            name: args.name.clone(),
+            offset: args.offset,
+            bytes,
+        },
+        |report, out| {
+            out.line(&format!(
+                "wrote {} to {}",
+                exactly(report.bytes),
+                object(&report.name)
+            ))
+        },
+    )
 }
 
 fn create_missing(pool: &Pool, args: &Put, input: &Input, key: &[u8]) -> Result {
     let Some(len) = input.len else {
-        let message = format!("{} has no length, so the object would have none", input.path.display());
-        return Err(Failure::new(Exit::Usage, message, "create the object first, with `pmo create`"));
+        let message = format!(
+            "{} has no length, so the object would have none",
+            input.path.display()
+        );
+        return Err(Failure::new(
+            Exit::Usage,
+            message,
+            "create the object first, with `pmo create`",
+        ));
     };
     let size = len.saturating_add(args.offset).max(1);
     match pool.create_with(&args.name, &CreateOptions::new(size).key(key)) {
@@ -133,8 +167,13 @@ fn create_missing(pool: &Pool, args: &Put, input: &Input, key: &[u8]) -> Result 
 }
 
 /// Stores the input, and says how many bytes it had. Nothing of it is durable yet.
-fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64) -> Result<u64> {
-    let bar = progress::bytes("storing", input.len);
+fn store(
+    attached: &mut Object,
+    args: &Put,
+    input: &mut Input,
+    size: u64,
+    bar: &ProgressBar,
+) -> Result<u64> {
     let (start, end) = (args.offset as usize, size as usize);
     let mut piece = vec![0; PIECE];
     let mut at = start;
@@ -143,7 +182,9 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64) -> Res
         if filled > end - at {
             return Err(too_long(args, size));
         }
-        attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
+        attached
+            .range_mut(at..at + filled)
+            .copy_from_slice(&piece[..filled]);
         at += filled;
         bar.inc(filled as u64);
         if filled < PIECE {
@@ -153,14 +194,25 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64) -> Res
     if args.zero_rest {
         attached.range_mut(at..end).fill(0);
     }
-    bar.finish_and_clear();
     Ok((at - start) as u64)
 }
 
 fn too_long(args: &Put, size: u64) -> Failure {
     let message = match args.offset {
-        0 => format!("{} has {}: the input does not fit", object(&args.name), human(size)),
-        offset => format!("{} has {}: the input does not fit from byte {offset} on", object(&args.name), human(size)),
+        0 => format!(
+            "{} has {}: the input does not fit",
+            object(&args.name),
+            human(size)
+        ),
+        offset => format!(
+            "{} has {}: the input does not fit from byte {offset} on",
+            object(&args.name),
+            human(size)
+        ),
     };
-    Failure::new(Exit::Full, message, "nothing was changed; `pmo resize` makes the object larger")
+    Failure::new(
+        Exit::Full,
+        message,
+        "nothing was changed; `pmo resize` makes the object larger",
+    )
 }

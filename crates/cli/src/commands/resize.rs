@@ -44,11 +44,29 @@ pub fn run(context: &Context, args: &Resize) -> Result {
     let pool = context.open(&args.pool)?;
     let before = pool.stat(&args.name)?.size;
     if args.size < before && !args.shrink {
-        let message = format!("{} has {}: {} would cut off its end", object(&args.name), human(before), human(args.size));
-        return Err(Failure::new(Exit::Usage, message, "give --shrink to lose what is there"));
+        let message = format!(
+            "{} has {}: {} would cut off its end",
+            object(&args.name),
+            human(before),
+            human(args.size)
+        );
+        return Err(Failure::new(
+            Exit::Usage,
+            message,
+            "give --shrink to lose what is there",
+        ));
     }
     pool.resize(&args.name, args.size, &key)?;
-    show(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
-        out.line(&format!("resized {}: {} before, {} now", object(&args.name), human(before), human(report.size)))
-    })
+    show(
+        context.json,
+        &ObjectReport::of(&pool.stat(&args.name)?),
+        |report, out| {
+            out.line(&format!(
+                "resized {}: {} before, {} now",
+                object(&args.name),
+                human(before),
+                human(report.size)
+            ))
+        },
+    )
 }

@@ -99,7 +99,11 @@ impl PoolReport {
     }
 
     fn text(&self, out: &mut Out) -> Result {
-        let label = if self.label.is_empty() { "-".to_owned() } else { printable(&self.label) };
+        let label = if self.label.is_empty() {
+            "-".to_owned()
+        } else {
+            printable(&self.label)
+        };
         out.fields(&[
             ("pool", printable(&self.path)),
             ("label", label),
@@ -108,8 +112,19 @@ impl PoolReport {
             ("format", format!("version {}", self.version)),
             ("length", exactly(self.length)),
             ("objects", self.objects.to_string()),
-            ("free", format!("{}, largest piece {}, {}", human(self.free), human(self.largest_free), count(self.free_pieces, "piece"))),
-            ("addresses", format!("{} and {} from there", self.window, human(self.window_len))),
+            (
+                "free",
+                format!(
+                    "{}, largest piece {}, {}",
+                    human(self.free),
+                    human(self.largest_free),
+                    count(self.free_pieces, "piece")
+                ),
+            ),
+            (
+                "addresses",
+                format!("{} and {} from there", self.window, human(self.window_len)),
+            ),
             ("boots", format!("{} wrote to it", self.boots)),
             ("formatted", self.created.clone()),
         ])
@@ -148,12 +163,24 @@ impl ObjectReport {
         out.fields(&[
             ("name", printable(&self.name)),
             ("id", self.id.clone()),
-            ("state", format!("{}, {}", self.state, meaning(state, self.needs_recovery))),
+            (
+                "state",
+                format!("{}, {}", self.state, meaning(state, self.needs_recovery)),
+            ),
             ("holder", holder),
             ("size", exactly(self.size)),
-            ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
-            ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
-            ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
+            (
+                "extent",
+                format!("{} at offset {}", exactly(self.extent), self.offset),
+            ),
+            (
+                "address",
+                format!("{}, can grow to {}", self.address, human(self.reach)),
+            ),
+            (
+                "psyncs",
+                format!("{}, up to byte {}", self.psyncs, self.published),
+            ),
             ("flags", self.flags()),
             ("created", self.created.clone()),
         ])
@@ -166,8 +193,16 @@ impl ObjectReport {
             (self.read_key, "read key"),
             (self.write_key, "write key"),
         ];
-        let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
-        if set.is_empty() { "-".to_owned() } else { set.join(", ") }
+        let set: Vec<_> = flags
+            .into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, word)| word)
+            .collect();
+        if set.is_empty() {
+            "-".to_owned()
+        } else {
+            set.join(", ")
+        }
     }
 }
 
@@ -187,10 +222,14 @@ fn meaning(state: State, needs_recovery: bool) -> &'static str {
 pub fn run(context: &Context, args: &Stat) -> Result {
     let pool = context.look(&args.pool)?;
     match &args.name {
-        None => show(context.json, &PoolReport::of(&pool)?, |report, out| report.text(out)),
+        None => show(context.json, &PoolReport::of(&pool)?, |report, out| {
+            report.text(out)
+        }),
         Some(name) => {
             let stat = pool.stat(name)?;
-            show(context.json, &ObjectReport::of(&stat), |report, out| report.text(stat.state, out))
+            show(context.json, &ObjectReport::of(&stat), |report, out| {
+                report.text(stat.state, out)
+            })
         }
     }
 }
