@@ -50,6 +50,7 @@ mod object;
 mod plain;
 mod pool;
 pub mod raw;
+mod relative;
 mod shadow;
 mod sys;
 
@@ -61,4 +62,5 @@ pub use maintenance::superblocks;
 pub use maintenance::{Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair};
 pub use object::{Object, PsyncStats, ReadObject, psync_all};
 pub use plain::Plain;
+pub use relative::Relative;
 pub use pool::{CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking};

@@ -77,7 +77,8 @@ impl Superblock {
 
     /// Accepts the slot only if everything else in the crate may rely on it.
     pub fn verify(&self, medium_len: u64) -> Result<(), SlotFault> {
-        if self.magic != MAGIC {
+        // No version is 0: a slot that says so was never written whole.
+        if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }
         // The version comes before the checksum: a later format may place the checksum elsewhere.

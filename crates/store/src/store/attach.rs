@@ -239,7 +239,7 @@ impl Store {
     }
 
     /// Gives lane `index` space.
-    fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
+    pub(super) fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
         let claim = self.lanes.claim(&self.guard, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
         let found = self.place_lane(draft, index, len, 1)?;
         Ok(WriterLane::new(claim, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))

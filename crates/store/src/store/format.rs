@@ -69,10 +69,10 @@ impl Store {
         superblock.created = U64::new(now());
         superblock.label_len = U32::new(how.label.len() as u32);
         superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
-        let mut publish = || -> Result<()> {
-            for (sequence, slot) in SLOTS.into_iter().enumerate() {
-                superblock.sequence = U64::new(sequence as u64 + 1);
-                device.write_durable(slot, superblock.sealed().as_bytes())?;
+        let publish = || -> Result<()> {
+            for (slot, sequence) in SLOTS.into_iter().zip(1..) {
+                let slots = Superblock { sequence: U64::new(sequence), ..superblock };
+                device.write_durable(slot, slots.sealed().as_bytes())?;
             }
             Ok(())
         };
@@ -82,7 +82,7 @@ impl Store {
         }
         device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
         device.reserve(0, DATA)?;
-        write_table(&*device, seed, len, how.zeroed, (window, window_len))?;
+        write_table(&Store::with(superblock, device.clone(), identity), how.zeroed)?;
         LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
         device.barrier()?;
         publish()?;
@@ -105,9 +105,10 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     Ok(device.barrier()?)
 }
 
-/// The first table: no objects, all space free. Written in place: nothing counts before the
-/// superblock.
-fn write_table(device: &dyn Device, seed: u64, len: u64, zeroed: bool, window: (u64, u64)) -> Result<()> {
+/// The first table: no objects, one lane, so that a pool which objects fill to the last page can still be
+/// attached for writing; all other space free. Written in place: nothing counts before the superblock.
+fn write_table(store: &Store, zeroed: bool) -> Result<()> {
+    let (device, len) = (&*store.device, store.len);
     let chunk = 64 * PAGE;
     let mut root = Root::new_zeroed();
     root.magic = U32::new(crate::format::root::MAGIC);
@@ -116,12 +117,14 @@ fn write_table(device: &dyn Device, seed: u64, len: u64, zeroed: bool, window: (
     root.chunk_end = U64::new(DATA + chunk);
     root.virgin = U64::new(if zeroed { DATA + chunk } else { len });
     device.reserve(DATA, chunk)?;
-    let mut draft = Draft::blank(device, seed, len, root);
+    let mut draft = Draft::blank(device, store.seed, len, root);
     let first = (DATA + chunk) / PAGE;
     let pages = len / PAGE - first;
     PAGES.release(&mut draft, first, pages)?;
     draft.root.free_pages = U64::new(pages);
-    ADDRESSES.release(&mut draft, window.0, window.1)?;
+    let Superblock { window, window_len, .. } = store.superblock;
+    ADDRESSES.release(&mut draft, window.get(), window_len.get())?;
+    store.place_lane(&mut draft, 0, LaneLog::default_len(len), 1)?;
     draft.seal_root()?;
     let mut batch = Batch::new();
     batch.begin(crate::format::batch::kind::TABLE, 0, 0);

@@ -65,9 +65,13 @@ impl Store {
     /// # Errors
     /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
     pub fn open(device: Arc<dyn Device>, identity: Identity) -> Result<Arc<Store>> {
-        let superblock = read_superblock(&*device)?;
+        Ok(Arc::new(Store::with(read_superblock(&*device)?, device, identity)))
+    }
+
+    /// A pool with this superblock.
+    fn with(superblock: Superblock, device: Arc<dyn Device>, identity: Identity) -> Store {
         let guard = Arc::new(Guard::new(device));
-        Ok(Arc::new(Store {
+        Store {
             seed: superblock.seed.get(),
             len: superblock.length.get(),
             read_only: guard.read_only(),
@@ -78,7 +82,7 @@ impl Store {
             holds: Mutex::new(Holds::default()),
             device: guard.clone(),
             guard,
-        }))
+        }
     }
 
     /// The medium.

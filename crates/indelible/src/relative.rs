@@ -1,0 +1,75 @@
+//! Self-relative pointers (S0.23).
+//!
+//! A native pointer is good as long as its target's object keeps its address, which it does from creation
+//! to destruction. A relative one is good wherever the bytes around it lie: in objects that are copied,
+//! or whose address space is too dear to be kept for them alone.
+
+use crate::plain::Plain;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A pointer kept as the distance from itself to its target; zeros are null.
+///
+/// It means something only in place: moving the value elsewhere changes what it points to, so that it can
+/// neither be copied nor cloned, and pointer and target move together or not at all.
+///
+/// ```
+/// use indelible::Relative;
+///
+/// let mut pair = (7_u64, Relative::<u64>::null());
+/// let target = &raw mut pair.0;
+/// pair.1.set(target);
+/// assert_eq!(pair.1.get(), target);
+/// pair.1.set(std::ptr::null_mut());
+/// assert!(pair.1.get().is_null());
+/// ```
+#[repr(transparent)]
+pub struct Relative<T> {
+    distance: i64,
+    target: PhantomData<*mut T>,
+}
+
+impl<T> Relative<T> {
+    /// A pointer to nothing.
+    #[must_use]
+    pub const fn null() -> Self {
+        Relative { distance: 0, target: PhantomData }
+    }
+
+    /// The target. Following it is the caller's `unsafe`.
+    #[must_use]
+    pub fn get(&self) -> *mut T {
+        match self.distance {
+            0 => std::ptr::null_mut(),
+            distance => {
+                let own = std::ptr::from_ref(self).addr();
+                std::ptr::with_exposed_provenance_mut(own.wrapping_add_signed(distance as isize))
+            }
+        }
+    }
+
+    /// Points to `target`, which is not this pointer itself.
+    pub fn set(&mut self, target: *mut T) {
+        self.distance = if target.is_null() {
+            0
+        } else {
+            target.expose_provenance().wrapping_sub(std::ptr::from_ref(self).addr()) as i64
+        };
+    }
+}
+
+impl<T> Default for Relative<T> {
+    fn default() -> Self {
+        Relative::null()
+    }
+}
+
+impl<T> fmt::Debug for Relative<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Relative({:+})", self.distance)
+    }
+}
+
+#[allow(unsafe_code)]
+// SAFETY: any distance is one; the layout is that of an i64; following it is the user's `unsafe`.
+unsafe impl<T> Plain for Relative<T> {}
