@@ -259,6 +259,10 @@ impl Draft<'_> {
         if first.len() + second.len() > CAPACITY {
             return Ok(());
         }
+        if second.level.get() > 0 && !second.is_empty() {
+            // Its first key was not used until now, and may be more than its first child's keys.
+            second.slots[0] = Slot::new(node.slots[left + 1].key(), second.slots[0].value.get());
+        }
         second.move_tail(0, &mut first);
         node.remove(left + 1);
         self.give_page(b)?;

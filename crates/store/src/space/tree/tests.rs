@@ -1,3 +1,4 @@
+use crate::format::node::{Node, Slot};
 use crate::format::root::{Root, TREES, TreeId, TreeRoot};
 use crate::format::{DATA, PAGE};
 use crate::medium::volatile::VolatileMedium;
@@ -118,6 +119,32 @@ fn a_full_tree_empties_and_returns_its_pages() {
     let empty = TreeRoot::default();
     assert_eq!(draft.root.trees[TreeId::Ids as usize].height, empty.height);
     assert_eq!(TREES.len(), draft.root.trees.len());
+}
+
+/// The first key of an inner node is not used where it stands; merged into its neighbour, it is.
+#[test]
+fn merging_inner_nodes_keeps_every_key_in_reach() {
+    let medium = VolatileMedium::new(LEN);
+    let mut draft = draft(&medium);
+    let mut node = |level, slots: &[((u64, u64), u64)]| {
+        let mut node = Node::empty(level, draft.take_page().unwrap());
+        slots.iter().enumerate().for_each(|(at, (key, value))| node.insert(at, Slot::new(*key, *value)));
+        draft.put_node(node).unwrap();
+        node.own_offset.get()
+    };
+    let low = node(0, &[((1, 0), 10), ((2, 0), 20)]);
+    let middle = node(0, &[((150, 0), 30), ((160, 0), 35), ((210, 0), 40)]);
+    let high = node(0, &[((300, 0), 50)]);
+    let left = node(1, &[((0, 0), low)]);
+    let right = node(1, &[((200, 0), middle), ((300, 0), high)]);
+    let top = node(2, &[((0, 0), left), ((100, 0), right)]);
+    draft.set_top(TreeId::Names, top, 3);
+    draft.adjust_count(TreeId::Names, 6);
+    assert_eq!(draft.get(TreeId::Names, (150, 0)).unwrap(), Some(30));
+    assert_eq!(draft.remove(TreeId::Names, (2, 0)).unwrap(), Some(20));
+    for (key, value) in [(1, 10), (150, 30), (160, 35), (210, 40), (300, 50)] {
+        assert_eq!(draft.get(TreeId::Names, (key, 0)).unwrap(), Some(value), "key {key}");
+    }
 }
 
 #[test]
