@@ -171,7 +171,7 @@ impl Error {
             ErrorKind::Damaged => "run `pmo check`, then `pmo repair`",
             ErrorKind::PoolExists => "choose another path, or format with force to lose what is in the pool",
             ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
-            ErrorKind::ReadOnly => "get write access to the file, or attach for reading",
+            ErrorKind::ReadOnly => "get access to the file; one that may only be read is opened read-only",
             ErrorKind::NoSpace => "free space on the file system and try again; nothing psynced is lost",
             ErrorKind::NoRoom => "destroy objects, or format a larger pool",
             ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",
@@ -197,6 +197,8 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
         write!(f, "cannot {operation}")?;
+        // What the medium says names the path itself.
+        let pool = pool.as_ref().filter(|_| !matches!(cause, Cause::Media(_)));
         if let Some(object) = object {
             write!(f, " object {object:?}")?;
         }

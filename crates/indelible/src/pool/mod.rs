@@ -337,6 +337,9 @@ impl PoolOptions {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
         let media = self.create_media(path, len)?;
+        if !zeroed && !self.force {
+            options::refuse_data(path, &media)?;
+        }
         let store = Store::format(media.device().clone(), identity(), &self.as_format(zeroed))?;
         media.publish(path)?;
         Ok(Pool { inner: registry::add(Inner::new(path, media, store, settings)) })

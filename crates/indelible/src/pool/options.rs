@@ -225,6 +225,19 @@ impl PoolOptions {
     }
 }
 
+/// A device that is not blank has somebody's data: every file system, partition table and volume manager
+/// shows in the first MiB.
+pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
+    let device = media.device();
+    let mut start = vec![0; device.len().min(1 << 20) as usize];
+    device.read(0, &mut start).map_err(StoreError::from)?;
+    if start.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    let (path, choice) = (path.to_owned(), "a new pool");
+    Err(media::MediaError::Unsuitable { path, choice, why: "it is not blank; format with force to lose what is on it" }.into())
+}
+
 /// How to create an object.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {

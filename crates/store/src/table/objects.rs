@@ -299,7 +299,8 @@ impl Located {
     #[must_use]
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;
-        *write_key == [0; 16] || *write_key == key.verifier(id, "write")
+        // Who may not read may not write either.
+        if *write_key == [0; 16] { self.opens_for_reading(key) } else { *write_key == key.verifier(id, "write") }
     }
 
     /// Whether the slot says that a writer has the object; whether it lives is another question.
