@@ -80,7 +80,14 @@ fn each_node_by_itself() {
         scribble(&damaged, *node + 64 * (index as u64 % 3), 200);
         let report = check(&damaged);
         assert!(report.findings.iter().any(|f| f.part == Part::Node && f.offset == *node), "{report:#?}");
+        let before = damaged.to_bytes();
         repair(&damaged);
+        // Where there is room, the new table is built beside the old one, which stays until it is in force.
+        let after = damaged.to_bytes();
+        for page in map.nodes.iter().chain(&map.free_pages) {
+            let page = *page as usize..(page + PAGE) as usize;
+            assert!(after[page.clone()] == before[page.clone()], "page at {} was overwritten", page.start);
+        }
         assert_whole(&damaged, &expected);
     }
 }
@@ -105,6 +112,34 @@ fn many_objects_come_back() {
     let store = open(&medium, 3).unwrap();
     check_tiling(&store).unwrap();
     assert_eq!(map(&medium).used.len(), expected.len());
+}
+
+/// A pool without free space: the new table takes pages of the old one.
+#[test]
+fn a_full_pool_is_repaired() {
+    let (medium, store) = format(1 << 20);
+    create(&store, "a", 9000);
+    let mut count = 0;
+    let how = CreateOptions { size: 1, reach: 4096, ..CreateOptions::default() };
+    while store.create(&format!("{count}"), &how).is_ok() {
+        count += 1;
+    }
+    // The store keeps some pages for changes to come: fewer than a new table would like to have.
+    assert!(store.info().unwrap().free < 40 * PAGE && count > 50);
+    let expected = snapshot(&store).unwrap();
+    drop(store);
+    medium.settle();
+    let map = map(&medium);
+    for (name, damage) in BEARABLE.iter().filter(|(name, _)| name.contains("root") || name.contains("node")) {
+        let damaged = copy(&medium);
+        damage(&damaged, &map);
+        repair(&damaged);
+        assert_whole(&damaged, &expected);
+        let store = open(&damaged, 3).unwrap();
+        check_tiling(&store).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        store.destroy("3", Key::default()).unwrap();
+        assert_clean(&damaged);
+    }
 }
 
 /// An entry beyond reading costs its object, and that only where it is allowed; nothing else.

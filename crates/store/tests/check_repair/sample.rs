@@ -152,12 +152,12 @@ pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     if !found.keys().eq(expected.keys()) {
         return Err(format!("{:?} instead of {:?}", found.keys(), expected.keys()));
     }
-    for (name, object) in found.iter().filter(|(name, object)| **object != expected[*name]) {
-        let differs = object.2.iter().zip(&expected[name].2).position(|(a, b)| a != b);
-        let (sizes, attributes) = ((object.2.len(), expected[name].2.len()), object.0 == expected[name].0);
-        return Err(format!("{name:?} differs from byte {differs:?} on; sizes {sizes:?}, same ID {attributes}"));
-    }
-    Ok(())
+    let Some((name, object)) = found.iter().find(|(name, object)| **object != expected[*name]) else {
+        return Ok(());
+    };
+    let differs = object.2.iter().zip(&expected[name].2).position(|(a, b)| a != b);
+    let (sizes, same_id) = ((object.2.len(), expected[name].2.len()), object.0 == expected[name].0);
+    Err(format!("{name:?} differs from byte {differs:?} on; sizes {sizes:?}, same ID {same_id}"))
 }
 
 /// The objects expected are there with their bytes, nothing else.

@@ -5,7 +5,7 @@ use indelible_store::error::Part;
 use indelible_store::format::batch::kind;
 use indelible_store::format::entry::PROGRESS;
 use indelible_store::format::lane::{BODY, Directory, HEADERS};
-use indelible_store::format::{LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_ROOT};
+use indelible_store::format::{LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use indelible_store::medium::read_struct;
 use indelible_store::store::{RepairAction, Severity, Store};
 use indelible_store::table::Key;
@@ -111,7 +111,6 @@ fn what_was_psynced_is_recovered() {
 }
 
 fn void_table_lane(medium: &SimMedium) {
-    use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
     use indelible_store::medium::Medium;
     let seed = crate::sample::seed_of(medium);
     let mut log =
@@ -124,11 +123,21 @@ fn void_table_lane(medium: &SimMedium) {
 #[test]
 fn recovery_by_repair_can_be_cut_short() {
     let limits = Limits { exhaustive: 4, singles: 2, random: 2, points: 20, seed: 1 };
-    let (medium, expected) = orphaned();
-    map(&medium);
-    void_table_lane(&medium);
-    for (name, damage) in BEARABLE.iter().filter(|(name, _)| *name != "progress lines") {
-        let damaged = copy(&medium);
+    let (waiting, expected) = orphaned();
+    let settled = copy(&waiting);
+    map(&settled);
+    void_table_lane(&settled);
+    // With batches waiting in the table's lane, too.
+    let mut cases = vec![("table lane", &waiting, (|m| m.scribble(0..64, 3)) as fn(&SimMedium))];
+    cases.push(("table lane and headers", &waiting, |m| {
+        for copy in HEADERS {
+            m.scribble(TABLE_LANE + copy..TABLE_LANE + copy + 64, 3);
+        }
+    }));
+    let losing = |name: &str| name == "progress lines";
+    cases.extend(BEARABLE.iter().filter(|(name, _)| !losing(name)).map(|(name, damage)| (*name, &settled, *damage)));
+    for (name, medium, damage) in cases {
+        let damaged = copy(medium);
         damage(&damaged);
         damaged.settle();
         for_each_crash(

@@ -151,10 +151,8 @@ impl Survey {
             self.unidentified.push(offset);
         }
         self.judge_entry(&object, &entry);
-        if let Ok((line, _)) = Progress::read_from_prefix(rest) {
-            if is_damaged(&line, &entry, seed) {
-                self.progress.push(offset);
-            }
+        if Progress::read_from_prefix(rest).is_ok_and(|(line, _)| is_damaged(&line, &entry, seed)) {
+            self.progress.push(offset);
         }
         self.claims.push(Claim::new(object.primary, object.pages, Owner::Object(offset)));
         self.objects.push(object);
