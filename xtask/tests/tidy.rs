@@ -193,3 +193,15 @@ fn the_project_speaks_only_of_itself() {
         }
     }
 }
+
+#[test]
+fn every_test_that_coverage_names_exists() {
+    let text = std::fs::read_to_string(root().join("docs/coverage.md")).expect("docs/coverage.md");
+    let mut named = 0;
+    for (file, test) in text.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")) {
+        let source = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        assert!(source.contains(&format!("fn {test}(")), "{file} has no test {test}");
+        named += 1;
+    }
+    assert!(named > 40, "only {named} tests are named");
+}

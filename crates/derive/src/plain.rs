@@ -29,10 +29,26 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     for ty in &types {
         bounds.predicates.push(syn::parse_quote!(#ty: ::indelible::Plain));
     }
+    let check = quote! {
+        assert!(
+            ::core::mem::size_of::<Self>() == 0 #(+ ::core::mem::size_of::<#types>())*,
+            "a Plain struct has no padding: order the fields by size, or name the bytes in between",
+        )
+    };
+    // Without parameters the layout is known now; with them, when the type is used.
+    let at_once = input.generics.params.is_empty().then(|| quote! {
+        const _: () = <#name as ::indelible::Plain>::LAYOUT;
+    });
     Ok(quote! {
-        // SAFETY: the layout is fixed, and every field accepts every bit pattern.
+        // SAFETY: the layout is fixed and without padding, and every field accepts every bit pattern.
         #[automatically_derived]
-        unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {}
+        unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
+            const LAYOUT: () = {
+                #(<#types as ::indelible::Plain>::LAYOUT;)*
+                #check
+            };
+        }
+        #at_once
     })
 }
 

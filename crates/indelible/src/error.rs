@@ -209,11 +209,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.0.cause)
-    }
-}
+/// The text names the cause; there is no source to be printed behind it.
+impl std::error::Error for Error {}
 
 fn store_kind(error: &StoreError) -> ErrorKind {
     match error {

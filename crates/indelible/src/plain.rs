@@ -2,8 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, UnsafeCell};
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::num::Wrapping;
 use std::ptr::NonNull;
 use std::sync::atomic;
@@ -43,6 +42,14 @@ use std::sync::atomic;
 /// ```
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
+/// #[repr(C)]
+/// struct Padded { // seven bytes behind `a` are nobody's: name them
+///     a: u8,
+///     b: u64,
+/// }
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Plain)]
 /// struct Unfixed { // no #[repr(C)]: the next build may lay it out differently
 ///     a: u8,
 ///     b: u64,
@@ -55,12 +62,18 @@ use std::sync::atomic;
 ///    not inspected when they are attached.
 /// 2. The layout is fixed: it does not depend on the compiler's mood or the process.
 /// 3. The type needs no drop and refers to nothing by means other than raw pointers.
+/// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could change
+///    without being atomic.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in an object",
     label = "not `Plain`",
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
-pub unsafe trait Plain {}
+pub unsafe trait Plain {
+    /// Fails to compile if (4) does not hold; checked where a value is used in place.
+    #[doc(hidden)]
+    const LAYOUT: () = ();
+}
 
 macro_rules! plain {
     ($($ty:ty),* $(,)?) => {
@@ -84,14 +97,14 @@ unsafe impl<T> Plain for Option<NonNull<T>> {}
 // SAFETY: any address is one.
 unsafe impl<T> Plain for atomic::AtomicPtr<T> {}
 // SAFETY: elements lie back to back.
-unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
+    const LAYOUT: () = T::LAYOUT;
+}
 // SAFETY: transparent.
-unsafe impl<T: Plain> Plain for Cell<T> {}
+unsafe impl<T: Plain> Plain for Wrapping<T> {
+    const LAYOUT: () = T::LAYOUT;
+}
 // SAFETY: transparent.
-unsafe impl<T: Plain> Plain for UnsafeCell<T> {}
-// SAFETY: transparent.
-unsafe impl<T: Plain> Plain for Wrapping<T> {}
-// SAFETY: transparent, and no bit pattern is wrong.
-unsafe impl<T: Plain> Plain for MaybeUninit<T> {}
-// SAFETY: transparent.
-unsafe impl<T: Plain> Plain for ManuallyDrop<T> {}
+unsafe impl<T: Plain> Plain for ManuallyDrop<T> {
+    const LAYOUT: () = T::LAYOUT;
+}

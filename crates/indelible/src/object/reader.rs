@@ -94,6 +94,7 @@ impl ReadObject {
     /// # Errors
     /// `BadSize` if the object is smaller than a `T`.
     pub fn root<T: Plain>(&self) -> Result<&T> {
+        const { T::LAYOUT };
         if size_of::<T>() > self.core.len() {
             let cause = Cause::RootTooLarge { needed: size_of::<T>(), size: self.core.len() };
             return Err(Error::new("read the root of", cause).pool(&self.core.pool.path).object(&self.core.name));

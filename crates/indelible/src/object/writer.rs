@@ -4,6 +4,7 @@
 
 use super::engine::{Core, psync_cores};
 use super::stats::PsyncStats;
+use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result};
 use crate::plain::Plain;
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
@@ -29,6 +30,8 @@ pub struct Object {
     core: Mutex<Core>,
     base: *mut u8,
     len: usize,
+    /// Whether stores have to be named.
+    named: bool,
     pool: Arc<PoolInner>,
     name: String,
 }
@@ -41,7 +44,8 @@ unsafe impl Sync for Object {}
 impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), core.shadow()?.len());
-        Ok(Object { core: Mutex::new(core), base, len, pool, name: name.to_owned() })
+        let named = core.shadow()?.rung() == Some(Rung::Named);
+        Ok(Object { core: Mutex::new(core), base, len, named, pool, name: name.to_owned() })
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
@@ -136,6 +140,7 @@ impl Object {
     }
 
     fn check_root<T: Plain>(&self) -> Result<()> {
+        const { T::LAYOUT };
         if size_of::<T>() <= self.len {
             return Ok(());
         }
@@ -144,7 +149,9 @@ impl Object {
 
     /// Names bytes that were stored to through a pointer. Only the tracking rung `named` needs it.
     pub fn note(&self, range: Range<usize>) {
-        self.core().note(range);
+        if self.named {
+            self.core().note(range);
+        }
     }
 
     /// Makes everything stored since the last psync durable, as one step: when this returns `Ok`, all

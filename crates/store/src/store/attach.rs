@@ -3,10 +3,10 @@
 use super::hold::Hold;
 use super::writer_lane::WriterLane;
 use super::Store;
-use crate::error::{Result, StoreError};
+use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
 use crate::format::lane::Directory;
-use crate::format::{LANES, PAGE};
+use crate::format::{LANES, PAGE, TABLE_ROOT};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
@@ -137,7 +137,8 @@ impl Store {
         self.sign(object, STATE_W);
         object.entry.lane = U32::new(lane);
         object.entry.binding = draft.root.next_binding;
-        draft.root.next_binding = U64::new(draft.root.next_binding.get() + 1);
+        let next = draft.root.next_binding.get().checked_add(1);
+        draft.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
         draft.put_entry(object)
     }
 
@@ -148,7 +149,7 @@ impl Store {
         }
         let lane = object.entry.lane.get();
         if lane >= LANES {
-            return Err(StoreError::damaged(crate::error::Part::Entry, object.offset));
+            return Err(StoreError::damaged(Part::Entry, object.offset));
         }
         let stale = directory(draft, lane)?
             .is_some_and(|directory| object.entry.binding.get() >= directory.since.get());
