@@ -26,12 +26,12 @@ fn two() -> (SimMedium, [Arc<Store>; 2]) {
 
 #[allow(dead_code, reason = "held for its lock")]
 enum Held {
-    Reader(Reader),
-    Writer(Writer),
+    Reader(Box<Reader>),
+    Writer(Box<Writer>),
 }
 
 fn attach(store: &Arc<Store>, write: bool) -> Result<Held> {
-    if write { store.attach_writer("a", KEY).map(Held::Writer) } else { store.attach_reader("a", KEY).map(Held::Reader) }
+    if write { store.attach_writer("a", KEY).map(|w| Held::Writer(Box::new(w))) } else { store.attach_reader("a", KEY).map(|r| Held::Reader(Box::new(r))) }
 }
 
 // S0.11: every case of Fig. 2, between processes and within one.

@@ -4,7 +4,7 @@
 use indelible_store::error::StoreError;
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_testing::pool::{check_tiling, process, psync, psync_many, snapshot};
+use indelible_testing::pool::{Edits, check_tiling, process, psync, psync_many, snapshot};
 use indelible_testing::scenario::{formatted, media};
 use indelible_testing::{Choice, Seeded, SimConfig, SimMedium};
 use std::collections::BTreeMap;
@@ -99,11 +99,9 @@ impl Machine {
                 let mut parts: Vec<(&String, &mut Writer)> =
                     self.writers.iter_mut().filter(|(_, (of, _))| *of == who).map(|(name, (_, w))| (name, w)).take(3).collect();
                 let byte = [rng.u8(..); 100];
-                let edits: [(u64, &[u8]); 1] = [(0, &byte)];
                 let short: Vec<usize> = parts.iter().map(|(name, _)| self.model[*name].len().min(100)).collect();
                 let cut: Vec<[(u64, &[u8]); 1]> = short.iter().map(|len| [(0, &byte[..*len])]).collect();
-                let _ = edits;
-                let mut joined: Vec<(&mut Writer, &[(u64, &[u8])])> =
+                let mut joined: Vec<(&mut Writer, Edits<'_>)> =
                     parts.iter_mut().zip(&cut).map(|((_, writer), edits)| (&mut **writer, &edits[..])).collect();
                 psync_many(&mut joined).unwrap();
                 for ((name, _), len) in parts.iter().zip(short) {

@@ -79,7 +79,7 @@ fn sweep(config: indelible_testing::SimConfig, mut visit: impl FnMut(OpKind, u64
 /// The states of an undisturbed run.
 fn whole(config: indelible_testing::SimConfig) -> Vec<Vec<u8>> {
     let death = die(config, OpKind::Verify, 1 << 60, Fault::Kill);
-    death.states.iter().map(|state| digest(state)).collect()
+    death.states.iter().map(digest).collect()
 }
 
 /// Contents without identities, which are random.

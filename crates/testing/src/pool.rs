@@ -9,6 +9,7 @@ use indelible_store::medium::{Device, Medium, read_struct};
 use indelible_store::space::{ADDRESSES, Draft, PAGES};
 use indelible_store::store::{Changes, Identity, Store, Writer, psync_all};
 use indelible_store::table::{Key, Located};
+use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,10 +40,10 @@ impl Changes for Stores<'_> {
         for &(offset, bytes) in self.edits {
             for (at, byte) in (offset..).zip(bytes) {
                 let start = at / LINE * LINE;
-                if !lines.contains_key(&start) {
+                if let btree_map::Entry::Vacant(slot) = lines.entry(start) {
                     let mut line = [0; LINE as usize];
                     self.device.read(primary + start, &mut line)?;
-                    lines.insert(start, line);
+                    slot.insert(line);
                 }
                 if let Some(line) = lines.get_mut(&start) {
                     line[(at - start) as usize] = *byte;
@@ -62,14 +63,17 @@ impl Changes for Stores<'_> {
     }
 }
 
+/// Stores to one object: (offset, bytes).
+pub type Edits<'e> = &'e [(u64, &'e [u8])];
+
 /// psync of stores to one object.
-pub fn psync(writer: &mut Writer, edits: &[(u64, &[u8])]) -> Result<()> {
+pub fn psync(writer: &mut Writer, edits: Edits<'_>) -> Result<()> {
     let store = writer.store().clone();
     writer.psync(&mut Stores::new(&store, edits))
 }
 
 /// psync of stores to several objects as one step.
-pub fn psync_many(parts: &mut [(&mut Writer, &[(u64, &[u8])])]) -> Result<()> {
+pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     let Some((first, _)) = parts.first() else { return Ok(()) };
     let store = first.store().clone();
     let mut stores: Vec<Stores<'_>> = parts.iter().map(|(_, edits)| Stores::new(&store, edits)).collect();

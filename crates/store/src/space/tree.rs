@@ -19,6 +19,9 @@ const SPARSE: usize = CAPACITY / 3;
 
 type Key = (u64, u64);
 
+/// Is shown a node: its offset, its level, its slots.
+type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
+
 /// What an insertion into a subtree left to be done above it.
 struct Split {
     right: Slot,
@@ -108,7 +111,7 @@ impl Draft<'_> {
     }
 
     /// Calls `visit(node offset, level, slots)` for every node, parents first.
-    pub fn walk(&self, tree: TreeId, visit: &mut dyn FnMut(u64, u16, &[Slot]) -> Result<()>) -> Result<()> {
+    pub fn walk(&self, tree: TreeId, visit: &mut Visit<'_>) -> Result<()> {
         match self.top(tree) {
             Some((offset, level)) => self.walk_node(offset, level, visit),
             None => Ok(()),
@@ -119,7 +122,7 @@ impl Draft<'_> {
         &self,
         offset: u64,
         level: u16,
-        visit: &mut dyn FnMut(u64, u16, &[Slot]) -> Result<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<()> {
         let node = self.node(offset, level)?;
         visit(offset, level, node.used())?;
