@@ -194,14 +194,19 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
 
 /// Writes an object's progress line; the caller owns its lane.
 pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, standing: &Standing) -> Result<()> {
+    put_progress_at(medium, seed, object.offset, object.entry.id, standing)
+}
+
+/// As [`put_progress`], for the object `id` whose slot is at `slot`.
+pub fn put_progress_at(medium: &dyn Medium, seed: u64, slot: u64, id: [u8; 16], standing: &Standing) -> Result<()> {
     let line = Progress {
-        id: object.entry.id,
+        id,
         published: U64::new(standing.published),
         psyncs: U64::new(standing.psyncs),
         direct: U64::new(standing.direct),
         ..Progress::default()
     }
     .sealed(seed);
-    debug_assert!((object.offset + PROGRESS).is_multiple_of(LINE));
-    Ok(medium.write(object.offset + PROGRESS, line.as_bytes())?)
+    debug_assert!((slot + PROGRESS).is_multiple_of(LINE));
+    Ok(medium.write(slot + PROGRESS, line.as_bytes())?)
 }

@@ -80,7 +80,30 @@ impl Core {
 
     /// Makes everything stored since the last psync durable as one step.
     pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Cause> {
-        psync_cores(&mut [self], cut)
+        if cut {
+            return psync_cores(&mut [self], true);
+        }
+        // As `psync_cores`, without collections of one.
+        self.prepare(false)?;
+        let (writer, mut changes) = self.split()?;
+        let staged = stage(&mut [(&mut *writer, &mut changes)])?;
+        let start = changes.stats.start();
+        let result = staged.commit(&mut [writer]);
+        self.stats.committed(start);
+        self.finish(&result)?;
+        Ok(result?)
+    }
+
+    /// What follows a commit of stores that nobody continued meanwhile.
+    fn finish(&mut self, committed: &Result<(), StoreError>) -> Result<(), Cause> {
+        match committed {
+            Ok(()) => self.settle_and_reclaim(),
+            // The tracker was told that these are clean, or reports them again by itself.
+            Err(_) => {
+                self.note_changed();
+                Ok(())
+            }
+        }
     }
 
     /// Names bytes that were stored to, for the rung that has to be told.
@@ -212,9 +235,11 @@ impl Core {
 
     /// Tells the tracker what became of the pages.
     fn settle(&mut self) -> Result<(), Cause> {
+        let start = self.stats.start();
         if let Some(shadow) = &mut self.shadow {
             shadow.settle(&self.changed, &self.unchanged)?;
         }
+        self.stats.settled(start);
         Ok(())
     }
 }
@@ -235,11 +260,9 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
         core.stats.committed(start);
     }
     for core in cores.iter_mut() {
-        match &result {
-            Ok(()) if cut => {}
-            Ok(()) => core.settle_and_reclaim()?,
-            // The tracker was told that these are clean, or reports them again by itself.
-            Err(_) => core.note_changed(),
+        // What a cut took was settled with the stores held up.
+        if !cut || result.is_err() {
+            core.finish(&result)?;
         }
     }
     Ok(result?)

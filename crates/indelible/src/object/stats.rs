@@ -24,6 +24,8 @@ pub struct PsyncStats {
     pub compare: Duration,
     /// Lane, barrier and apply; see `LaneUse` for the parts.
     pub commit: Duration,
+    /// Protecting pages again.
+    pub settle: Duration,
 }
 
 impl PsyncStats {
@@ -50,6 +52,11 @@ impl PsyncStats {
     #[inline]
     pub(crate) fn committed(&mut self, start: Option<Instant>) {
         add(&mut self.commit, start);
+    }
+
+    #[inline]
+    pub(crate) fn settled(&mut self, start: Option<Instant>) {
+        add(&mut self.settle, start);
     }
 }
 

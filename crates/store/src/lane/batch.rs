@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. `bytes` is the header's line followed by `lines` lines of data, and after `seal` by the
-//!    sections and runs: exactly what goes to the lane.
+//!    sections and runs: exactly what goes to the lane. Before the first line it may be shorter, so
+//!    that an empty batch owns no memory.
 //! 2. The runs, in order, cover the data lines exactly; the sections, in order, cover the runs.
 
 use crate::format::batch::{Header, MAGIC, Run, Section};
@@ -35,7 +36,7 @@ impl Batch {
     #[must_use]
     pub fn new() -> Self {
         Batch {
-            bytes: vec![0; L],
+            bytes: Vec::new(),
             runs: Vec::new(),
             sections: Vec::new(),
             data_end: L,
@@ -134,7 +135,7 @@ impl Batch {
 
     /// Completes the body and its checksum. Only `stamp` is missing then.
     pub(crate) fn seal(&mut self, seed: u64) {
-        self.bytes.truncate(self.data_end);
+        self.bytes.resize(self.data_end, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
         self.bytes.extend_from_slice(self.runs.as_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(L), 0);

@@ -1,6 +1,5 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
-use super::Store;
 use super::attach::Writer;
 use super::writer_lane::{Advance, LaneUse};
 use crate::recovery::Standing;
@@ -48,7 +47,7 @@ impl Writer {
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let (batch, result) = self.lane.commit(batch, &[Advance { object: self.object, standing }]);
+        let (batch, result) = self.lane.commit(batch, &[Advance::new(&self.object, standing)]);
         self.scratch = batch;
         result?;
         self.standing = standing;
@@ -180,16 +179,18 @@ pub struct Staged {
 pub fn stage(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<Staged> {
     let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()) };
     let Some((first, _)) = parts.first_mut() else { return Ok(staged) };
-    let (store, lane) = (first.store.clone(), first.lane.clone());
     std::mem::swap(&mut staged.batch, &mut first.scratch);
+    let (first, _) = &parts[0];
+    let mut apart = false;
     for (writer, _) in parts.iter() {
-        if !Arc::ptr_eq(&writer.store, &store) {
+        if !Arc::ptr_eq(&writer.store, &first.store) {
             return Err(StoreError::BadName { why: "objects of different pools cannot be one step" });
         }
+        apart |= !Arc::ptr_eq(&writer.lane, &first.lane);
         writer.check()?;
     }
-    if parts.iter().any(|(writer, _)| !Arc::ptr_eq(&writer.lane, &lane)) {
-        unite(&store, parts)?;
+    if apart {
+        unite(parts)?;
     }
     staged.batch.clear();
     for (writer, changes) in parts.iter_mut() {
@@ -218,7 +219,7 @@ impl Staged {
         let published = writer.standing.published.max(end).max(direct);
         let standing = Standing { published, psyncs: writer.standing.psyncs + 1, direct: 0 };
         self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        self.advances.push(Advance { object: writer.object, standing });
+        self.advances.push(Advance::new(&writer.object, standing));
         Ok(())
     }
 
@@ -240,15 +241,15 @@ impl Staged {
             return Ok(());
         }
         reserve(writers, &self.batch)?;
-        let lane = writers[0].lane.clone();
-        if self.batch.sealed_len() > lane.capacity() {
-            writers[0].enlarge_lane(self.batch.sealed_len())?;
+        let first = &writers[0];
+        if self.batch.sealed_len() > first.lane.capacity() {
+            first.enlarge_lane(self.batch.sealed_len())?;
         }
-        let (batch, result) = lane.commit(std::mem::take(&mut self.batch), &self.advances);
+        let (batch, result) = first.lane.commit(std::mem::take(&mut self.batch), &self.advances);
         self.batch = batch;
         result?;
         for writer in writers.iter_mut() {
-            let own = |advance: &&Advance| advance.object.offset == writer.object.offset;
+            let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {
                 writer.standing = advance.standing;
                 writer.unsettled = true;
@@ -273,8 +274,8 @@ fn reserve(writers: &mut [&mut Writer], batch: &Batch) -> Result<()> {
 }
 
 /// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
-fn unite(store: &Arc<Store>, parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
-    let lane = parts[0].0.lane.clone();
+fn unite(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
+    let (store, lane) = (parts[0].0.store.clone(), parts[0].0.lane.clone());
     for (writer, _) in parts.iter_mut() {
         if Arc::ptr_eq(&writer.lane, &lane) {
             continue;

@@ -6,7 +6,8 @@
 //! 2. A batch counted in `applying` is durable in the lane and being brought into primaries; the
 //!    generation does not change while there is one.
 //! 3. `progress` has every object with a batch in this generation.
-//! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane.
+//! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
+//!    with `state` held and never reset, so that who asks with `state` held gets the truth.
 
 use super::lock;
 use crate::commit;
@@ -14,7 +15,7 @@ use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Guard, LockKey, LockMode, Locks, Medium, MediumError};
 use crate::mutant::Mutant;
-use crate::recovery::{Standing, put_progress};
+use crate::recovery::{Standing, put_progress_at};
 use crate::table::Located;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -41,15 +42,24 @@ pub struct LaneUse {
 /// Where an object stands after its newest batch.
 #[derive(Clone, Copy)]
 pub(super) struct Advance {
-    pub object: Located,
+    /// Offset of its slot.
+    pub slot: u64,
+    id: [u8; 16],
     pub standing: Standing,
+}
+
+impl Advance {
+    pub(super) fn new(object: &Located, standing: Standing) -> Self {
+        Advance { slot: object.offset, id: object.entry.id, standing }
+    }
 }
 
 struct State {
     log: LaneLog,
     writing: bool,
     applying: usize,
-    poisoned: bool,
+    /// Threads that wait for `changed`: without one, telling it would be a system call for nothing.
+    waiting: usize,
     progress: HashMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
     done: HashMap<u64, (Batch, Result<()>)>,
@@ -126,6 +136,9 @@ pub(super) struct WriterLane {
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
+    poisoned: AtomicBool,
+    /// As `log.capacity()`.
+    capacity: AtomicU64,
     /// Objects bound to the lane by this process.
     pub bound: AtomicUsize,
     /// Whether `LaneUse` has times.
@@ -146,7 +159,7 @@ impl WriterLane {
                 log,
                 writing: false,
                 applying: 0,
-                poisoned: false,
+                waiting: 0,
                 progress: HashMap::new(),
                 queue: Vec::new(),
                 done: HashMap::new(),
@@ -154,6 +167,8 @@ impl WriterLane {
                 used: LaneUse::default(),
             }),
             changed: Condvar::new(),
+            poisoned: AtomicBool::new(false),
+            capacity: AtomicU64::new(log.capacity()),
             bound: AtomicUsize::new(0),
             timed: AtomicBool::new(false),
         });
@@ -161,17 +176,17 @@ impl WriterLane {
         lane
     }
 
-    pub(super) fn is_poisoned(&self) -> bool {
-        self.is_lost(&lock(&self.state))
-    }
-
     /// Whether this lane failed, or a barrier that was to speak for it too.
-    fn is_lost(&self, state: &State) -> bool {
-        state.poisoned || self.device.failures() != self.failures
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire) || self.device.failures() != self.failures
     }
 
     pub(super) fn poison(&self) {
-        lock(&self.state).poisoned = true;
+        self.poison_held(&lock(&self.state));
+    }
+
+    fn poison_held(&self, _held: &State) {
+        self.poisoned.store(true, Ordering::Release);
     }
 
     pub(super) fn used(&self) -> LaneUse {
@@ -180,7 +195,7 @@ impl WriterLane {
 
     /// Bytes a batch may have at most.
     pub(super) fn capacity(&self) -> u64 {
-        lock(&self.state).log.capacity()
+        self.capacity.load(Ordering::Acquire)
     }
 
     /// Makes a batch durable and applies it. The batch comes back for reuse.
@@ -208,13 +223,13 @@ impl WriterLane {
         }
         state.applying -= 1;
         if applied.is_err() {
-            state.poisoned = true;
+            self.poison_held(&state);
         }
         for advance in advances {
-            state.progress.insert(advance.object.offset, *advance);
+            state.progress.insert(advance.slot, *advance);
         }
+        self.tell(&state);
         drop(state);
-        self.changed.notify_all();
         (batch, applied)
     }
 
@@ -222,7 +237,7 @@ impl WriterLane {
         let mut state = self.with_room(batch.len())?;
         let State { log, .. } = &mut *state;
         let result = commit::publish(&*self.device, self.seed, log, std::slice::from_mut(batch));
-        state.account(&result, 1, batch.len());
+        self.account(&mut state, &result, 1, batch.len());
         result
     }
 
@@ -255,7 +270,7 @@ impl WriterLane {
                 let (ticket, batch) = state.queue.remove(0);
                 state.done.insert(ticket, (batch, Err(error)));
                 state.writing = false;
-                self.changed.notify_all();
+                self.tell(&state);
                 return state;
             }
         };
@@ -275,7 +290,7 @@ impl WriterLane {
         let mut state = lock(&self.state);
         state.writing = false;
         state.log = log;
-        state.account(&result, take, batches.iter().map(Batch::len).sum());
+        self.account(&mut state, &result, take, batches.iter().map(Batch::len).sum());
         let mut error = result.err();
         for (ticket, batch) in tickets.into_iter().zip(batches) {
             let own = match &error {
@@ -288,7 +303,7 @@ impl WriterLane {
             }
             state.done.insert(ticket, (batch, own));
         }
-        self.changed.notify_all();
+        self.tell(&state);
         state
     }
 
@@ -306,7 +321,7 @@ impl WriterLane {
         own: bool,
     ) -> std::result::Result<MutexGuard<'a, State>, (MutexGuard<'a, State>, StoreError)> {
         loop {
-            if self.is_lost(&state) {
+            if self.is_poisoned() {
                 return Err((state, StoreError::Poisoned));
             }
             if state.log.fits(bytes) {
@@ -327,8 +342,18 @@ impl WriterLane {
         }
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.waiting -= 1;
+        state
+    }
+
+    /// Wakes those that wait: whoever begins to wait later sees the state as it is now.
+    fn tell(&self, held: &State) {
+        if held.waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Makes everything applied durable and voids the lane's batches.
@@ -342,7 +367,7 @@ impl WriterLane {
         while state.applying > 0 || state.writing {
             state = self.wait(state);
         }
-        if self.is_lost(&state) {
+        if self.is_poisoned() {
             return Err(StoreError::Poisoned);
         }
         self.checkpoint_idle(&mut state)?;
@@ -355,13 +380,13 @@ impl WriterLane {
         let result = (|| {
             for advance in state.progress.values() {
                 if !Mutant::ProgressForgotten.is_on() {
-                    put_progress(device, self.seed, &advance.object, &advance.standing)?;
+                    put_progress_at(device, self.seed, advance.slot, advance.id, &advance.standing)?;
                 }
             }
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            if self.is_lost(state) {
+            if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
             state.log.next_generation(device, self.seed)
@@ -375,7 +400,7 @@ impl WriterLane {
             // What was done so far may be done again.
             Err(error @ StoreError::Medium(MediumError::NoSpace)) => Err(error),
             Err(error) => {
-                state.poisoned = true;
+                self.poison_held(state);
                 Err(error)
             }
         }
@@ -385,7 +410,21 @@ impl WriterLane {
     pub(super) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
         let mut state = self.idle()?;
         state.log = relocate(state.log)?;
+        self.capacity.store(state.log.capacity(), Ordering::Release);
         Ok(())
+    }
+
+    fn account(&self, state: &mut State, result: &Result<()>, batches: usize, bytes: u64) {
+        match result {
+            Ok(()) => {
+                state.applying += batches;
+                state.used.batches += batches as u64;
+                state.used.commits += 1;
+                state.used.bytes += bytes;
+            }
+            Err(StoreError::Medium(MediumError::NoSpace)) => {}
+            Err(_) => self.poison_held(state),
+        }
     }
 
     /// Forgets an object that leaves the lane, whose primary is durable.
@@ -395,27 +434,12 @@ impl WriterLane {
     }
 }
 
-impl State {
-    fn account(&mut self, result: &Result<()>, batches: usize, bytes: u64) {
-        match result {
-            Ok(()) => {
-                self.applying += batches;
-                self.used.batches += batches as u64;
-                self.used.commits += 1;
-                self.used.bytes += bytes;
-            }
-            Err(StoreError::Medium(MediumError::NoSpace)) => {}
-            Err(_) => self.poisoned = true,
-        }
-    }
-}
-
 impl Drop for WriterLane {
     fn drop(&mut self) {
         let state = lock(&self.state);
         self.claim.release(|| {
             let unused = self.bound.load(Ordering::Relaxed) == 0;
-            if unused && state.used.checkpoints > 0 && !self.is_lost(&state) {
+            if unused && state.used.checkpoints > 0 && !self.is_poisoned() {
                 let _ = state.log.retire(&*self.device, self.seed);
             }
         });
