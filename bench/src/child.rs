@@ -2,13 +2,14 @@
 
 use crate::Result;
 use crate::clock::Clock;
-use crate::ground::Medium;
-use crate::pattern::{PAGE, store};
+use crate::ground::{Medium, discard};
+use crate::pattern::{Chooser, PAGE, Pattern, store};
 use clap::Subcommand;
 use indelible::{MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Name of the object that recovery is about.
 pub const OBJECT: &str = "object";
@@ -22,6 +23,19 @@ pub enum Job {
         lane: u64,
         /// Pages of a batch; 0: one line. As many as fit the lane: one batch.
         pages: u64,
+    },
+    /// Stores and psyncs for some seconds, for a profiler to look at.
+    Spin {
+        path: PathBuf,
+        /// Bytes of the object.
+        size: u64,
+        /// Pages a psync.
+        pages: usize,
+        /// Other pages every time.
+        #[arg(long)]
+        scattered: bool,
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
     },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
@@ -39,6 +53,7 @@ pub struct Recovered {
 pub fn work(job: Job) -> Result<()> {
     match job {
         Job::Fill { path, lane, pages } => fill(&path, lane, pages),
+        Job::Spin { path, size, pages, scattered, seconds } => spin(&path, size, pages, scattered, seconds),
         Job::Recover { path, medium } => recover(&path, &medium),
     }
 }
@@ -86,6 +101,28 @@ fn change(object: &mut Object, first: u64, pages: u64, value: u8) {
 fn whole(object: &mut Object, pages: u64, value: u8) -> Result<()> {
     change(object, 0, pages, value);
     Ok(object.psync()?)
+}
+
+fn spin(path: &Path, size: u64, count: usize, scattered: bool, seconds: f64) -> Result<()> {
+    let pool = PoolOptions::new().force(true).format(path, size + (64 << 20))?;
+    pool.create(OBJECT, size)?;
+    let mut object = pool.attach(OBJECT)?;
+    object.as_mut_slice().fill(1);
+    object.psync()?;
+    object.detach()?;
+    let mut object = pool.attach(OBJECT)?;
+    let pattern = if scattered { Pattern::Scattered } else { Pattern::Hot };
+    let mut chooser = Chooser::new(pattern, count, size / PAGE as u64).ok_or("more pages than the object has")?;
+    let (start, mut rounds) = (Instant::now(), 0_u64);
+    while start.elapsed().as_secs_f64() < seconds {
+        let (pages, line) = chooser.round();
+        store(&mut object, pages, line, rounds + 2);
+        object.psync()?;
+        rounds += 1;
+    }
+    eprintln!("{rounds} rounds, {:.0} ns each", start.elapsed().as_nanos() as f64 / rounds as f64);
+    discard(pool);
+    Ok(())
 }
 
 fn recover(path: &Path, medium: &str) -> Result<()> {

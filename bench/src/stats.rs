@@ -39,13 +39,6 @@ impl Samples {
     }
 }
 
-impl Spread {
-    /// The spread of every value multiplied by a positive number.
-    pub fn scaled(self, by: f64) -> Spread {
-        Spread { median: self.median * by, p25: self.p25 * by, p75: self.p75 * by, ..self }
-    }
-}
-
 /// Linear between the closest ranks; `sorted` ascends.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
@@ -77,11 +70,5 @@ mod tests {
     fn nothing_measured_is_not_zero() {
         assert_eq!(Samples::default().spread(), None);
         assert!(Samples::default().median().is_nan());
-    }
-
-    #[test]
-    fn scaling_keeps_the_order() {
-        let spread = samples(&[1.0, 2.0, 3.0]).spread().unwrap().scaled(10.0);
-        assert_eq!((spread.p25, spread.median, spread.p75), (15.0, 20.0, 25.0));
     }
 }
