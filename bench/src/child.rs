@@ -112,7 +112,8 @@ fn spin(path: &Path, size: u64, count: usize, scattered: bool, seconds: f64) -> 
     object.detach()?;
     let mut object = pool.attach(OBJECT)?;
     let pattern = if scattered { Pattern::Scattered } else { Pattern::Hot };
-    let mut chooser = Chooser::new(pattern, count, size / PAGE as u64).ok_or("more pages than the object has")?;
+    let mut chooser =
+        Chooser::new(pattern, count, size / PAGE as u64).ok_or("more pages than the object has")?;
     let (start, mut rounds) = (Instant::now(), 0_u64);
     while start.elapsed().as_secs_f64() < seconds {
         let (pages, line) = chooser.round();

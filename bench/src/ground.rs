@@ -45,7 +45,12 @@ pub struct Ground {
 
 impl Ground {
     pub fn new(memory: &Path, file: &Path, quick: bool) -> Result<Self> {
-        Ok(Ground { clock: Clock::calibrate(), quick, memory: Scratch::new(memory)?, file: Scratch::new(file)? })
+        Ok(Ground {
+            clock: Clock::calibrate(),
+            quick,
+            memory: Scratch::new(memory)?,
+            file: Scratch::new(file)?,
+        })
     }
 
     /// A folder on the medium.

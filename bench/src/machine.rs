@@ -6,14 +6,18 @@ use std::path::Path;
 /// Asks the system.
 pub fn describe(file: &Path, memory: &Path) -> Machine {
     let doctor = indelible::doctor(None);
-    let facilities = doctor.facilities.iter().map(|facility| (facility.name.to_owned(), facility.found.clone())).collect();
+    let facilities =
+        doctor.facilities.iter().map(|facility| (facility.name.to_owned(), facility.found.clone())).collect();
     Machine {
         cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory: field("/proc/meminfo", "MemTotal").map_or(0, |text| kibibytes(&text)),
         kernel: read("/proc/sys/kernel/osrelease"),
         facilities,
-        media: vec![("SSD file on".into(), mount_of(file)), ("memory-as-persistent on".into(), mount_of(memory))],
+        media: vec![
+            ("SSD file on".into(), mount_of(file)),
+            ("memory-as-persistent on".into(), mount_of(memory)),
+        ],
         version: env!("CARGO_PKG_VERSION").into(),
     }
 }
@@ -50,7 +54,9 @@ fn find_mount(mounts: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.lines() {
         let mut words = line.split(' ');
-        let (Some(source), Some(point), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
+        let (Some(source), Some(point), Some(kind)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
         let depth = Path::new(point).components().count();
         if path.starts_with(point) && best.as_ref().is_none_or(|(least, _)| depth >= *least) {
             let options = words.next().unwrap_or("");
@@ -66,7 +72,8 @@ mod tests {
 
     #[test]
     fn the_deepest_mount_counts() {
-        let mounts = "/dev/vda / ext4 rw,relatime 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n/dev/vdb /dev ext2 ro 0 0\n";
+        let mounts =
+            "/dev/vda / ext4 rw,relatime 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n/dev/vdb /dev ext2 ro 0 0\n";
         assert_eq!(find_mount(mounts, Path::new("/home/x")).unwrap(), "ext4 (/dev/vda, rw,relatime)");
         assert_eq!(find_mount(mounts, Path::new("/dev/shm/a")).unwrap(), "tmpfs (tmpfs, rw)");
         assert_eq!(find_mount("", Path::new("/")), None);

@@ -161,9 +161,14 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Arguments::command().debug_assert();
-        let parsed = Arguments::try_parse_from(["pmo-bench", "run", "psync", "open", "--quick", "--json", "f"]).unwrap();
+        let parsed =
+            Arguments::try_parse_from(["pmo-bench", "run", "psync", "open", "--quick", "--json", "f"])
+                .unwrap();
         let Command::Run { names, quick, json, .. } = parsed.command else { panic!("not a run") };
-        assert_eq!((names, quick, json), (vec!["psync".to_owned(), "open".to_owned()], true, Some("f".into())));
+        assert_eq!(
+            (names, quick, json),
+            (vec!["psync".to_owned(), "open".to_owned()], true, Some("f".into()))
+        );
         assert!(Arguments::try_parse_from(["pmo-bench", "report"]).is_err());
     }
 

@@ -121,7 +121,8 @@ impl Goal {
 
 impl Table {
     pub fn new(title: impl Into<String>, columns: &[(&str, Unit)]) -> Self {
-        let columns = columns.iter().map(|(head, unit)| Column { head: (*head).to_owned(), unit: *unit }).collect();
+        let columns =
+            columns.iter().map(|(head, unit)| Column { head: (*head).to_owned(), unit: *unit }).collect();
         Table { title: title.into(), columns, rows: Vec::new() }
     }
 

@@ -16,7 +16,13 @@ pub fn text(section: &Section) -> String {
         out.push_str("\nGoals\n\n");
         for goal in &section.goals {
             let verdict = if goal.is_hit() { "hit " } else { "MISS" };
-            let _ = writeln!(out, "  {verdict}  {}: {} (goal {})", goal.what, value(goal.unit, goal.value), limit(goal));
+            let _ = writeln!(
+                out,
+                "  {verdict}  {}: {} (goal {})",
+                goal.what,
+                value(goal.unit, goal.value),
+                limit(goal)
+            );
         }
     }
     out
@@ -25,7 +31,8 @@ pub fn text(section: &Section) -> String {
 /// A whole run as markdown.
 pub fn markdown(report: &Report) -> String {
     let mut out = String::from("# Benchmarks\n\n");
-    let _ = writeln!(out, "Rendered from one run of `{}`, which took {:.0} s.", report.command, report.seconds);
+    let _ =
+        writeln!(out, "Rendered from one run of `{}`, which took {:.0} s.", report.command, report.seconds);
     if report.quick {
         out.push_str("It was a quick run: few repetitions, small sizes. It shows that everything runs, not how fast.\n");
     }
@@ -41,8 +48,13 @@ pub fn markdown(report: &Report) -> String {
         out.push_str("| goal | limit | measured | |\n|---|--:|--:|---|\n");
         for goal in goals {
             let verdict = if goal.is_hit() { "hit" } else { "**miss**" };
-            let _ =
-                writeln!(out, "| {} | {} | {} | {verdict} |", goal.what, limit(goal), value(goal.unit, goal.value));
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {verdict} |",
+                goal.what,
+                limit(goal),
+                value(goal.unit, goal.value)
+            );
         }
     }
     for section in &report.rooms {
@@ -118,7 +130,8 @@ fn piped(cells: &[String], _widths: &[usize]) -> String {
 }
 
 fn rule(table: &Table) -> String {
-    let marks: Vec<&str> = right_aligned(table).iter().map(|right| if *right { "--:" } else { "---" }).collect();
+    let marks: Vec<&str> =
+        right_aligned(table).iter().map(|right| if *right { "--:" } else { "---" }).collect();
     format!("|{}|\n", marks.join("|"))
 }
 
@@ -212,7 +225,10 @@ mod tests {
     use crate::model::{Machine, SCHEMA};
 
     fn report() -> Report {
-        let mut table = Table::new("On memory", &[("object", Unit::Bytes), ("psync", Unit::Nanoseconds), ("of", Unit::Text)]);
+        let mut table = Table::new(
+            "On memory",
+            &[("object", Unit::Bytes), ("psync", Unit::Nanoseconds), ("of", Unit::Text)],
+        );
         let spread = Spread { median: 2700.0, p25: 2600.0, p75: 12_800.0, count: 9 };
         table.row(vec![(1_u64 << 20).into(), spread.into(), "x".into()]);
         let mut section = Section::new("psync", "how long it takes");
@@ -265,8 +281,14 @@ mod tests {
         let again: Report = serde_json::from_str(&json).unwrap();
         assert_eq!(again, report());
         let text = markdown(&again);
-        assert!(text.contains("| object | psync | of |\n|--:|--:|---|\n| 1 MiB | 2.70 µs (2.60–12.8) | x |\n"), "{text}");
+        assert!(
+            text.contains("| object | psync | of |\n|--:|--:|---|\n| 1 MiB | 2.70 µs (2.60–12.8) | x |\n"),
+            "{text}"
+        );
         assert!(text.contains("| a page | ≤ 2.00× | 2.15× | **miss** |"), "{text}");
-        assert!(text.contains("quick run") && text.contains("How long it takes.") && text.contains("- A note."), "{text}");
+        assert!(
+            text.contains("quick run") && text.contains("How long it takes.") && text.contains("- A note."),
+            "{text}"
+        );
     }
 }

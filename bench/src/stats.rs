@@ -29,7 +29,8 @@ impl Samples {
     pub fn spread(&self) -> Option<Spread> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        let (p25, median, p75) = (quantile(&sorted, 0.25)?, quantile(&sorted, 0.5)?, quantile(&sorted, 0.75)?);
+        let (p25, median, p75) =
+            (quantile(&sorted, 0.25)?, quantile(&sorted, 0.5)?, quantile(&sorted, 0.75)?);
         Some(Spread { median, p25, p75, count: sorted.len() })
     }
 

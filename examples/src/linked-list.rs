@@ -53,12 +53,7 @@ const ROOM: u64 = (SIZE - size_of::<List>() as u64) / size_of::<Node>() as u64;
 #[command(version, arg_required_else_help = true)]
 struct Cli {
     /// File of the pool
-    #[arg(
-        long,
-        global = true,
-        default_value = "linked-list.pmo",
-        value_name = "PATH"
-    )]
+    #[arg(long, global = true, default_value = "linked-list.pmo", value_name = "PATH")]
     pool: PathBuf,
     #[command(subcommand)]
     command: Command,
@@ -89,11 +84,7 @@ fn main() -> Result<()> {
         created => created?,
     }
     match cli.command {
-        Command::Insert {
-            numbers,
-            crash_before_psync,
-            crash_after_psync,
-        } => {
+        Command::Insert { numbers, crash_before_psync, crash_after_psync } => {
             let last = numbers.len() - 1;
             for (at, number) in numbers.into_iter().enumerate() {
                 insert(&pool, number, crash_before_psync && at == last)?;
@@ -108,26 +99,18 @@ fn main() -> Result<()> {
 }
 
 fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
-    let list = raw::attach(pool, NAME, Permission::Write, b"")?
-        .as_ptr()
-        .cast::<List>();
+    let list = raw::attach(pool, NAME, Permission::Write, b"")?.as_ptr().cast::<List>();
     // SAFETY: the list is attached for writing, the pointers in it are null or lead to nodes (1, 2).
     unsafe {
         ensure!(
             (*list).magic == MAGIC || (*list).magic == [0; 8],
             "the object {NAME:?} holds something else"
         );
-        ensure!(
-            (*list).count < ROOM,
-            "the list is full: it has {ROOM} numbers"
-        );
+        ensure!((*list).count < ROOM, "the list is full: it has {ROOM} numbers");
         (*list).magic = MAGIC;
         let new_node = list.add(1).cast::<Node>().add((*list).count as usize);
         (*list).count += 1;
-        *new_node = Node {
-            data,
-            next: null_mut(),
-        };
+        *new_node = Node { data, next: null_mut() };
 
         let mut c = &raw mut (*list).head;
         while !(*c).next.is_null() && (*(*c).next).data < data {
@@ -146,9 +129,7 @@ fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
 }
 
 fn show(pool: &Pool) -> Result<()> {
-    let list = raw::attach(pool, NAME, Permission::Read, b"")?
-        .as_ptr()
-        .cast::<List>();
+    let list = raw::attach(pool, NAME, Permission::Read, b"")?.as_ptr().cast::<List>();
     // SAFETY: the list is attached for reading, the pointers in it are null or lead to nodes (1, 2).
     unsafe {
         let mut c = (*list).head.next;

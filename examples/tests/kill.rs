@@ -66,16 +66,12 @@ fn killed_during_recovery() {
     let (mut early, mut kills) = (0, 0);
     for _ in 0..12 {
         let store = rng.u64(2_000..20_000).to_string();
-        let seen = builder
-            .start(&["--psync-every", "2", "--kill-at-store", &store])
-            .wait();
+        let seen = builder.start(&["--psync-every", "2", "--kill-at-store", &store]).wait();
         builder.saw(seen);
         for _ in 0..4 {
             // Line 2 comes right before the pool is opened and the object attached.
-            let seen = builder.start(&["--psync-every", "2"]).kill(Death {
-                lines: 2,
-                spins: rng.u32(0..600_000),
-            });
+            let seen =
+                builder.start(&["--psync-every", "2"]).kill(Death { lines: 2, spins: rng.u32(0..600_000) });
             early += usize::from(seen.attached.is_none());
             kills += 1;
             builder.saw(seen);
@@ -92,10 +88,8 @@ fn killed_during_recovery() {
 }
 
 fn rounds(ground: Ground, tracking: &str) {
-    let words: Vec<_> = indelible::Tracking::WORDS
-        .into_iter()
-        .filter(|(word, _)| *word == tracking)
-        .collect();
+    let words: Vec<_> =
+        indelible::Tracking::WORDS.into_iter().filter(|(word, _)| *word == tracking).collect();
     if !words[0].1.is_available() {
         println!("this kernel does not offer {tracking}");
         return;
@@ -103,9 +97,7 @@ fn rounds(ground: Ground, tracking: &str) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
     let mut scene = Scene::new(ground);
-    let mut builders: Vec<_> = ["one", "two", "three"]
-        .map(|name| scene.builder(name, tracking))
-        .into();
+    let mut builders: Vec<_> = ["one", "two", "three"].map(|name| scene.builder(name, tracking)).into();
     let (mut died, mut during) = (0, 0);
     for round in 0..ROUNDS {
         let running: Vec<_> = builders
@@ -117,10 +109,7 @@ fn rounds(ground: Ground, tracking: &str) {
                 if rng.u8(0..3) == 0 {
                     args.extend(["--kill-at-store", &store]);
                 }
-                let death = Death {
-                    lines: rng.usize(0..FILES),
-                    spins: rng.u32(0..100_000),
-                };
+                let death = Death { lines: rng.usize(0..FILES), spins: rng.u32(0..100_000) };
                 builder.start(&args).kill_later(death)
             })
             .collect();
@@ -138,10 +127,7 @@ fn rounds(ground: Ground, tracking: &str) {
         }
     }
     println!("{died} kills in {ROUNDS} rounds, {during} of them during a psync");
-    assert!(
-        died > ROUNDS,
-        "most builders lived: the kills come too late"
-    );
+    assert!(died > ROUNDS, "most builders lived: the kills come too late");
     for builder in &mut builders {
         builder.finish();
         scene.compare(builder);
@@ -159,49 +145,25 @@ impl Scene {
     fn new(ground: Ground) -> Scene {
         let folder = ground.folder();
         let corpus = corpus(folder.path(), FILES);
-        Scene {
-            folder,
-            corpus,
-            edits: 0,
-        }
+        Scene { folder, corpus, edits: 0 }
     }
 
     fn builder(&self, name: &str, tracking: &str) -> Builder {
-        Builder::new(
-            self.folder.path().join("pool.pmo"),
-            &self.corpus,
-            name,
-            tracking,
-        )
+        Builder::new(self.folder.path().join("pool.pmo"), &self.corpus, name, tracking)
     }
 
     /// Changes a file, deletes one, adds one.
     fn edit(&mut self, rng: &mut Seeded) {
         self.edits += 1;
         let part = self.corpus.join(format!("part-{}", rng.u8(0..5)));
-        let mut files: Vec<_> = fs::read_dir(&part)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let mut files: Vec<_> = fs::read_dir(&part).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
         files.sort();
         fs::remove_file(files.swap_remove(rng.usize(..files.len()))).unwrap();
-        let mut changed = fs::OpenOptions::new()
-            .append(true)
-            .open(&files[rng.usize(..files.len())])
+        let mut changed = fs::OpenOptions::new().append(true).open(&files[rng.usize(..files.len())]).unwrap();
+        writeln!(changed, "edit {} brings unheard-of words, word{}", self.edits, rng.u16(..)).unwrap();
+        fs::write(part.join(format!("new-{}.txt", self.edits)), format!("new file number {}\n", self.edits))
             .unwrap();
-        writeln!(
-            changed,
-            "edit {} brings unheard-of words, word{}",
-            self.edits,
-            rng.u16(..)
-        )
-        .unwrap();
-        fs::write(
-            part.join(format!("new-{}.txt", self.edits)),
-            format!("new file number {}\n", self.edits),
-        )
-        .unwrap();
     }
 
     /// Holds the whole of a finished index against the files.
@@ -217,10 +179,7 @@ impl Scene {
             let mut found = model::Model::new();
             for line in answer.lines().filter(|line| line.contains('/')) {
                 let (count, path) = line.trim_start().split_once("  ").unwrap();
-                found
-                    .entry(word.clone())
-                    .or_default()
-                    .insert(path.into(), count.parse().unwrap());
+                found.entry(word.clone()).or_default().insert(path.into(), count.parse().unwrap());
             }
             assert_eq!(found.get(word), Some(files), "{word}");
         }
@@ -228,11 +187,6 @@ impl Scene {
         let words = model.len();
         let postings = model.values().map(|files| files.len()).sum::<usize>();
         println!("{words} words, {postings} postings\n{stats}");
-        assert!(
-            stats
-                .replace(',', "")
-                .contains(&format!("postings   {postings}\n")),
-            "{postings}: {stats}"
-        );
+        assert!(stats.replace(',', "").contains(&format!("postings   {postings}\n")), "{postings}: {stats}");
     }
 }

@@ -38,10 +38,7 @@ fn the_demo_runs() {
         "nothing new: all 42 files are in the index",
     ];
     for expected in expected {
-        assert!(
-            output.contains(expected),
-            "{expected:?} is not in\n{output}"
-        );
+        assert!(output.contains(expected), "{expected:?} is not in\n{output}");
     }
     assert!(folder.path().join("word-index.pmo").exists());
 }
@@ -50,24 +47,14 @@ fn the_demo_runs() {
 fn a_killed_build_continues_and_a_finished_one_does_nothing() {
     let folder = Ground::Disk.folder();
     let (corpus, pool) = (corpus(folder.path(), 40), folder.path().join("pool.pmo"));
-    let killed = build(
-        &pool,
-        &corpus,
-        &["--psync-every", "5", "--kill-after", "23"],
-    )
-    .output()
-    .unwrap();
+    let killed = build(&pool, &corpus, &["--psync-every", "5", "--kill-after", "23"]).output().unwrap();
     assert_eq!(killed.status.signal(), Some(9), "{}", text(&killed.stderr));
     succeed(word_index(&pool, &["verify"]));
     let second = succeed(build(&pool, &corpus, &[]));
     assert!(second.contains("files were done already"), "{second}");
     let psyncs = || {
         let stats = succeed(word_index(&pool, &["stats"]));
-        stats
-            .lines()
-            .find(|line| line.starts_with("psyncs"))
-            .unwrap()
-            .to_owned()
+        stats.lines().find(|line| line.starts_with("psyncs")).unwrap().to_owned()
     };
     let before = psyncs();
     let third = succeed(build(&pool, &corpus, &[]));
@@ -136,10 +123,7 @@ fn a_query_while_building_says_who_builds() {
             _ => panic!("{}: {stderr}", query.status),
         }
     }
-    println!(
-        "{refused} refused, {answered} answered; the builder: {}",
-        builder.wait().unwrap()
-    );
+    println!("{refused} refused, {answered} answered; the builder: {}", builder.wait().unwrap());
 }
 
 #[test]
@@ -158,34 +142,19 @@ fn damage_is_an_error_and_never_a_crash() {
             // The root, or what it leads to; a wild value, or one that looks like a pointer.
             let end = if rng.u8(0..4) == 0 { 120 } else { 600_000 };
             let at = rng.usize(0..end) / 8 * 8;
-            let value = if rng.bool() {
-                base + rng.u64(0..600_000) / 8 * 8
-            } else {
-                rng.u64(..)
-            };
-            object
-                .range_mut(at..at + 8)
-                .copy_from_slice(&value.to_ne_bytes());
+            let value = if rng.bool() { base + rng.u64(0..600_000) / 8 * 8 } else { rng.u64(..) };
+            object.range_mut(at..at + 8).copy_from_slice(&value.to_ne_bytes());
         }
         object.psync().unwrap();
         object.detach().unwrap();
-        for args in [
-            &["verify"][..],
-            &["stats"],
-            &["query", "*"],
-            &["query", "the", "a*"],
-            &["build"],
-        ] {
+        for args in [&["verify"][..], &["stats"], &["query", "*"], &["query", "the", "a*"], &["build"]] {
             let mut command = word_index(&pool, args);
             if args[0] == "build" {
                 // So that there is something to do.
                 command.arg(&corpus).arg(&more);
             }
             let output = command.output().unwrap();
-            let code = output
-                .status
-                .code()
-                .unwrap_or_else(|| panic!("{command:?}: {}", output.status));
+            let code = output.status.code().unwrap_or_else(|| panic!("{command:?}: {}", output.status));
             let stderr = text(&output.stderr);
             assert!(
                 [0, 1, 3].contains(&code) && !stderr.contains("panicked"),
@@ -195,10 +164,7 @@ fn damage_is_an_error_and_never_a_crash() {
         }
     }
     println!("verify noticed {found} of {rounds}");
-    assert!(
-        found > rounds / 2,
-        "verify noticed {found} of {rounds} damages"
-    );
+    assert!(found > rounds / 2, "verify noticed {found} of {rounds} damages");
 }
 
 fn list(pool: &Path, args: &[&str]) -> Command {
@@ -212,22 +178,12 @@ fn the_list_keeps_what_was_psynced_and_nothing_else() {
     for ground in [Ground::Disk, Ground::Memory] {
         let folder = ground.folder();
         let pool = folder.path().join("list.pmo");
-        let show = || {
-            succeed(list(&pool, &["show"]))
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let show = || succeed(list(&pool, &["show"])).split_whitespace().collect::<Vec<_>>().join(" ");
         succeed(list(&pool, &["insert", "5", "-3", "9"]));
         assert_eq!(show(), "-3 5 9");
         let crash = |args: &[&str]| {
             let output = list(&pool, args).output().unwrap();
-            assert_eq!(
-                output.status.signal(),
-                Some(9),
-                "{args:?}: {}",
-                text(&output.stderr)
-            );
+            assert_eq!(output.status.signal(), Some(9), "{args:?}: {}", text(&output.stderr));
         };
         crash(&["insert", "--crash-before-psync", "4"]);
         assert_eq!(show(), "-3 5 9");
@@ -247,10 +203,7 @@ fn every_tracking_word_is_accepted_and_others_are_not() {
     for (word, tracking) in Tracking::WORDS {
         if tracking.is_available() {
             succeed(build(&pool, &corpus, &["--fresh", "--tracking", word]));
-            succeed(word_index(
-                &pool,
-                &["verify", "--recount", "--tracking", word],
-            ));
+            succeed(word_index(&pool, &["verify", "--recount", "--tracking", word]));
         }
     }
     assert_eq!(fail(build(&pool, &corpus, &["--tracking", "guess"])).0, 2);

@@ -27,7 +27,10 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         other => {
-            eprint!("{}{HELP}", other.map_or_else(String::new, |word| format!("no such command: {word}\n\n")));
+            eprint!(
+                "{}{HELP}",
+                other.map_or_else(String::new, |word| format!("no such command: {word}\n\n"))
+            );
             return ExitCode::from(2);
         }
     };

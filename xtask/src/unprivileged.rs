@@ -18,10 +18,15 @@ pub(crate) fn run() -> Result {
         return Ok(());
     }
     let scratch = Path::new("/var/tmp/indelible-unprivileged");
-    std::fs::create_dir_all(scratch).map_err(|error| format!("cannot create {}: {error}", scratch.display()))?;
+    std::fs::create_dir_all(scratch)
+        .map_err(|error| format!("cannot create {}: {error}", scratch.display()))?;
     open_up(scratch)?;
     // nobody has to reach the binaries: built where everybody may look if the project is not.
-    let target = if reachable(&std::env::current_dir().unwrap_or_default()) { None } else { Some(scratch.join("target")) };
+    let target = if reachable(&std::env::current_dir().unwrap_or_default()) {
+        None
+    } else {
+        Some(scratch.join("target"))
+    };
     println!("\n== unprivileged: tests as user {NOBODY}");
     for binary in binaries(target.as_deref())? {
         println!("-- {}", binary.display());
@@ -60,7 +65,8 @@ fn binaries(target: Option<&Path>) -> Result<Vec<PathBuf>> {
     if let Some(target) = target {
         arguments.extend(["--target-dir".into(), target.as_os_str().to_owned()]);
     }
-    let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output().map_err(|e| e.to_string())?;
+    let output =
+        cargo(&arguments).stderr(std::process::Stdio::inherit()).output().map_err(|e| e.to_string())?;
     if !output.status.success() {
         return Err("the tests do not build".into());
     }

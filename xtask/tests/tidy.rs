@@ -42,8 +42,14 @@ fn sources(folder: &str) -> BTreeMap<String, String> {
 
 /// Modules that a file names through `crate::`, `use` lists included.
 fn imports(text: &str) -> Vec<String> {
-    let code: String = text.split("#[cfg(test)]").next().unwrap_or("").lines()
-        .filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let code: String = text
+        .split("#[cfg(test)]")
+        .next()
+        .unwrap_or("")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
     code.split("crate::")
         .skip(1)
         .filter(|rest| !rest.is_empty())
@@ -75,7 +81,9 @@ fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> 
             }
             match level(&import) {
                 Some(other) if other < own => {}
-                Some(_) => wrong.push(format!("{file}: {module} imports {import}, which stands beside or above it")),
+                Some(_) => {
+                    wrong.push(format!("{file}: {module} imports {import}, which stands beside or above it"))
+                }
                 None => {}
             }
         }
@@ -83,8 +91,16 @@ fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> 
     wrong
 }
 
-const STORE: &[&[&str]] =
-    &[&["format", "seal"], &["medium"], &["space"], &["lane"], &["table"], &["commit"], &["recovery"], &["store"]];
+const STORE: &[&[&str]] = &[
+    &["format", "seal"],
+    &["medium"],
+    &["space"],
+    &["lane"],
+    &["table"],
+    &["commit"],
+    &["recovery"],
+    &["store"],
+];
 
 const MAPPED: &[&[&str]] = &[
     &["sys", "plain"],
@@ -119,15 +135,19 @@ fn a_wrong_import_would_be_noticed() {
 #[test]
 fn crates_depend_downwards_only() {
     let order = ["indelible-store", "indelible-derive", "indelible", "indelible-cli"];
-    for (name, folder) in
-        [("indelible-store", "crates/store"), ("indelible-derive", "crates/derive"), ("indelible", "crates/indelible")]
-    {
+    for (name, folder) in [
+        ("indelible-store", "crates/store"),
+        ("indelible-derive", "crates/derive"),
+        ("indelible", "crates/indelible"),
+    ] {
         let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");
         let dependencies = text.split("[dependencies]").nth(1).unwrap_or("");
         let dependencies = dependencies.split("\n[").next().unwrap_or("");
         let own = order.iter().position(|n| *n == name).expect("listed");
         for above in &order[own..] {
-            let named = dependencies.lines().any(|line| line.starts_with(&format!("{above}.")) || line.starts_with(&format!("{above} ")));
+            let named = dependencies
+                .lines()
+                .any(|line| line.starts_with(&format!("{above}.")) || line.starts_with(&format!("{above} ")));
             assert!(!named, "{name} depends on {above}");
         }
         assert!(!dependencies.contains("indelible-testing"), "{name} ships the test rigs");
@@ -158,7 +178,18 @@ fn one_file_alone_publishes_a_commit() {
 
 #[test]
 fn unsafe_stays_in_its_modules_and_each_block_says_why() {
-    let allowed = ["sys/", "media/", "mapping/", "dirty/", "fault/", "shadow/", "object/", "plain.rs", "raw.rs", "relative.rs"];
+    let allowed = [
+        "sys/",
+        "media/",
+        "mapping/",
+        "dirty/",
+        "fault/",
+        "shadow/",
+        "object/",
+        "plain.rs",
+        "raw.rs",
+        "relative.rs",
+    ];
     for (file, text) in sources("crates/indelible/src") {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         let uses = code.filter(|line| line.contains("unsafe {") || line.contains("unsafe impl")).count();
@@ -185,7 +216,8 @@ fn files_stay_short() {
 fn the_project_speaks_only_of_itself() {
     let registry = ["crates", ".io"].concat();
     let forge = ["github", ".com"].concat();
-    let words = [["Co-", "Authored"].concat(), ["sub", "agent"].concat(), registry, forge, ["/work", "/"].concat()];
+    let words =
+        [["Co-", "Authored"].concat(), ["sub", "agent"].concat(), registry, forge, ["/work", "/"].concat()];
     for (file, text) in files("", &[".rs", ".md", ".toml", ".sh"]) {
         for word in &words {
             let found = text.lines().any(|line| line.contains(word.as_str()));

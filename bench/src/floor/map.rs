@@ -37,7 +37,8 @@ fn map_once(file: &File, len: usize, writable: bool, sharing: libc::c_int) -> Re
     let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
     // SAFETY: a new mapping at an address of the kernel's choice, never touched, removed at once.
     unsafe {
-        let base = libc::mmap(ptr::null_mut(), len, protection, sharing | libc::MAP_NORESERVE, file.as_raw_fd(), 0);
+        let base =
+            libc::mmap(ptr::null_mut(), len, protection, sharing | libc::MAP_NORESERVE, file.as_raw_fd(), 0);
         if base == libc::MAP_FAILED || libc::munmap(base, len) != 0 {
             return Err(io::Error::last_os_error().into());
         }

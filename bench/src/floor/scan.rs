@@ -71,11 +71,16 @@ impl ScanFloor {
             if base == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error().into());
             }
-            let uffd = own(libc::syscall(libc::SYS_userfaultfd, libc::c_long::from(libc::O_CLOEXEC) | USER_MODE_ONLY))?;
+            let uffd = own(libc::syscall(
+                libc::SYS_userfaultfd,
+                libc::c_long::from(libc::O_CLOEXEC) | USER_MODE_ONLY,
+            ))?;
             let floor = ScanFloor {
                 base: base.cast(),
                 len,
-                pagemap: own(libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC).into())?,
+                pagemap: own(
+                    libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC).into()
+                )?,
                 _uffd: uffd,
                 regions: [Region::default(); 64],
             };

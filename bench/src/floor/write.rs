@@ -40,7 +40,12 @@ impl WriteFloor {
         if self.bytes.len() < len {
             self.bytes.resize(len, 0x5a);
         }
-        let written = rustix::io::pwritev2(&self.fd, &[IoSlice::new(&self.bytes[..len])], self.at, ReadWriteFlags::DSYNC)?;
+        let written = rustix::io::pwritev2(
+            &self.fd,
+            &[IoSlice::new(&self.bytes[..len])],
+            self.at,
+            ReadWriteFlags::DSYNC,
+        )?;
         if written != len {
             return Err(format!("wrote {written} of {len} bytes").into());
         }

@@ -36,7 +36,9 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     for medium in Medium::ALL {
         on(ground, medium, section)?;
     }
-    section.notes.push("less one write: the slower of the two attaches, less one durable write of 4 KiB.".into());
+    section
+        .notes
+        .push("less one write: the slower of the two attaches, less one durable write of 4 KiB.".into());
     Ok(())
 }
 
@@ -111,8 +113,18 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
         Medium::Memory => "memory: slowest",
         Medium::File => "SSD: slowest, less one durable write,",
     };
-    section.goals.push(Goal::at_most(format!("{at} attach to write at any size"), Unit::Nanoseconds, LIMIT, attach));
-    section.goals.push(Goal::at_most(format!("{at} attach to read at any size"), Unit::Nanoseconds, LIMIT, read));
+    section.goals.push(Goal::at_most(
+        format!("{at} attach to write at any size"),
+        Unit::Nanoseconds,
+        LIMIT,
+        attach,
+    ));
+    section.goals.push(Goal::at_most(
+        format!("{at} attach to read at any size"),
+        Unit::Nanoseconds,
+        LIMIT,
+        read,
+    ));
     Ok(())
 }
 

@@ -28,7 +28,9 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     for dense in [false, true] {
         for count in COUNTS {
             bar.inc(1);
-            let Some(mut chooser) = Chooser::new(Pattern::Scattered, count, SIZE / PAGE as u64) else { continue };
+            let Some(mut chooser) = Chooser::new(Pattern::Scattered, count, SIZE / PAGE as u64) else {
+                continue;
+            };
             let (pages, line) = chooser.round();
             if dense {
                 for page in pages {
@@ -58,6 +60,9 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     object.detach()?;
     discard(pool);
     section.tables.push(table);
-    section.notes.push("The unit of comparison is the line of 64 bytes: 8 scattered bytes cost at least 8 times themselves.".into());
+    section.notes.push(
+        "The unit of comparison is the line of 64 bytes: 8 scattered bytes cost at least 8 times themselves."
+            .into(),
+    );
     Ok(())
 }

@@ -25,7 +25,11 @@ pub const ALL: &[Room] = &[
         about: "latency of psync against dirty pages and size of the object",
         run: psync::run,
     },
-    Room { name: "lane-bytes", about: "bytes written to the lane for each changed byte", run: lane_bytes::run },
+    Room {
+        name: "lane-bytes",
+        about: "bytes written to the lane for each changed byte",
+        run: lane_bytes::run,
+    },
     Room { name: "attach", about: "attach and detach against size of the object", run: attach::run },
     Room { name: "open", about: "open, create, lookup and attach against number of objects", run: open::run },
     Room { name: "recovery", about: "recovery after a kill against bytes in the lane", run: recovery::run },

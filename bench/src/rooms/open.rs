@@ -185,7 +185,12 @@ const GROWTH: f64 = 1.5;
 fn goals(medium: Medium, sites: &[Site], section: &mut Section) {
     let word = medium.word();
     let slowest = sites.iter().map(|site| site.open.median()).fold(f64::NAN, f64::max);
-    section.goals.push(Goal::at_most(format!("{word}: open at every number of objects"), Unit::Nanoseconds, LIMIT, slowest));
+    section.goals.push(Goal::at_most(
+        format!("{word}: open at every number of objects"),
+        Unit::Nanoseconds,
+        LIMIT,
+        slowest,
+    ));
     let (Some(first), Some(last)) = (sites.first(), sites.last()) else { return };
     let mut growth = |what: &str, first: &Samples, last: &Samples| {
         let text = format!("{word}: {what} among {} objects, to among 10", last_number(sites));

@@ -54,7 +54,9 @@ enum Floor {
 
 fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>> {
     let mut floor = match medium {
-        Medium::Memory => ScanFloor::new(FLOOR_RANGE).map_or(Floor::None, |floor| Floor::Scan(Box::new(floor))),
+        Medium::Memory => {
+            ScanFloor::new(FLOOR_RANGE).map_or(Floor::None, |floor| Floor::Scan(Box::new(floor)))
+        }
         Medium::File => Floor::Write(WriteFloor::new(&ground.path(medium, "floor"), 16 << 20)?),
     };
     let pool = ground.pool(medium, "psync", POOL)?;
@@ -238,7 +240,10 @@ fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
     for pattern in Pattern::ALL {
         let (small, large) = (find(memory, SIZES[0], 1, pattern), find(memory, SIZES[3], 1, pattern));
         goals.push(Goal::at_most(
-            format!("memory: one dirty page ({}) of a 64 GiB sparse object, in psyncs of one of 1 MiB", pattern.word()),
+            format!(
+                "memory: one dirty page ({}) of a 64 GiB sparse object, in psyncs of one of 1 MiB",
+                pattern.word()
+            ),
             Unit::Ratio,
             2.0,
             small.zip(large).map_or(f64::NAN, |(small, large)| large.psync / small.psync),
@@ -258,7 +263,11 @@ fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
         (SIZES[1], 1000, Pattern::Scattered),
     ] {
         goals.push(Goal::at_most(
-            format!("SSD: {count} dirty pages ({}) of {} MiB, in durable pwrites", pattern.word(), size >> 20),
+            format!(
+                "SSD: {count} dirty pages ({}) of {} MiB, in durable pwrites",
+                pattern.word(),
+                size >> 20
+            ),
             Unit::Ratio,
             1.2,
             ratio(find(file, size, count, pattern)),

@@ -137,7 +137,8 @@ fn crash(
     let mut row = Row::default();
     for _ in 0..crashes {
         let (lane_bytes, pages) = (lane.to_string(), batch.pages(lane).to_string());
-        let status = child(&["fill".as_ref(), path.as_os_str(), lane_bytes.as_ref(), pages.as_ref()])?.status()?;
+        let status =
+            child(&["fill".as_ref(), path.as_os_str(), lane_bytes.as_ref(), pages.as_ref()])?.status()?;
         if status.signal() != Some(libc::SIGKILL) {
             return Err(format!("the writer was not killed: {status}").into());
         }

@@ -74,7 +74,10 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
         objects.push(pool.attach(&name)?);
         match medium {
             Medium::Memory => floors.extend(ScanFloor::new(SIZE as usize).ok().map(Floor::Scan)),
-            Medium::File => floors.push(Floor::Write(WriteFloor::new(&ground.path(medium, &format!("floor-{index}")), 1 << 20)?)),
+            Medium::File => floors.push(Floor::Write(WriteFloor::new(
+                &ground.path(medium, &format!("floor-{index}")),
+                1 << 20,
+            )?)),
         }
     }
     let (slice, rounds) = if ground.quick { (60, 3) } else { (250, 12) };
@@ -87,7 +90,9 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
             row.psyncs.push(together(&mut objects[..*threads], slice, psyncs)?);
             row.shared.push(shared(&before, &objects[..*threads]));
             if floors.len() >= *threads {
-                row.floor.push(together(&mut floors[..*threads], slice / 2, |floor, end| repeat(end, || floor.once()))?);
+                row.floor.push(together(&mut floors[..*threads], slice / 2, |floor, end| {
+                    repeat(end, || floor.once())
+                })?);
             }
             bar.inc(1);
         }
@@ -146,7 +151,11 @@ fn psyncs(object: &mut Object, end: Instant) -> Result<u64> {
 }
 
 /// Operations a second of all threads, each with one of `items`.
-fn together<T: Send>(items: &mut [T], slice: Duration, work: impl Fn(&mut T, Instant) -> Result<u64> + Sync) -> Result<f64> {
+fn together<T: Send>(
+    items: &mut [T],
+    slice: Duration,
+    work: impl Fn(&mut T, Instant) -> Result<u64> + Sync,
+) -> Result<f64> {
     let ready = Barrier::new(items.len());
     let (ready, work) = (&ready, &work);
     std::thread::scope(|scope| {

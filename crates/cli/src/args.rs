@@ -84,11 +84,7 @@ fn words<T: Copy + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).try_map(|given: String| {
-        words
-            .iter()
-            .find(|(word, _)| *word == given)
-            .map(|(_, value)| *value)
-            .ok_or("not one of the words")
+        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("not one of the words")
     })
 }
 

@@ -7,15 +7,12 @@ const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 6
 /// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`; `MB` and the like are powers of 1000.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = (&text[..digits], text[digits..].trim().to_ascii_lowercase());
     if number.is_empty() {
         return Err(USAGE.to_owned());
     }
-    let unit =
-        unit(&suffix).ok_or_else(|| format!("{suffix:?} is not a unit; K, M, G and T are"))?;
+    let unit = unit(&suffix).ok_or_else(|| format!("{suffix:?} is not a unit; K, M, G and T are"))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let bytes = exact(whole, fraction, unit).ok_or(USAGE)?;
     u64::try_from(bytes).map_err(|_| "that is more than 16 EiB".to_owned())
@@ -58,11 +55,7 @@ pub fn human(bytes: u64) -> String {
 
 /// As [`human`], with the exact number where that says more.
 pub fn exactly(bytes: u64) -> String {
-    if bytes < 1024 {
-        count(bytes)
-    } else {
-        format!("{} ({})", human(bytes), count(bytes))
-    }
+    if bytes < 1024 { count(bytes) } else { format!("{} ({})", human(bytes), count(bytes)) }
 }
 
 fn count(bytes: u64) -> String {
@@ -88,19 +81,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
-        for text in [
-            "",
-            "K",
-            "x",
-            "-1",
-            "1Q",
-            "1KiBs",
-            "1.2.3",
-            "99999999999999999T",
-            "1e3",
-            ".",
-            "1Ki",
-        ] {
+        for text in ["", "K", "x", "-1", "1Q", "1KiBs", "1.2.3", "99999999999999999T", "1e3", ".", "1Ki"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

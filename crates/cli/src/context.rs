@@ -20,10 +20,7 @@ impl Context {
             .medium(global.medium)
             .tracking(global.tracking)
             .allow_remote(global.allow_remote);
-        Context {
-            options,
-            json: global.json,
-        }
+        Context { options, json: global.json }
     }
 
     /// Opens a pool that is to be changed.

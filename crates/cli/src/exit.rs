@@ -22,27 +22,15 @@ pub enum Exit {
 /// The codes in words, for help and the manual page.
 pub const CODES: [(Exit, &str); 10] = [
     (Exit::Fine, "it was done"),
-    (
-        Exit::Failed,
-        "the operating system, the device or the kernel failed",
-    ),
-    (
-        Exit::Usage,
-        "the command line, a name or a size makes no sense",
-    ),
-    (
-        Exit::Damaged,
-        "the pool is damaged, or check found that something is wrong",
-    ),
+    (Exit::Failed, "the operating system, the device or the kernel failed"),
+    (Exit::Usage, "the command line, a name or a size makes no sense"),
+    (Exit::Damaged, "the pool is damaged, or check found that something is wrong"),
     (Exit::Busy, "the object or the pool is held by a process"),
     (Exit::NotFound, "there is no such pool, object or file"),
     (Exit::Denied, "wrong key, read-only, or no permission"),
     (Exit::Exists, "the pool or the object exists already"),
     (Exit::Full, "the pool or the file system has no room"),
-    (
-        Exit::Unsuitable,
-        "not a pool, of another version, or not usable on this machine",
-    ),
+    (Exit::Unsuitable, "not a pool, of another version, or not usable on this machine"),
 ];
 
 impl From<ErrorKind> for Exit {
@@ -58,10 +46,9 @@ impl From<ErrorKind> for Exit {
             | ErrorKind::NeedsRecovery => Exit::Denied,
             ErrorKind::PoolExists | ErrorKind::Exists => Exit::Exists,
             ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses => Exit::Full,
-            ErrorKind::NotAPool
-            | ErrorKind::Version
-            | ErrorKind::Unsuitable
-            | ErrorKind::Unsupported => Exit::Unsuitable,
+            ErrorKind::NotAPool | ErrorKind::Version | ErrorKind::Unsuitable | ErrorKind::Unsupported => {
+                Exit::Unsuitable
+            }
             _ => Exit::Failed,
         }
     }

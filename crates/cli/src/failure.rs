@@ -15,21 +15,13 @@ pub enum Failure {
     /// Everything there is to say has been said.
     Quiet(Exit),
     /// One line, and one of help.
-    Said {
-        exit: Exit,
-        message: String,
-        help: Option<String>,
-    },
+    Said { exit: Exit, message: String, help: Option<String> },
 }
 
 impl Failure {
     /// A failure with help.
     pub fn new(exit: Exit, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Failure::Said {
-            exit,
-            message: message.into(),
-            help: Some(help.into()),
-        }
+        Failure::Said { exit, message: message.into(), help: Some(help.into()) }
     }
 
     /// A file that is not the pool.
@@ -41,11 +33,7 @@ impl Failure {
             _ => Exit::Failed,
         };
         let message = format!("cannot {action} {}: {error}", path.display());
-        Failure::Said {
-            exit,
-            message,
-            help: None,
-        }
+        Failure::Said { exit, message, help: None }
     }
 
     /// What the tool exits with.
@@ -71,10 +59,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (text, remedy) = (error.to_string(), error.remedy());
-        let message = text
-            .strip_suffix(&format!(" ({remedy})"))
-            .unwrap_or(&text)
-            .to_owned();
+        let message = text.strip_suffix(&format!(" ({remedy})")).unwrap_or(&text).to_owned();
         Failure::new(error.kind().into(), message, remedy)
     }
 }

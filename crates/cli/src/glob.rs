@@ -8,10 +8,7 @@ enum Token {
     Any,
     One,
     Char(char),
-    Set {
-        ranges: Vec<(char, char)>,
-        negated: bool,
-    },
+    Set { ranges: Vec<(char, char)>, negated: bool },
 }
 
 impl Glob {
@@ -69,9 +66,7 @@ impl Glob {
                 },
             }
         }
-        self.0[token..]
-            .iter()
-            .all(|token| matches!(token, Token::Any))
+        self.0[token..].iter().all(|token| matches!(token, Token::Any))
     }
 }
 
@@ -134,11 +129,7 @@ mod tests {
             ("", "", true),
             ("", "a", false),
         ] {
-            assert_eq!(
-                Glob::new(pattern).matches(name),
-                expected,
-                "{pattern} {name}"
-            );
+            assert_eq!(Glob::new(pattern).matches(name), expected, "{pattern} {name}");
         }
     }
 

@@ -52,16 +52,8 @@ impl RoleKeyArgs {
     /// (read key, write key), where `both` stands for one that was not given.
     pub fn read(&self, both: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
         let given = |key: Vec<u8>| if key.is_empty() { both.to_vec() } else { key };
-        let read = given(find(
-            self.read_key.as_ref(),
-            self.read_key_file.as_deref(),
-            "PMO_READ_KEY",
-        )?);
-        let write = given(find(
-            self.write_key.as_ref(),
-            self.write_key_file.as_deref(),
-            "PMO_WRITE_KEY",
-        )?);
+        let read = given(find(self.read_key.as_ref(), self.read_key_file.as_deref(), "PMO_READ_KEY")?);
+        let write = given(find(self.write_key.as_ref(), self.write_key_file.as_deref(), "PMO_WRITE_KEY")?);
         if write.is_empty() && !read.is_empty() {
             return Err(Failure::new(
                 Exit::Usage,
@@ -81,18 +73,13 @@ fn find(option: Option<&OsString>, file: Option<&Path>, variable: &str) -> Resul
     };
     if key.is_empty() {
         let message = format!("{from} has an empty key");
-        return Err(Failure::new(
-            Exit::Usage,
-            message,
-            "leave the option out if no key is meant",
-        ));
+        return Err(Failure::new(Exit::Usage, message, "leave the option out if no key is meant"));
     }
     Ok(key)
 }
 
 fn from_file(path: &Path) -> Result<Vec<u8>> {
-    let mut key =
-        std::fs::read(path).map_err(|error| Failure::file("read the key from", path, &error))?;
+    let mut key = std::fs::read(path).map_err(|error| Failure::file("read the key from", path, &error))?;
     if key.last() == Some(&b'\n') {
         key.pop();
     }

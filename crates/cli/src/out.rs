@@ -25,11 +25,7 @@ impl Out {
 
     /// Names and values, the values aligned.
     pub fn fields(&mut self, fields: &[(&str, String)]) -> Result {
-        let width = fields
-            .iter()
-            .map(|(name, _)| name.chars().count())
-            .max()
-            .unwrap_or(0);
+        let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, value) in fields {
             writeln!(self.0, "{name:<width$}  {value}")?;
         }
@@ -65,11 +61,7 @@ impl Out {
 }
 
 /// Prints one value: as JSON, or as `text` has it.
-pub fn show<T: Serialize>(
-    json: bool,
-    value: &T,
-    text: impl FnOnce(&T, &mut Out) -> Result,
-) -> Result {
+pub fn show<T: Serialize>(json: bool, value: &T, text: impl FnOnce(&T, &mut Out) -> Result) -> Result {
     let mut out = Out::new();
     if json {
         out.json(value)?

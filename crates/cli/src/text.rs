@@ -6,11 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || is_invisible(c) {
-            out.extend(c.escape_unicode())
-        } else {
-            out.push(c)
-        }
+        if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
     }
     out
 }
@@ -22,10 +18,7 @@ fn is_invisible(c: char) -> bool {
 
 /// The text in quotes, as a shell or JSON would show it.
 pub fn quoted(text: &str) -> String {
-    printable(&format!(
-        "\"{}\"",
-        text.replace('\\', "\\\\").replace('"', "\\\"")
-    ))
+    printable(&format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
 /// Bytes as hexadecimal digits.
@@ -45,9 +38,7 @@ pub fn count(n: u64, what: &str) -> String {
 
 /// A point in time, in UTC, as RFC 3339 has it.
 pub fn time(at: SystemTime) -> String {
-    let seconds = at
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
+    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = date(seconds / 86400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -58,18 +49,11 @@ pub fn time(at: SystemTime) -> String {
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) = (
-        day_of_year - (153 * shifted + 2) / 5 + 1,
-        if shifted < 10 {
-            shifted + 3
-        } else {
-            shifted - 9
-        },
-    );
+    let (day, month) =
+        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 

@@ -10,14 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// What looks at a pool, what changes one, and what maintains one.
-const COMMANDS: [&[&str]; 6] = [
-    &["ls"],
-    &["stat"],
-    &["create", "x", "4K"],
-    &["cat", "x"],
-    &["check"],
-    &["repair"],
-];
+const COMMANDS: [&[&str]; 6] =
+    [&["ls"], &["stat"], &["create", "x", "4K"], &["cat", "x"], &["check"], &["repair"]];
 
 #[track_caller]
 fn each_fails(rig: &Rig, code: i32, needle: &str) {
@@ -25,11 +19,7 @@ fn each_fails(rig: &Rig, code: i32, needle: &str) {
         let mut run = Command::new(PMO);
         run.arg(command[0]).arg(&rig.pool).args(&command[1..]);
         let run = Run::of(&mut run, b"").fails(code, needle);
-        assert_eq!(
-            (run.out.as_str(), run.err.lines().count()),
-            ("", 2),
-            "{command:?}: {run:?}"
-        );
+        assert_eq!((run.out.as_str(), run.err.lines().count()), ("", 2), "{command:?}: {run:?}");
     }
 }
 
@@ -81,11 +71,7 @@ fn a_format_of_the_future() {
 #[test]
 fn a_truncated_pool() {
     let rig = Rig::new();
-    OpenOptions::new()
-        .write(true)
-        .open(&rig.pool)
-        .and_then(|file| file.set_len(8 << 20))
-        .expect("cut");
+    OpenOptions::new().write(true).open(&rig.pool).and_then(|file| file.set_len(8 << 20)).expect("cut");
     each_fails(&rig, 3, "it was truncated");
 }
 
@@ -93,11 +79,7 @@ fn a_truncated_pool() {
 fn a_pool_in_a_longer_file_is_fine() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "4K"]).fine();
-    OpenOptions::new()
-        .write(true)
-        .open(&rig.pool)
-        .and_then(|file| file.set_len(32 << 20))
-        .expect("grown");
+    OpenOptions::new().write(true).open(&rig.pool).and_then(|file| file.set_len(32 << 20)).expect("grown");
     assert_eq!(rig.line("a"), "D - 4 KiB a");
     rig.pmo(["check"], [""; 0]).fine();
 }
@@ -138,13 +120,7 @@ fn no_permission() {
         // Root may do everything, so somebody else has to try.
         std::fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
         command.uid(65534).gid(65534);
-        if Command::new(PMO)
-            .arg("--version")
-            .uid(65534)
-            .gid(65534)
-            .output()
-            .is_err()
-        {
+        if Command::new(PMO).arg("--version").uid(65534).gid(65534).output().is_err() {
             return skipped("no permission: user 65534 cannot run the tool");
         }
     }
@@ -157,14 +133,7 @@ fn read_permission_is_enough_to_look() {
     rig.pmo(["create"], ["a", "4K"]).fine();
     std::fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
     std::fs::set_permissions(&rig.pool, Permissions::from_mode(0o444)).expect("set");
-    if is_root()
-        && Command::new(PMO)
-            .arg("--version")
-            .uid(65534)
-            .gid(65534)
-            .output()
-            .is_err()
-    {
+    if is_root() && Command::new(PMO).arg("--version").uid(65534).gid(65534).output().is_err() {
         return skipped("read permission: user 65534 cannot run the tool");
     }
     let run = |before: &'static str, after: &[&str]| {
@@ -189,16 +158,11 @@ fn read_permission_is_enough_to_look() {
 /// Runs a shell script as root of its own mount namespace, `$0` being the tool.
 fn in_own_namespace(script: &str) -> Option<Run> {
     let possible = |flags: &str| {
-        let run = Command::new("unshare")
-            .args([flags, "sh", "-c", "mount -t tmpfs none /mnt"])
-            .output();
+        let run = Command::new("unshare").args([flags, "sh", "-c", "mount -t tmpfs none /mnt"]).output();
         run.is_ok_and(|output| output.status.success())
     };
     let flags = ["-m", "-rm"].into_iter().find(|flags| possible(flags))?;
-    Some(Run::of(
-        Command::new("unshare").args([flags, "sh", "-c", script, PMO]),
-        b"",
-    ))
+    Some(Run::of(Command::new("unshare").args([flags, "sh", "-c", script, PMO]), b""))
 }
 
 #[test]

@@ -17,30 +17,23 @@ fn rig() -> Rig {
 }
 
 fn overwrite(rig: &Rig, at: u64, bytes: &[u8]) {
-    let file = OpenOptions::new()
-        .write(true)
-        .open(&rig.pool)
-        .expect("the pool");
+    let file = OpenOptions::new().write(true).open(&rig.pool).expect("the pool");
     file.write_all_at(bytes, at).expect("written");
 }
 
 fn entry(rig: &Rig, name: &str) -> u64 {
-    rig.pmo(["dump", "--json"], ["object", name]).fine().json()["entry"]
-        .as_u64()
-        .expect("an offset")
+    rig.pmo(["dump", "--json"], ["object", name]).fine().json()["entry"].as_u64().expect("an offset")
 }
 
 /// The table's batches applied for good: damage that redo would heal is no damage.
 fn void_the_table_lane(rig: &Rig) {
     for n in 0..600 {
-        let batches = rig.pmo(["dump", "--json"], ["lanes"]).fine().json()[0]["batches"]
-            .as_array()
-            .map(Vec::len);
+        let batches =
+            rig.pmo(["dump", "--json"], ["lanes"]).fine().json()[0]["batches"].as_array().map(Vec::len);
         if n > 0 && batches <= Some(1) {
             return;
         }
-        rig.pmo(["mv"], if n % 2 == 0 { ["b", "b2"] } else { ["b2", "b"] })
-            .fine();
+        rig.pmo(["mv"], if n % 2 == 0 { ["b", "b2"] } else { ["b2", "b"] }).fine();
     }
     panic!("the table lane never starts again");
 }
@@ -51,10 +44,7 @@ fn a_sound_pool_is_clean() {
     let run = rig.pmo(["check"], [""; 0]).fine();
     assert_eq!(run.out, "2 objects, 1 lane: clean\n");
     let json = rig.pmo(["check", "--json"], [""; 0]).fine().json();
-    assert_eq!(
-        (json["clean"].as_bool(), json["objects"].as_u64()),
-        (Some(true), Some(2))
-    );
+    assert_eq!((json["clean"].as_bool(), json["objects"].as_u64()), (Some(true), Some(2)));
     let run = rig.pmo(["repair"], [""; 0]).fine();
     assert_eq!(run.out, "nothing to repair\n");
 }
@@ -67,20 +57,10 @@ fn one_bad_superblock_slot_is_repaired() {
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("superblock at 4096"), "{run:?}");
     let json = rig.pmo(["check", "--json"], [""; 0]).json();
-    assert_eq!(
-        (
-            json["clean"].as_bool(),
-            json["findings"][0]["offset"].as_u64()
-        ),
-        (Some(false), Some(4096))
-    );
+    assert_eq!((json["clean"].as_bool(), json["findings"][0]["offset"].as_u64()), (Some(false), Some(4096)));
     let run = rig.pmo(["repair", "--dry-run"], [""; 0]).fine();
     assert!(run.out.contains("would do: superblock at 4096"), "{run:?}");
-    assert_eq!(
-        rig.pmo(["check"], [""; 0]).code,
-        Some(3),
-        "a dry run changes nothing"
-    );
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(3), "a dry run changes nothing");
     let run = rig.pmo(["repair"], [""; 0]).fine();
     assert!(run.out.contains("done: superblock at 4096"), "{run:?}");
     rig.pmo(["check"], [""; 0]).fine();
@@ -94,44 +74,26 @@ fn a_damaged_entry_is_named_and_given_up_only_if_allowed() {
     overwrite(&rig, at + 24, &[0xa5; 200]);
     let run = rig.pmo(["check"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(
-        run.out
-            .contains(&format!("table entry at {at}: object \"a\"")),
-        "{run:?}"
-    );
+    assert!(run.out.contains(&format!("table entry at {at}: object \"a\"")), "{run:?}");
     // The rest is listed.
     let run = rig.pmo(["ls"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(
-        run.out.contains("  b") && run.err.contains("is damaged"),
-        "{run:?}"
-    );
+    assert!(run.out.contains("  b") && run.err.contains("is damaged"), "{run:?}");
     rig.pmo(["cat"], ["a"]).fails(3, "is damaged");
 
     let run = rig.pmo(["repair"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("left alone: table entry"), "{run:?}");
-    let run = rig
-        .pmo(["repair", "--json"], ["--drop-damaged"])
-        .fine()
-        .json();
+    let run = rig.pmo(["repair", "--json"], ["--drop-damaged"]).fine().json();
     assert_eq!(run["repaired"].as_bool(), Some(true), "{run}");
     assert!(
-        run["actions"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .any(|action| action["lost"].is_string()),
+        run["actions"].as_array().expect("a list").iter().any(|action| action["lost"].is_string()),
         "{run}"
     );
     rig.pmo(["check"], [""; 0]).fine();
     let left = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
-    let left: Vec<_> = left
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|row| row["name"].as_str())
-        .collect();
+    let left: Vec<_> =
+        left.as_array().expect("a list").iter().filter_map(|row| row["name"].as_str()).collect();
     assert!(left.len() == 1 && left[0].starts_with('b'), "{left:?}");
     assert!(rig.pmo(["cat"], [left[0]]).fine().raw.starts_with(b"b\0"));
 }
@@ -140,17 +102,13 @@ fn a_damaged_entry_is_named_and_given_up_only_if_allowed() {
 fn a_pool_that_does_not_open_is_checked_and_repaired() {
     let rig = rig();
     void_the_table_lane(&rig);
-    let node = rig.pmo(["dump", "--json"], ["table"]).fine().json()["trees"][0]["node"]
-        .as_u64()
-        .expect("a node");
+    let node =
+        rig.pmo(["dump", "--json"], ["table"]).fine().json()["trees"][0]["node"].as_u64().expect("a node");
     overwrite(&rig, node + 128, &[0x5a; 256]);
     rig.pmo(["ls"], [""; 0]).fails(3, "is damaged");
     let run = rig.pmo(["check"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(
-        run.out.contains(&format!("table tree node at {node}")),
-        "{run:?}"
-    );
+    assert!(run.out.contains(&format!("table tree node at {node}")), "{run:?}");
     rig.pmo(["repair"], [""; 0]).fine();
     rig.pmo(["check"], [""; 0]).fine();
     assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"a\0"));

@@ -8,16 +8,10 @@ use std::process::Command;
 #[test]
 fn a_pool_from_format_to_rm() {
     let rig = Rig::empty();
-    let run = rig
-        .pmo(["format"], ["--size", "16M", "--label", "demo"])
-        .fine();
+    let run = rig.pmo(["format"], ["--size", "16M", "--label", "demo"]).fine();
     assert!(run.out.contains("a pool of 16 MiB"), "{run:?}");
     let run = rig.pmo(["create"], ["counters", "4K"]).fine();
-    assert!(
-        run.out
-            .starts_with("created object \"counters\": 4 KiB at 0x"),
-        "{run:?}"
-    );
+    assert!(run.out.starts_with("created object \"counters\": 4 KiB at 0x"), "{run:?}");
     assert_eq!(rig.line("counters"), "D - 4 KiB counters");
     rig.pmo(["mv"], ["counters", "sums"]).fine();
     assert_eq!(rig.line("sums"), "D - 4 KiB sums");
@@ -26,10 +20,7 @@ fn a_pool_from_format_to_rm() {
     assert_eq!(rig.pmo(["rm"], ["sums"]).fine().out, "");
     let run = rig.pmo(["ls"], [""; 0]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
-    assert!(
-        run.err.starts_with("note: the pool has no objects yet"),
-        "{run:?}"
-    );
+    assert!(run.err.starts_with("note: the pool has no objects yet"), "{run:?}");
 }
 
 #[test]
@@ -40,13 +31,7 @@ fn format_asks_before_it_destroys() {
     assert_eq!(rig.line("kept"), "D - 4 KiB kept");
     let run = rig.pmo(["format"], ["--force", "--json"]).fine();
     // Over an old pool: as large as it was.
-    assert_eq!(
-        (
-            run.json()["length"].as_u64(),
-            run.json()["objects"].as_u64()
-        ),
-        (Some(16 << 20), Some(0))
-    );
+    assert_eq!((run.json()["length"].as_u64(), run.json()["objects"].as_u64()), (Some(16 << 20), Some(0)));
     let held = {
         rig.pmo(["create"], ["a", "4K"]).fine();
         rig.hold("a", true)
@@ -58,11 +43,9 @@ fn format_asks_before_it_destroys() {
 #[test]
 fn a_format_that_fails_leaves_no_file() {
     let rig = Rig::empty();
-    rig.pmo(["format"], ["--size", "4K"])
-        .fails(2, "cannot hold a pool");
+    rig.pmo(["format"], ["--size", "4K"]).fails(2, "cannot hold a pool");
     assert!(!rig.pool.exists());
-    rig.pmo(["format"], ["--size", "16M", "--label", &"x".repeat(129)])
-        .fails(2, "128 bytes");
+    rig.pmo(["format"], ["--size", "16M", "--label", &"x".repeat(129)]).fails(2, "128 bytes");
     assert!(!rig.pool.exists());
     rig.pmo(["format"], ["--size", "16M"]).fine();
 }
@@ -70,13 +53,7 @@ fn a_format_that_fails_leaves_no_file() {
 #[test]
 fn mkpmo_formats() {
     let rig = Rig::empty();
-    let run = Run::of(
-        Command::new(MKPMO)
-            .arg(&rig.pool)
-            .args(["--size", "2M", "--json"]),
-        b"",
-    )
-    .fine();
+    let run = Run::of(Command::new(MKPMO).arg(&rig.pool).args(["--size", "2M", "--json"]), b"").fine();
     assert_eq!(run.json()["length"].as_u64(), Some(2 << 20));
     Run::of(Command::new(MKPMO).arg(&rig.pool), b"").fails(7, "exists already");
 }
@@ -88,48 +65,25 @@ fn the_default_size_is_a_gibibyte_that_takes_no_space() {
     rig.pmo(["format"], [""; 0]).fine();
     let file = std::fs::metadata(&rig.pool).expect("the pool");
     assert_eq!(file.len(), 1 << 30);
-    assert!(
-        file.blocks() * 512 < 16 << 20,
-        "{} bytes",
-        file.blocks() * 512
-    );
+    assert!(file.blocks() * 512 < 16 << 20, "{} bytes", file.blocks() * 512);
 }
 
 #[test]
 fn stat_says_it_all() {
     let rig = Rig::new();
-    rig.pmo(["create"], ["a", "5000", "--sparse", "--reach", "1M"])
-        .fine();
+    rig.pmo(["create"], ["a", "5000", "--sparse", "--reach", "1M"]).fine();
     let run = rig.pmo(["stat"], [""; 0]).fine();
-    assert!(
-        run.out.contains("length     16 MiB (16777216 bytes)"),
-        "{run:?}"
-    );
+    assert!(run.out.contains("length     16 MiB (16777216 bytes)"), "{run:?}");
     let pool = rig.pmo(["stat", "--json"], [""; 0]).fine().json();
-    assert_eq!(
-        (pool["objects"].as_u64(), pool["version"].as_u64()),
-        (Some(1), Some(1))
-    );
-    assert!(
-        pool["window"]
-            .as_str()
-            .is_some_and(|window| window.starts_with("0x"))
-    );
+    assert_eq!((pool["objects"].as_u64(), pool["version"].as_u64()), (Some(1), Some(1)));
+    assert!(pool["window"].as_str().is_some_and(|window| window.starts_with("0x")));
     let object = rig.pmo(["stat", "--json"], ["a"]).fine().json();
     assert_eq!(object["size"].as_u64(), Some(5000));
     assert_eq!(object["extent"].as_u64(), Some(8192));
     assert_eq!(object["reach"].as_u64(), Some(1 << 20));
-    assert_eq!(
-        (object["sparse"].as_bool(), object["read_only"].as_bool()),
-        (Some(true), Some(false))
-    );
+    assert_eq!((object["sparse"].as_bool(), object["read_only"].as_bool()), (Some(true), Some(false)));
     assert_eq!(object["holder"], serde_json::Value::Null);
-    assert!(
-        rig.pmo(["stat"], ["a"])
-            .fine()
-            .out
-            .contains("flags    sparse")
-    );
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("flags    sparse"));
     rig.pmo(["stat"], ["b"]).fails(5, "no such object");
 }
 
@@ -142,9 +96,7 @@ fn ls_sorts_and_matches() {
     let names = |pattern: &[&str]| -> Vec<String> {
         let run = rig.pmo(["ls", "--json"], pattern).fine().json();
         let rows = run.as_array().expect("an array");
-        rows.iter()
-            .map(|row| row["name"].as_str().expect("a name").to_owned())
-            .collect()
+        rows.iter().map(|row| row["name"].as_str().expect("a name").to_owned()).collect()
     };
     assert_eq!(names(&[]), ["a", "b/1", "b/2", "ü"]);
     assert_eq!(names(&["b*"]), ["b/1", "b/2"]);
@@ -152,10 +104,7 @@ fn ls_sorts_and_matches() {
     assert_eq!(names(&["*[13]"]), ["b/1"]);
     assert_eq!(names(&["nothing*"]), [""; 0]);
     let run = rig.pmo(["ls"], ["nothing*"]);
-    assert_eq!(
-        (run.code, run.err.as_str()),
-        (Some(0), "note: no object has such a name\n")
-    );
+    assert_eq!((run.code, run.err.as_str()), (Some(0), "note: no object has such a name\n"));
 }
 
 #[test]
@@ -166,25 +115,15 @@ fn put_and_cat_carry_bytes() {
     let run = rig.pmo(["put"], ["big", "in", "--create"]).fine();
     assert!(run.out.contains("wrote 2.9 MiB (3000000 bytes)"), "{run:?}");
     assert!(rig.pmo(["cat"], ["big"]).fine().raw == bytes);
-    let part = rig
-        .pmo(["cat"], ["big", "--offset", "4K", "--length", "10"])
-        .fine()
-        .raw;
+    let part = rig.pmo(["cat"], ["big", "--offset", "4K", "--length", "10"]).fine().raw;
     assert_eq!(part, bytes[4096..4106]);
-    let run = rig
-        .feed("put", ["big", "--offset", "10", "--json"], b"hello")
-        .fine();
-    assert_eq!(
-        run.json(),
-        serde_json::json!({"name": "big", "offset": 10, "bytes": 5})
-    );
+    let run = rig.feed("put", ["big", "--offset", "10", "--json"], b"hello").fine();
+    assert_eq!(run.json(), serde_json::json!({"name": "big", "offset": 10, "bytes": 5}));
     let now = rig.pmo(["cat"], ["big"]).fine().raw;
     assert!(now[..10] == bytes[..10] && now[10..15] == *b"hello" && now[15..] == bytes[15..]);
     rig.feed("put", ["big", "-", "--zero-rest"], b"end").fine();
     let now = rig.pmo(["cat"], ["big"]).fine().raw;
-    assert!(
-        now.len() == 3_000_000 && now.starts_with(b"end") && now[3..].iter().all(|byte| *byte == 0)
-    );
+    assert!(now.len() == 3_000_000 && now.starts_with(b"end") && now[3..].iter().all(|byte| *byte == 0));
 }
 
 #[test]
@@ -192,22 +131,17 @@ fn what_does_not_fit_changes_nothing() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "100"]).fine();
     rig.feed("put", ["a"], b"before").fine();
-    rig.feed("put", ["a"], &[b'x'; 101])
-        .fails(8, "does not fit");
-    rig.feed("put", ["a", "--offset", "99"], b"xy")
-        .fails(8, "from byte 99 on");
-    rig.feed("put", ["a", "--offset", "101"], b"")
-        .fails(8, "does not fit");
+    rig.feed("put", ["a"], &[b'x'; 101]).fails(8, "does not fit");
+    rig.feed("put", ["a", "--offset", "99"], b"xy").fails(8, "from byte 99 on");
+    rig.feed("put", ["a", "--offset", "101"], b"").fails(8, "does not fit");
     std::fs::write(rig.path("long"), [b'x'; 200]).expect("written");
     rig.pmo(["put"], ["a", "long"]).fails(8, "does not fit");
     let bytes = rig.pmo(["cat"], ["a"]).fine().raw;
     assert!(bytes.len() == 100 && bytes.starts_with(b"before\0"));
     rig.feed("put", ["a"], &[b'y'; 100]).fine();
-    rig.pmo(["put"], ["a", "missing"])
-        .fails(5, "cannot open missing");
+    rig.pmo(["put"], ["a", "missing"]).fails(5, "cannot open missing");
     rig.pmo(["put"], ["b", "long"]).fails(5, "no such object");
-    rig.pmo(["cat"], ["a", "--offset", "101"])
-        .fails(2, "none at 101");
+    rig.pmo(["cat"], ["a", "--offset", "101"]).fails(2, "none at 101");
 }
 
 #[test]
@@ -215,32 +149,15 @@ fn attach_check_says_what_it_found() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "4K"]).fine();
     let object = rig.pmo(["stat", "--json"], ["a"]).fine().json();
-    let run = rig
-        .pmo(["attach-check", "--json"], ["a", "--write"])
-        .fine()
-        .json();
+    let run = rig.pmo(["attach-check", "--json"], ["a", "--write"]).fine().json();
     assert_eq!(run["address"], object["address"]);
-    assert_eq!(
-        (run["write"].as_bool(), run["recovered"].as_bool()),
-        (Some(true), Some(false))
-    );
-    assert_eq!(
-        (run["length"].as_u64(), run["recovered_bytes"].as_u64()),
-        (Some(4096), Some(0))
-    );
+    assert_eq!((run["write"].as_bool(), run["recovered"].as_bool()), (Some(true), Some(false)));
+    assert_eq!((run["length"].as_u64(), run["recovered_bytes"].as_u64()), (Some(4096), Some(0)));
     assert!(run["attach_ns"].as_u64().is_some_and(|ns| ns > 0));
     let run = rig.pmo(["attach-check"], ["a"]).fine();
-    assert!(
-        run.out.starts_with("attached object \"a\" for reading in "),
-        "{run:?}"
-    );
+    assert!(run.out.starts_with("attached object \"a\" for reading in "), "{run:?}");
     for rung in ["mprotect", "named"] {
-        let run = rig
-            .pmo(
-                ["attach-check", "--tracking", rung, "--json"],
-                ["a", "--write"],
-            )
-            .fine();
+        let run = rig.pmo(["attach-check", "--tracking", rung, "--json"], ["a", "--write"]).fine();
         assert_eq!(run.json()["tracking"], rung);
     }
     rig.pmo(["attach-check"], ["b"]).fails(5, "no such object");
@@ -249,16 +166,11 @@ fn attach_check_says_what_it_found() {
 #[test]
 fn media_can_be_forced() {
     let rig = Rig::empty();
-    let run = rig
-        .pmo(["format", "--medium", "memory", "--json"], ["--size", "2M"])
-        .fine();
+    let run = rig.pmo(["format", "--medium", "memory", "--json"], ["--size", "2M"]).fine();
     assert_eq!(run.json()["medium"], "memory");
-    let run = rig
-        .pmo(["stat", "--medium", "file", "--json"], [""; 0])
-        .fine();
+    let run = rig.pmo(["stat", "--medium", "file", "--json"], [""; 0]).fine();
     assert_eq!(run.json()["medium"], "file");
-    rig.pmo(["stat", "--medium", "devdax"], [""; 0])
-        .fails(9, "not a character device");
+    rig.pmo(["stat", "--medium", "devdax"], [""; 0]).fails(9, "not a character device");
     rig.pmo(["stat", "--medium", "tape"], [""; 0])
         .fails(2, "possible values: auto, file, memory, dax, devdax");
 }
@@ -268,15 +180,13 @@ fn shrinking_has_to_be_allowed() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "8K"]).fine();
     rig.feed("put", ["a"], &[7; 8192]).fine();
-    rig.pmo(["resize"], ["a", "4K"])
-        .fails(2, "would cut off its end");
+    rig.pmo(["resize"], ["a", "4K"]).fails(2, "would cut off its end");
     rig.pmo(["resize"], ["a", "4K", "--shrink"]).fine();
     assert!(rig.pmo(["cat"], ["a"]).fine().raw == [7; 4096]);
     rig.pmo(["resize"], ["a", "12K"]).fine();
     let bytes = rig.pmo(["cat"], ["a"]).fine().raw;
     assert!(bytes.len() == 12288 && bytes[4096..].iter().all(|byte| *byte == 0));
-    rig.pmo(["resize"], ["a", "0", "--shrink"])
-        .fails(2, "0 bytes");
+    rig.pmo(["resize"], ["a", "0", "--shrink"]).fails(2, "0 bytes");
     rig.pmo(["resize"], ["b", "4K"]).fails(5, "no such object");
 }
 
@@ -286,46 +196,21 @@ fn rm_goes_on_behind_a_failure() {
     for name in ["a", "b", "-c"] {
         rig.pmo(["create"], ["--", name, "4K"]).fine();
     }
-    let run = rig
-        .pmo(["rm"], ["a", "missing", "b"])
-        .fails(5, "\"missing\"");
+    let run = rig.pmo(["rm"], ["a", "missing", "b"]).fails(5, "\"missing\"");
     assert_eq!(run.err.lines().count(), 2);
-    assert_eq!(
-        rig.pmo(["ls", "--json"], [""; 0])
-            .fine()
-            .json()
-            .as_array()
-            .map(Vec::len),
-        Some(1)
-    );
+    assert_eq!(rig.pmo(["ls", "--json"], [""; 0]).fine().json().as_array().map(Vec::len), Some(1));
     rig.pmo(["rm"], ["--", "-c"]).fine();
 }
 
 #[test]
 fn names_that_cannot_be() {
     let rig = Rig::new();
-    for name in [
-        "",
-        " a",
-        "a ",
-        "a\nb",
-        "a\u{7f}",
-        "\u{1b}[2J",
-        &"x".repeat(512),
-    ] {
-        let run = rig
-            .pmo(["create"], [name, "4K"])
-            .fails(2, "not a usable name");
-        assert!(
-            !run.err
-                .trim_end()
-                .contains(|c: char| c.is_control() && c != '\n'),
-            "{run:?}"
-        );
+    for name in ["", " a", "a ", "a\nb", "a\u{7f}", "\u{1b}[2J", &"x".repeat(512)] {
+        let run = rig.pmo(["create"], [name, "4K"]).fails(2, "not a usable name");
+        assert!(!run.err.trim_end().contains(|c: char| c.is_control() && c != '\n'), "{run:?}");
     }
     rig.pmo(["create"], ["good", "4K"]).fine();
-    rig.pmo(["mv"], ["good", "bad\t"])
-        .fails(2, "not a usable name");
+    rig.pmo(["mv"], ["good", "bad\t"]).fails(2, "not a usable name");
     // Names are not paths: these are names like any other.
     for name in ["..", "/etc/passwd", "a/../b", "*", &"x".repeat(511)] {
         rig.pmo(["create"], [name, "4K"]).fine();
@@ -334,16 +219,8 @@ fn names_that_cannot_be() {
     rig.pmo(["create"], ["good", "4K"]).fails(7, "exists");
     rig.pmo(["create"], ["other", "4K"]).fine();
     rig.pmo(["mv"], ["good", "other"]).fails(7, "exists");
-    rig.pmo(["mv"], ["missing", "new"])
-        .fails(5, "no such object");
-    assert_eq!(
-        rig.pmo(["ls", "--json"], [""; 0])
-            .fine()
-            .json()
-            .as_array()
-            .map(Vec::len),
-        Some(2)
-    );
+    rig.pmo(["mv"], ["missing", "new"]).fails(5, "no such object");
+    assert_eq!(rig.pmo(["ls", "--json"], [""; 0]).fine().json().as_array().map(Vec::len), Some(2));
 }
 
 #[test]
@@ -352,23 +229,18 @@ fn names_cannot_command_the_terminal() {
     // Format characters are no control characters, so that names may have them.
     rig.pmo(["create"], ["a\u{202e}b", "4K"]).fine();
     assert_eq!(rig.line("a*"), "D - 4 KiB a\\u{202e}b");
-    assert_eq!(
-        rig.pmo(["ls", "--json"], [""; 0]).fine().json()[0]["name"],
-        "a\u{202e}b"
-    );
+    assert_eq!(rig.pmo(["ls", "--json"], [""; 0]).fine().json()[0]["name"], "a\u{202e}b");
 }
 
 #[test]
 fn sizes_that_cannot_be() {
     let rig = Rig::new();
-    rig.pmo(["create"], ["a", "0"])
-        .fails(2, "at least one byte");
+    rig.pmo(["create"], ["a", "0"]).fails(2, "at least one byte");
     rig.pmo(["create"], ["a", "1G"]).fails(8, "no room");
     rig.pmo(["create"], ["a", "65T"]).fails(2, "64 TiB");
     rig.pmo(["create"], ["a", "16777216T"]).fails(2, "16 EiB");
     rig.pmo(["create"], ["a", "4X"]).fails(2, "not a unit");
-    rig.pmo(["create"], ["a", "--", "-4"])
-        .fails(2, "a size is a number");
+    rig.pmo(["create"], ["a", "--", "-4"]).fails(2, "a size is a number");
     rig.pmo(["create"], ["a", "4K"]).fine();
     rig.pmo(["resize"], ["a", "1G"]).fails(8, "no room");
 }
@@ -379,29 +251,16 @@ fn keys_open_what_they_should() {
     std::fs::write(rig.path("key"), "secret\n").expect("written");
     rig.pmo(["create"], ["a", "4K", "--key-file", "key"]).fine();
     rig.pmo(["cat"], ["a"]).fails(6, "key does not match");
-    rig.pmo(["cat"], ["a", "--key", "wrong"])
-        .fails(6, "key does not match");
+    rig.pmo(["cat"], ["a", "--key", "wrong"]).fails(6, "key does not match");
     rig.pmo(["rm"], ["a"]).fails(6, "key does not match");
     rig.pmo(["mv"], ["a", "b"]).fails(6, "key does not match");
-    rig.pmo(["resize"], ["a", "8K"])
-        .fails(6, "key does not match");
+    rig.pmo(["resize"], ["a", "8K"]).fails(6, "key does not match");
     rig.pmo(["put"], ["a"]).fails(6, "key does not match");
-    rig.pmo(["attach-check"], ["a"])
-        .fails(6, "key does not match");
-    assert_eq!(
-        rig.pmo(["cat"], ["a", "--key", "secret"]).fine().raw,
-        [0; 4096]
-    );
-    assert_eq!(
-        rig.pmo(["cat"], ["a", "--key-file", "key"]).fine().raw,
-        [0; 4096]
-    );
-    let from_environment = Command::new(common::PMO)
-        .arg("cat")
-        .arg(&rig.pool)
-        .arg("a")
-        .env("PMO_KEY", "secret")
-        .output();
+    rig.pmo(["attach-check"], ["a"]).fails(6, "key does not match");
+    assert_eq!(rig.pmo(["cat"], ["a", "--key", "secret"]).fine().raw, [0; 4096]);
+    assert_eq!(rig.pmo(["cat"], ["a", "--key-file", "key"]).fine().raw, [0; 4096]);
+    let from_environment =
+        Command::new(common::PMO).arg("cat").arg(&rig.pool).arg("a").env("PMO_KEY", "secret").output();
     assert!(from_environment.expect("run").status.success());
     // An option goes before the environment.
     let wrong = Command::new(common::PMO)
@@ -411,31 +270,19 @@ fn keys_open_what_they_should() {
         .env("PMO_KEY", "secret")
         .output();
     assert_eq!(wrong.expect("run").status.code(), Some(6));
-    rig.pmo(["cat"], ["a", "--key-file", "missing"])
-        .fails(5, "cannot read the key from missing");
+    rig.pmo(["cat"], ["a", "--key-file", "missing"]).fails(5, "cannot read the key from missing");
     rig.pmo(["cat"], ["a", "--key", ""]).fails(2, "empty key");
-    rig.pmo(["cat"], ["a", "--key", "x", "--key-file", "key"])
-        .fails(2, "cannot be used with");
+    rig.pmo(["cat"], ["a", "--key", "x", "--key-file", "key"]).fails(2, "cannot be used with");
     rig.pmo(["rm"], ["a", "--key", "secret"]).fine();
 
-    rig.pmo(
-        ["create"],
-        ["b", "4K", "--read-key", "r", "--write-key", "w"],
-    )
-    .fine();
+    rig.pmo(["create"], ["b", "4K", "--read-key", "r", "--write-key", "w"]).fine();
     rig.pmo(["cat"], ["b", "--key", "r"]).fine();
     rig.pmo(["cat"], ["b", "--key", "w"]).fine();
-    rig.pmo(["attach-check"], ["b", "--write", "--key", "r"])
-        .fails(6, "key does not match");
-    rig.pmo(["attach-check"], ["b", "--write", "--key", "w"])
-        .fine();
-    rig.pmo(["create"], ["c", "4K", "--read-key", "r"])
-        .fails(2, "guards nothing");
+    rig.pmo(["attach-check"], ["b", "--write", "--key", "r"]).fails(6, "key does not match");
+    rig.pmo(["attach-check"], ["b", "--write", "--key", "w"]).fine();
+    rig.pmo(["create"], ["c", "4K", "--read-key", "r"]).fails(2, "guards nothing");
     let object = rig.pmo(["stat", "--json"], ["b"]).fine().json();
-    assert_eq!(
-        (object["read_key"].as_bool(), object["write_key"].as_bool()),
-        (Some(true), Some(true))
-    );
+    assert_eq!((object["read_key"].as_bool(), object["write_key"].as_bool()), (Some(true), Some(true)));
 }
 
 #[test]
@@ -443,8 +290,7 @@ fn read_only_objects_stay_so() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "4K", "--read-only"]).fine();
     rig.feed("put", ["a"], b"x").fails(6, "read-only");
-    rig.pmo(["attach-check"], ["a", "--write"])
-        .fails(6, "read-only");
+    rig.pmo(["attach-check"], ["a", "--write"]).fails(6, "read-only");
     rig.pmo(["cat"], ["a"]).fine();
 }
 
@@ -453,51 +299,20 @@ fn dump_shows_the_insides() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "4K"]).fine();
     let slots = rig.pmo(["dump", "--json"], [""; 0]).fine().json();
-    assert_eq!(
-        (slots[0]["magic"].as_str(), slots[1]["sequence"].as_u64()),
-        (Some("INDELIBL"), Some(2))
-    );
-    assert!(
-        rig.pmo(["dump"], ["superblock"])
-            .fine()
-            .out
-            .contains("slot      at 4096, intact")
-    );
+    assert_eq!((slots[0]["magic"].as_str(), slots[1]["sequence"].as_u64()), (Some("INDELIBL"), Some(2)));
+    assert!(rig.pmo(["dump"], ["superblock"]).fine().out.contains("slot      at 4096, intact"));
     let table = rig.pmo(["dump", "--json"], ["table"]).fine().json();
-    assert_eq!(
-        (
-            table["objects"].as_u64(),
-            table["trees"].as_array().map(Vec::len)
-        ),
-        (Some(1), Some(6))
-    );
+    assert_eq!((table["objects"].as_u64(), table["trees"].as_array().map(Vec::len)), (Some(1), Some(6)));
     assert!(rig.pmo(["dump"], ["table"]).fine().out.contains("Names "));
     let held = rig.hold("a", true);
     let lanes = rig.pmo(["dump", "--json"], ["lanes"]).fine().json();
-    assert_eq!(
-        (lanes[0]["index"].as_u64(), lanes[1]["held"].as_bool()),
-        (None, Some(true))
-    );
+    assert_eq!((lanes[0]["index"].as_u64(), lanes[1]["held"].as_bool()), (None, Some(true)));
     assert_eq!(lanes[1]["pid"].as_u64(), Some(held.pid().into()));
-    assert!(
-        rig.pmo(["dump"], ["lanes"])
-            .fine()
-            .out
-            .contains(&format!("held by process {}", held.pid()))
-    );
+    assert!(rig.pmo(["dump"], ["lanes"]).fine().out.contains(&format!("held by process {}", held.pid())));
     let entry = rig.pmo(["dump", "--json"], ["object", "a"]).fine().json();
-    assert_eq!(
-        (entry["state"].as_u64(), entry["lane"].as_u64()),
-        (Some(2), Some(0))
-    );
-    assert!(
-        rig.pmo(["dump"], ["object", "a"])
-            .fine()
-            .out
-            .contains("state        2 (W)")
-    );
-    rig.pmo(["dump"], ["object", "b"])
-        .fails(5, "no such object");
+    assert_eq!((entry["state"].as_u64(), entry["lane"].as_u64()), (Some(2), Some(0)));
+    assert!(rig.pmo(["dump"], ["object", "a"]).fine().out.contains("state        2 (W)"));
+    rig.pmo(["dump"], ["object", "b"]).fails(5, "no such object");
 }
 
 #[test]

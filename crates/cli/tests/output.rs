@@ -9,29 +9,15 @@ use std::process::{Command, Stdio};
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let rig = Rig::new();
-    rig.feed("put", ["a", "/dev/null"], b"")
-        .fails(5, "no such object");
+    rig.feed("put", ["a", "/dev/null"], b"").fails(5, "no such object");
     rig.pmo(["create"], ["a", "8M"]).fine();
     for command in [["cat"], ["ls"]] {
-        let mut child = rig
-            .command(command)
-            .arg("a")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("run");
+        let mut child =
+            rig.command(command).arg("a").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run");
         let mut byte = [0];
-        child
-            .stdout
-            .take()
-            .expect("piped")
-            .read_exact(&mut byte)
-            .expect("a byte");
+        child.stdout.take().expect("piped").read_exact(&mut byte).expect("a byte");
         let output = child.wait_with_output().expect("ends");
-        assert_eq!(
-            (output.status.code(), output.stderr.as_slice()),
-            (Some(0), &b""[..])
-        );
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
     }
 }
 
@@ -68,17 +54,10 @@ fn help_teaches() {
     ] {
         let run = pmo([command, "--help"]).fine();
         assert!(run.out.contains("Example"), "{command} has no example");
-        assert!(
-            run.out.lines().all(|line| line.chars().count() <= 110),
-            "{command} has long lines"
-        );
+        assert!(run.out.lines().all(|line| line.chars().count() <= 110), "{command} has long lines");
     }
     let run = pmo(["--help"]).fine();
-    for needle in [
-        "First steps:",
-        "Exit codes:",
-        "  4  the object or the pool is held by a process",
-    ] {
+    for needle in ["First steps:", "Exit codes:", "  4  the object or the pool is held by a process"] {
         assert!(run.out.contains(needle), "{needle}");
     }
 }
@@ -93,12 +72,7 @@ fn manual_pages_are_made() {
     let dir = rig.path("man/man1");
     pmo(["man".as_ref(), dir.as_os_str()]).fine();
     for page in ["pmo.1", "mkpmo.1", "pmo-ls.1", "pmo-attach-check.1"] {
-        assert!(
-            std::fs::read_to_string(dir.join(page))
-                .expect(page)
-                .contains(".SH"),
-            "{page}"
-        );
+        assert!(std::fs::read_to_string(dir.join(page)).expect(page).contains(".SH"), "{page}");
     }
     std::fs::write(rig.path("file"), "").expect("written");
     pmo(["man".as_ref(), rig.path("file").as_os_str()]).fails(1, "cannot make the directory");
@@ -117,45 +91,22 @@ fn completions_are_made() {
 fn doctor_examines() {
     let run = pmo(["doctor", "--json"]).fine().json();
     assert!(run["tracking"].is_string() && run["medium"].is_null());
-    let names: Vec<_> = run["facilities"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|f| f["name"].clone())
-        .collect();
+    let names: Vec<_> =
+        run["facilities"].as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
     assert!(names.contains(&"kernel".into()), "{names:?}");
     let rig = Rig::new();
     let run = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
     assert!(["file", "memory", "dax"].contains(&run["medium"].as_str().expect("a word")));
-    assert!(
-        rig.pmo(["doctor"], [""; 0])
-            .fine()
-            .out
-            .contains("Stores will be noticed by")
-    );
+    assert!(rig.pmo(["doctor"], [""; 0]).fine().out.contains("Stores will be noticed by"));
     // Where a pool might be put; nothing is left there.
     let rig = Rig::empty();
     for path in [rig.path("new.pmo"), rig.dir.path().to_owned()] {
         let run = pmo(["doctor".as_ref(), path.as_os_str()]).fine();
-        assert!(
-            run.out.contains(&format!(
-                "a file in {} is taken for",
-                rig.dir.path().display()
-            )),
-            "{run:?}"
-        );
+        assert!(run.out.contains(&format!("a file in {} is taken for", rig.dir.path().display())), "{run:?}");
     }
-    assert_eq!(
-        std::fs::read_dir(rig.dir.path())
-            .expect("the folder")
-            .count(),
-        0
-    );
+    assert_eq!(std::fs::read_dir(rig.dir.path()).expect("the folder").count(), 0);
     let run = pmo(["doctor", "/nowhere/x.pmo"]);
-    assert!(
-        run.code == Some(9) && run.out.contains("No such file"),
-        "{run:?}"
-    );
+    assert!(run.code == Some(9) && run.out.contains("No such file"), "{run:?}");
     let run = pmo(["doctor", "/dev/null"]);
     assert_eq!(run.code, Some(9));
     assert!(run.out.contains("character device"), "{run:?}");

@@ -26,9 +26,7 @@ fn writer() {
 
 fn start_writer(rig: &Rig) -> Holder {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command
-        .args(["--exact", "writer", "--ignored", "--nocapture"])
-        .env("PMO_TEST_POOL", &rig.pool);
+    command.args(["--exact", "writer", "--ignored", "--nocapture"]).env("PMO_TEST_POOL", &rig.pool);
     Holder::start(command, "holding")
 }
 
@@ -43,12 +41,7 @@ fn a_reader_is_shown() {
     let rig = rig();
     let held = rig.hold("a", false);
     assert_eq!(rig.line("a"), format!("R {} pmo 4 KiB a", held.pid()));
-    assert!(
-        rig.pmo(["stat"], ["a"])
-            .fine()
-            .out
-            .contains("state    R, attached for reading")
-    );
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("state    R, attached for reading"));
     // Others may read, nobody may write, resize, rename or destroy.
     rig.pmo(["attach-check"], ["a"]).fine();
     rig.pmo(["cat"], ["a"]).fine();
@@ -90,18 +83,9 @@ fn a_writer_killed_before_its_first_psync_is_shown_and_recovered() {
     held.kill();
     assert_eq!(rig.line("a"), "W needs recovery 4 KiB a");
     let json = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
-    assert_eq!(
-        (
-            json[0]["needs_recovery"].as_bool(),
-            json[0]["holder"].is_null()
-        ),
-        (Some(true), true)
-    );
+    assert_eq!((json[0]["needs_recovery"].as_bool(), json[0]["holder"].is_null()), (Some(true), true));
     let run = rig.pmo(["attach-check"], ["a"]).fine();
-    assert!(
-        run.out.contains("recovery  its last writer had died"),
-        "{run:?}"
-    );
+    assert!(run.out.contains("recovery  its last writer had died"), "{run:?}");
     assert_eq!(rig.line("a"), "D - 4 KiB a");
     assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"before"));
 }
@@ -117,21 +101,10 @@ fn a_writer_killed_after_a_psync_is_shown_and_its_psync_completed() {
     let run = rig.pmo(["stat"], ["a"]).fine();
     assert!(run.out.contains("completes its last psync"), "{run:?}");
     let run = rig.pmo(["check", "--json"], [""; 0]).fine().json();
-    assert_eq!(
-        (run["clean"].as_bool(), run["waiting"].as_u64()),
-        (Some(true), Some(1))
-    );
-    let run = rig
-        .pmo(["attach-check", "--json"], ["a", "--write"])
-        .fine()
-        .json();
+    assert_eq!((run["clean"].as_bool(), run["waiting"].as_u64()), (Some(true), Some(1)));
+    let run = rig.pmo(["attach-check", "--json"], ["a", "--write"]).fine().json();
     assert_eq!(run["recovered"].as_bool(), Some(true));
-    assert!(
-        run["recovered_bytes"]
-            .as_u64()
-            .is_some_and(|bytes| bytes > 0),
-        "{run}"
-    );
+    assert!(run["recovered_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{run}");
     assert_eq!(rig.line("a"), "D - 4 KiB a");
     assert!(rig.pmo(["cat"], ["a"]).fine().raw.starts_with(b"psynced\0"));
 }

@@ -36,8 +36,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         )
     };
     // Without parameters the layout is known now; with them, when the type is used.
-    let at_once = input.generics.params.is_empty().then(|| quote! {
-        const _: () = <#name as ::indelible::Plain>::LAYOUT;
+    let at_once = input.generics.params.is_empty().then(|| {
+        quote! {
+            const _: () = <#name as ::indelible::Plain>::LAYOUT;
+        }
     });
     Ok(quote! {
         // SAFETY: the layout is fixed and without padding, and every field accepts every bit pattern.

@@ -41,7 +41,11 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
         Facility {
             name: "tracking wp-async",
             available: Some(Rung::WpAsync.available()),
-            found: format!("userfaultfd WP_ASYNC {}, PAGEMAP_SCAN {}", yes(found.wp_async), yes(found.pagemap_scan)),
+            found: format!(
+                "userfaultfd WP_ASYNC {}, PAGEMAP_SCAN {}",
+                yes(found.wp_async),
+                yes(found.pagemap_scan)
+            ),
             advice: if Rung::WpAsync.available() {
                 "stores are noticed by the kernel".into()
             } else {
@@ -71,7 +75,11 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
         fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
         fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
         fact("address bits", &found.va_bits.to_string(), "objects live in the upper half"),
-        fact("mappings per process", &found.max_map_count.to_string(), "sysctl vm.max_map_count raises it; each attached object takes one or more"),
+        fact(
+            "mappings per process",
+            &found.max_map_count.to_string(),
+            "sysctl vm.max_map_count raises it; each attached object takes one or more",
+        ),
     ];
     let medium = path.and_then(|path| examine(path, &mut facilities));
     Doctor { facilities, tracking: Rung::best().to_string(), medium }

@@ -167,7 +167,9 @@ impl Error {
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
             ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
-            ErrorKind::Gone => "restore the file, then attach again; unsynced changes are still in memory until you detach",
+            ErrorKind::Gone => {
+                "restore the file, then attach again; unsynced changes are still in memory until you detach"
+            }
             ErrorKind::Damaged => "run `pmo check`, then `pmo repair`",
             ErrorKind::PoolExists => "choose another path, or format with force to lose what is in the pool",
             ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
@@ -177,7 +179,9 @@ impl Error {
             ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",
             ErrorKind::NotFound => "`pmo ls` lists the pool's objects",
             ErrorKind::Exists => "choose another name, or destroy the object first",
-            ErrorKind::BadName => "a name is 1 to 511 bytes of UTF-8 without control characters or surrounding blanks",
+            ErrorKind::BadName => {
+                "a name is 1 to 511 bytes of UTF-8 without control characters or surrounding blanks"
+            }
             ErrorKind::BadSize => "ask for a size between 1 byte and what the pool can hold",
             ErrorKind::WrongKey => "give the key the object was created with",
             ErrorKind::ObjectReadOnly => "attach for reading",
@@ -186,7 +190,9 @@ impl Error {
             ErrorKind::NeedsRecovery => "open the pool writable once, then the object is recovered",
             ErrorKind::Poisoned => "detach and attach again: that recovers what was psynced",
             ErrorKind::NotAttached => "attach the object first; an attachment ends with its detach",
-            ErrorKind::AddressTaken => "attach before other libraries map memory there, or in another process",
+            ErrorKind::AddressTaken => {
+                "attach before other libraries map memory there, or in another process"
+            }
             ErrorKind::Forked => "open the pool again in this process",
             ErrorKind::Unsupported => "`pmo doctor` says what this machine offers",
         }
@@ -252,11 +258,15 @@ fn media_kind(error: &MediaError) -> ErrorKind {
         MediaError::Io { source, .. } => match source.kind() {
             std::io::ErrorKind::NotFound => ErrorKind::NoPool,
             std::io::ErrorKind::AlreadyExists => ErrorKind::PoolExists,
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                ErrorKind::ReadOnly
+            }
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
             _ => ErrorKind::Io,
         },
-        MediaError::Kind { .. } | MediaError::Remote { .. } | MediaError::Unsuitable { .. } => ErrorKind::Unsuitable,
+        MediaError::Kind { .. } | MediaError::Remote { .. } | MediaError::Unsuitable { .. } => {
+            ErrorKind::Unsuitable
+        }
         MediaError::Empty { .. } => ErrorKind::NotAPool,
         MediaError::Medium { source, .. } => medium_kind(source),
     }

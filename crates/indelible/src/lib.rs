@@ -59,8 +59,12 @@ pub use error::{Error, ErrorKind, Result};
 pub use indelible_derive::Plain;
 #[doc(hidden)]
 pub use maintenance::superblocks;
-pub use maintenance::{Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair};
+pub use maintenance::{
+    Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair,
+};
 pub use object::{Object, PsyncStats, ReadObject, psync_all};
 pub use plain::Plain;
+pub use pool::{
+    CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking,
+};
 pub use relative::Relative;
-pub use pool::{CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking};

@@ -11,9 +11,7 @@ use indelible_store::error::StoreError;
 use indelible_store::format::superblock::{SLOTS, Superblock};
 use indelible_store::medium::read_struct;
 use indelible_store::store::Store;
-pub use indelible_store::store::{
-    Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot,
-};
+pub use indelible_store::store::{Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot};
 use std::path::Path;
 
 /// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
@@ -43,11 +41,7 @@ pub fn repair(
     how: &RepairOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<RepairAction>> {
-    let access = if how.dry_run {
-        Access::ReadOnly
-    } else {
-        Access::ReadWrite
-    };
+    let access = if how.dry_run { Access::ReadOnly } else { Access::ReadWrite };
     run("repair", path.as_ref(), options, access, |media| {
         Store::repair(media.device().clone(), how, progress)
     })
@@ -59,25 +53,15 @@ pub fn repair(
 /// The path cannot be read as a medium.
 #[doc(hidden)]
 pub fn superblocks(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Vec<SuperblockSlot>> {
-    run(
-        "inspect",
-        path.as_ref(),
-        options,
-        Access::ReadOnly,
-        |media| {
-            let medium = &**media.device();
-            let fits = |offset: &u64| offset + size_of::<Superblock>() as u64 <= medium.len();
-            let slot = |offset: u64| -> Result<SuperblockSlot, StoreError> {
-                let superblock: Superblock = read_struct(medium, offset)?;
-                Ok(SuperblockSlot {
-                    offset,
-                    superblock,
-                    fault: superblock.verify(medium.len()).err(),
-                })
-            };
-            SLOTS.into_iter().filter(fits).map(slot).collect()
-        },
-    )
+    run("inspect", path.as_ref(), options, Access::ReadOnly, |media| {
+        let medium = &**media.device();
+        let fits = |offset: &u64| offset + size_of::<Superblock>() as u64 <= medium.len();
+        let slot = |offset: u64| -> Result<SuperblockSlot, StoreError> {
+            let superblock: Superblock = read_struct(medium, offset)?;
+            Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
+        };
+        SLOTS.into_iter().filter(fits).map(slot).collect()
+    })
 }
 
 impl Pool {

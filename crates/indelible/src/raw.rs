@@ -61,7 +61,8 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     };
     let mut all = ATTACHED.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let address = base.addr().get();
-    let before = all.get(&address).filter(|slot| !fork::is_stale(slot.generation)).map(|slot| slot.attached.clone());
+    let before =
+        all.get(&address).filter(|slot| !fork::is_stale(slot.generation)).map(|slot| slot.attached.clone());
     let attached = match (before, attached) {
         (Some(Attached::Reader(core, count)), Attached::Reader(..)) => Attached::Reader(core, count + 1),
         (_, attached) => attached,
@@ -153,7 +154,9 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
         let all = ATTACHED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         for address in addresses.iter().map(|address| address.addr()) {
             match all.get(&address) {
-                Some(slot) if fork::is_stale(slot.generation) => return Err(Error::new(operation, Cause::Forked)),
+                Some(slot) if fork::is_stale(slot.generation) => {
+                    return Err(Error::new(operation, Cause::Forked));
+                }
                 Some(Slot { attached: Attached::Writer(core), name, .. }) => {
                     found.insert(address, (core.clone(), name.clone()));
                 }

@@ -80,7 +80,10 @@ fn s0_18_random_programs_agree_with_a_model() {
         drop(object);
         drop(pool);
         let pool = world.open();
-        assert!(pool.attach_read("a").unwrap().as_slice() == durable, "the object differs from the last psync");
+        assert!(
+            pool.attach_read("a").unwrap().as_slice() == durable,
+            "the object differs from the last psync"
+        );
     });
 }
 
@@ -131,7 +134,10 @@ fn s0_10_attach_refuses_what_is_absent_locked_or_not_allowed() {
         assert_eq!(pool.destroy_with_key("a", b"w").unwrap_err().kind(), ErrorKind::Held);
         assert_eq!(pool.attach_read_with_key("a", b"r").unwrap_err().kind(), ErrorKind::Held);
         let message = pool.attach_with_key("a", b"w").unwrap_err().to_string();
-        assert!(message.contains("\"a\"") && message.contains("attach") && message.contains("wait"), "{message}");
+        assert!(
+            message.contains("\"a\"") && message.contains("attach") && message.contains("wait"),
+            "{message}"
+        );
         drop(writer);
         let readers = [(); 3].map(|()| pool.attach_read_with_key("a", b"r").unwrap());
         assert_eq!(readers[0].as_ptr(), readers[2].as_ptr());
@@ -220,7 +226,7 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
             scope.spawn(|| {
                 let a = std::ptr::with_exposed_provenance::<u8>(address);
                 // SAFETY: nobody stores meanwhile.
-                unsafe { raw::psync(a) }.or_else(|_| { raw::psync_cut(a) }).unwrap();
+                unsafe { raw::psync(a) }.or_else(|_| raw::psync_cut(a)).unwrap();
             });
         });
         a.as_ptr().expose_provenance();
@@ -228,7 +234,10 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
         assert_eq!(raw::detach(a.as_ptr()).unwrap_err().kind(), ErrorKind::NotAttached);
         // SAFETY: refused before anything is touched.
         assert_eq!(unsafe { raw::psync(a.as_ptr()) }.unwrap_err().kind(), ErrorKind::NotAttached);
-        assert_eq!(raw::detach(std::ptr::without_provenance(0x1234_5000)).unwrap_err().kind(), ErrorKind::NotAttached);
+        assert_eq!(
+            raw::detach(std::ptr::without_provenance(0x1234_5000)).unwrap_err().kind(),
+            ErrorKind::NotAttached
+        );
         let a = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
         let again = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
         assert_eq!(a, again);
@@ -344,7 +353,10 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         a.grow(90_000).unwrap();
         assert_eq!(a.as_ptr(), address);
         assert!(a.len() >= 90_000);
-        assert_eq!((a.as_slice()[5], a.as_slice()[9000], a.as_slice()[40_000], a.as_slice()[80_000]), (5, 9, 4, 0));
+        assert_eq!(
+            (a.as_slice()[5], a.as_slice()[9000], a.as_slice()[40_000], a.as_slice()[80_000]),
+            (5, 9, 4, 0)
+        );
         a.as_mut_slice()[80_000] = 8;
         assert_eq!(a.grow(10).unwrap_err().kind(), ErrorKind::BadSize);
         a.psync().unwrap();
@@ -354,7 +366,10 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         let pool = world.open();
         {
             let a = pool.attach_read("a").unwrap();
-            assert_eq!((a.as_slice()[5], a.as_slice()[9000], a.as_slice()[40_000], a.as_slice()[80_000]), (5, 9, 4, 8));
+            assert_eq!(
+                (a.as_slice()[5], a.as_slice()[9000], a.as_slice()[40_000], a.as_slice()[80_000]),
+                (5, 9, 4, 8)
+            );
         }
         pool.resize("a", 200_000, b"").unwrap();
         pool.resize("a", 6_000, b"").unwrap();

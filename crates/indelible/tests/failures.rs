@@ -174,7 +174,10 @@ fn system_calls_that_write_into_an_object_are_noticed() {
     pool.create("a", 100_000).unwrap();
     let mut a = pool.attach("a").unwrap();
     if a.rung() != "wp-async" {
-        eprintln!("NOT TESTED: only the rung wp-async sees stores of system calls, this kernel has {}", a.rung());
+        eprintln!(
+            "NOT TESTED: only the rung wp-async sees stores of system calls, this kernel has {}",
+            a.rung()
+        );
         return;
     }
     let source = world.dir().join("source");
@@ -270,7 +273,8 @@ impl Small {
         } else {
             fs::File::create(&image).unwrap().set_len(12 << 20).unwrap();
             let image = image.to_str().unwrap();
-            run("mkfs.ext4", &["-q", "-O", "^has_journal", image]) && run("mount", &["-o", "loop", image, target])
+            run("mkfs.ext4", &["-q", "-O", "^has_journal", image])
+                && run("mount", &["-o", "loop", image, target])
         };
         if !mounted {
             eprintln!("NOT TESTED: a full {kind} needs the right to mount one");
@@ -360,7 +364,10 @@ fn s0_08_sizes_that_cannot_be_are_refused() {
         assert_eq!(kind(pool.create("a", largest + 4096)), ErrorKind::NoRoom);
         pool.create("a", largest / 2).unwrap();
         assert_eq!(kind(pool.resize("a", u64::MAX, b"")), ErrorKind::BadSize);
-        assert_eq!(kind(pool.resize("a", largest * 4, b"")), ErrorKind::NoRoom.or_addresses(&pool, largest * 4));
+        assert_eq!(
+            kind(pool.resize("a", largest * 4, b"")),
+            ErrorKind::NoRoom.or_addresses(&pool, largest * 4)
+        );
         pool.destroy("a").unwrap();
         assert_eq!(pool.info().unwrap().largest_free, largest, "S0.9: the space is whole again");
     });

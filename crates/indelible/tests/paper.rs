@@ -79,7 +79,11 @@ fn s0_13_objects_are_found_among_many() {
             assert_eq!(pool.stat(&format!("object {i}")).unwrap().name, format!("object {i}"));
         }
         let attached = pool.attach("object 250").unwrap();
-        assert_eq!(pool.attach("object 250").unwrap_err().kind(), ErrorKind::Held, "found in the process first");
+        assert_eq!(
+            pool.attach("object 250").unwrap_err().kind(),
+            ErrorKind::Held,
+            "found in the process first"
+        );
         assert_eq!(pool.stat("object 250").unwrap().address as usize, attached.as_ptr().addr());
         assert_eq!(pool.list().count(), 500);
     });
@@ -107,7 +111,8 @@ fn s0_16_threads_of_the_process_share_an_attachment() {
     everywhere(|world| {
         let pool = world.format();
         pool.create("a", 4096).unwrap();
-        let address = raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap().as_ptr().expose_provenance();
+        let address =
+            raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap().as_ptr().expose_provenance();
         for thread in 1..=4_u64 {
             std::thread::scope(|scope| {
                 scope.spawn(move || {
@@ -121,7 +126,9 @@ fn s0_16_threads_of_the_process_share_an_attachment() {
                 });
             });
         }
-        std::thread::spawn(move || raw::detach(std::ptr::with_exposed_provenance(address)).unwrap()).join().unwrap();
+        std::thread::spawn(move || raw::detach(std::ptr::with_exposed_provenance(address)).unwrap())
+            .join()
+            .unwrap();
         assert_eq!(*pool.attach("a").unwrap().root::<u64>().unwrap(), 10);
     });
 }
@@ -155,7 +162,8 @@ fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
     everywhere(|world| {
         let pool = match world.ground {
             Ground::Simulated => {
-                if !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true)) {
+                if !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true))
+                {
                     eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
                     return;
                 }
@@ -164,7 +172,9 @@ fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
             }
             _ => world.options().format(world.dir().join("huge.pmo"), SIZE + (64 << 20)).unwrap(),
         };
-        if world.fault_in && !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true)) {
+        if world.fault_in
+            && !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true))
+        {
             eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
             return;
         }
@@ -404,7 +414,8 @@ fn s0_29_the_linked_list_of_the_paper() {
         let pool = world.format();
         pool.create("list", 4096).unwrap();
         for (i, data) in values.into_iter().enumerate() {
-            let head = raw::attach(&pool, "list", raw::Permission::Write, b"").unwrap().cast::<Node>().as_ptr();
+            let head =
+                raw::attach(&pool, "list", raw::Permission::Write, b"").unwrap().cast::<Node>().as_ptr();
             raw::note(head.cast(), 0..4096).unwrap();
             // SAFETY: the object is a page of nodes, the first of which is the head; nobody else has it.
             unsafe {

@@ -96,7 +96,9 @@ pub enum StoreError {
         offset: u64,
     },
     /// No free extent of this size.
-    #[error("no room: {needed} bytes in one piece are needed, the largest free piece has {largest} ({free} bytes are free in all)")]
+    #[error(
+        "no room: {needed} bytes in one piece are needed, the largest free piece has {largest} ({free} bytes are free in all)"
+    )]
     NoRoom {
         /// Bytes asked for.
         needed: u64,
@@ -161,7 +163,9 @@ pub enum StoreError {
     #[error("the last writer died and the pool is opened read-only, so it cannot be recovered")]
     NeedsRecovery,
     /// A barrier failed before; what is durable is unknown until recovery.
-    #[error("an earlier write to the medium failed; what was psynced before it is safe, what came after is lost")]
+    #[error(
+        "an earlier write to the medium failed; what was psynced before it is safe, what came after is lost"
+    )]
     Poisoned,
     /// The object was destroyed or its attach ended.
     #[error("the attachment is no longer in force")]

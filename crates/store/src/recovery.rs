@@ -90,13 +90,8 @@ struct Met {
 /// The caller holds the table and the lane, and voids the lane afterwards.
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());
-    let mut log = LaneLog::read(
-        medium,
-        seed,
-        directory.offset.get(),
-        directory.len.get(),
-        directory.generation.get(),
-    )?;
+    let mut log =
+        LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
     let mut end = log;
     scan(medium, seed, &mut end, &mut |_| Ok(()))?;
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
@@ -198,7 +193,13 @@ pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, standing: 
 }
 
 /// As [`put_progress`], for the object `id` whose slot is at `slot`.
-pub fn put_progress_at(medium: &dyn Medium, seed: u64, slot: u64, id: [u8; 16], standing: &Standing) -> Result<()> {
+pub fn put_progress_at(
+    medium: &dyn Medium,
+    seed: u64,
+    slot: u64,
+    id: [u8; 16],
+    standing: &Standing,
+) -> Result<()> {
     let line = Progress {
         id,
         published: U64::new(standing.published),

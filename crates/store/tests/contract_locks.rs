@@ -31,7 +31,11 @@ enum Held {
 }
 
 fn attach(store: &Arc<Store>, write: bool) -> Result<Held> {
-    if write { store.attach_writer("a", KEY).map(|w| Held::Writer(Box::new(w))) } else { store.attach_reader("a", KEY).map(|r| Held::Reader(Box::new(r))) }
+    if write {
+        store.attach_writer("a", KEY).map(|w| Held::Writer(Box::new(w)))
+    } else {
+        store.attach_reader("a", KEY).map(|r| Held::Reader(Box::new(r)))
+    }
 }
 
 // S0.11: every case of Fig. 2, between processes and within one.
@@ -43,7 +47,10 @@ fn many_readers_or_one_writer() {
             let first = attach(&stores[0], first_writes).unwrap();
             let result = attach(&stores[second], second_writes);
             if first_writes || second_writes {
-                assert!(matches!(result, Err(StoreError::Held { .. })), "{first_writes} {second_writes} {second}");
+                assert!(
+                    matches!(result, Err(StoreError::Held { .. })),
+                    "{first_writes} {second_writes} {second}"
+                );
             } else {
                 result.unwrap();
             }
@@ -62,8 +69,10 @@ fn readers_come_and_go() {
     let (_medium, stores) = two();
     let state = |store: &Arc<Store>| store.status(&store.find("a").unwrap()).unwrap().state;
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
-        let mut readers: Vec<_> =
-            [0, 0, 1].into_iter().map(|who: usize| Some(stores[who].attach_reader("a", KEY).unwrap())).collect();
+        let mut readers: Vec<_> = [0, 0, 1]
+            .into_iter()
+            .map(|who: usize| Some(stores[who].attach_reader("a", KEY).unwrap()))
+            .collect();
         for (gone, leaving) in order.into_iter().enumerate() {
             assert_eq!(state(&stores[0]), 'R');
             assert_eq!(state(&stores[1]), 'R');

@@ -38,7 +38,9 @@ impl Machine {
         let exists = self.model.contains_key(&name);
         let held = self.writers.contains_key(&name);
         match rng.u8(..20) {
-            0..4 => match store.create(&name, &CreateOptions { size, sparse: rng.bool(), ..CreateOptions::default() }) {
+            0..4 => match store
+                .create(&name, &CreateOptions { size, sparse: rng.bool(), ..CreateOptions::default() })
+            {
                 Ok(_) => {
                     assert!(!exists);
                     self.model.insert(name, vec![0; size as usize]);
@@ -96,13 +98,22 @@ impl Machine {
             }
             12 => {
                 // Several as one step: whoever of one process has some.
-                let mut parts: Vec<(&String, &mut Writer)> =
-                    self.writers.iter_mut().filter(|(_, (of, _))| *of == who).map(|(name, (_, w))| (name, w)).take(3).collect();
+                let mut parts: Vec<(&String, &mut Writer)> = self
+                    .writers
+                    .iter_mut()
+                    .filter(|(_, (of, _))| *of == who)
+                    .map(|(name, (_, w))| (name, w))
+                    .take(3)
+                    .collect();
                 let byte = [rng.u8(..); 100];
-                let short: Vec<usize> = parts.iter().map(|(name, _)| self.model[*name].len().min(100)).collect();
+                let short: Vec<usize> =
+                    parts.iter().map(|(name, _)| self.model[*name].len().min(100)).collect();
                 let cut: Vec<[(u64, &[u8]); 1]> = short.iter().map(|len| [(0, &byte[..*len])]).collect();
-                let mut joined: Vec<(&mut Writer, Edits<'_>)> =
-                    parts.iter_mut().zip(&cut).map(|((_, writer), edits)| (&mut **writer, &edits[..])).collect();
+                let mut joined: Vec<(&mut Writer, Edits<'_>)> = parts
+                    .iter_mut()
+                    .zip(&cut)
+                    .map(|((_, writer), edits)| (&mut **writer, &edits[..]))
+                    .collect();
                 psync_many(&mut joined).unwrap();
                 for ((name, _), len) in parts.iter().zip(short) {
                     self.model.get_mut(*name).unwrap()[..len].fill(byte[0]);
@@ -148,7 +159,8 @@ impl Machine {
 
     fn compare(&self) {
         for store in &self.stores {
-            let found: BTreeMap<_, _> = snapshot(store).unwrap().into_iter().map(|(n, (_, _, bytes))| (n, bytes)).collect();
+            let found: BTreeMap<_, _> =
+                snapshot(store).unwrap().into_iter().map(|(n, (_, _, bytes))| (n, bytes)).collect();
             assert!(found.keys().eq(self.model.keys()));
             for (name, bytes) in &found {
                 assert!(*bytes == self.model[name], "{name}");

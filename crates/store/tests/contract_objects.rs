@@ -49,12 +49,20 @@ fn objects_are_counted_and_entries_are_whole_cache_lines() {
 fn names_of_every_length_and_script() {
     let (medium, store) = pool(4 << 20);
     let mut names: Vec<String> = (1..=NAME_MAX).step_by(19).map(|len| "n".repeat(len)).collect();
-    names.extend(["n".repeat(NAME_MAX), "\u{20ac}".repeat(170), "/etc/../a b".into(), "\u{1f980} кот".into(), ".".into()]);
+    names.extend([
+        "n".repeat(NAME_MAX),
+        "\u{20ac}".repeat(170),
+        "/etc/../a b".into(),
+        "\u{1f980} кот".into(),
+        ".".into(),
+    ]);
     for name in &names {
         store.create(name, &of(10)).unwrap();
         assert!(matches!(store.create(name, &of(10)), Err(StoreError::Exists)));
     }
-    for bad in ["", " a", "a ", "a\nb", "\u{1}hidden", "a\0", &"n".repeat(NAME_MAX + 1), &"\u{20ac}".repeat(171)] {
+    for bad in
+        ["", " a", "a ", "a\nb", "\u{1}hidden", "a\0", &"n".repeat(NAME_MAX + 1), &"\u{20ac}".repeat(171)]
+    {
         assert!(matches!(store.create(bad, &of(10)), Err(StoreError::BadName { .. })), "{bad:?}");
         assert!(matches!(store.rename(".", bad, KEY), Err(StoreError::BadName { .. })), "{bad:?}");
     }
@@ -217,7 +225,10 @@ fn resize_in_place_by_copy_while_attached_and_down() {
     let is = |name: &str, kept: usize, size: usize| {
         let bytes = contents(&store, &store.find(name).unwrap()).unwrap();
         assert_eq!(bytes.len(), size);
-        assert!(bytes[..kept].iter().all(|byte| *byte == 7) && bytes[kept..].iter().all(|byte| *byte == 0), "{name}");
+        assert!(
+            bytes[..kept].iter().all(|byte| *byte == 7) && bytes[kept..].iter().all(|byte| *byte == 0),
+            "{name}"
+        );
     };
     let before = (place("a"), place("b"));
     store.resize("a", KEY, 50_000).unwrap();

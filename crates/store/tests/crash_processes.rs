@@ -62,7 +62,9 @@ fn die(config: indelible_testing::SimConfig, kind: OpKind, nth: u64, how: Fault)
 /// Lets the process die in each of its operations.
 fn sweep(config: indelible_testing::SimConfig, mut visit: impl FnMut(OpKind, u64, Death)) -> u64 {
     let mut deaths = 0;
-    for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve, OpKind::Discard] {
+    for kind in
+        [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve, OpKind::Discard]
+    {
         for nth in 0.. {
             let death = die(config, kind, nth, Fault::Kill);
             let killed = death.killed;
@@ -160,7 +162,8 @@ fn what_is_visible_is_made_durable_before_it_is_built_on() {
                     medium.mark(1);
                 },
                 |image| {
-                    let store = Store::open(Arc::new(image.medium()), process(4)).map_err(|e| e.to_string())?;
+                    let store =
+                        Store::open(Arc::new(image.medium()), process(4)).map_err(|e| e.to_string())?;
                     recover_all(&store).map_err(|e| e.to_string())?;
                     let mut found = snapshot(&store).map_err(|e| e.to_string())?;
                     let new = found.remove("new");

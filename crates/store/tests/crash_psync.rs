@@ -66,7 +66,8 @@ fn several_objects_are_one_step() {
         &LIMITS,
         |store| ["a", "b", "c"].iter().for_each(|name| create(store, name, 8192)),
         |run| {
-            let (mut a, mut b, mut c) = (attach(&run.store, "a"), attach(&run.store, "b"), attach(&run.store, "c"));
+            let (mut a, mut b, mut c) =
+                (attach(&run.store, "a"), attach(&run.store, "b"), attach(&run.store, "c"));
             for round in 1..4_u8 {
                 // Each has psyncs of its own first, on its own lane.
                 run.step(|_| psync(&mut b, &[(64, &[round; 64])]))?;

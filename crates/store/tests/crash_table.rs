@@ -1,11 +1,11 @@
 //! Creating, destroying, attaching, renaming and resizing are as crash-consistent as psync (S0.5).
 
+use indelible_store::error::Result;
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::Limits;
 use indelible_testing::pool::psync;
 use indelible_testing::scenario::{Scenario, crash_everywhere, formatted, media};
-use indelible_testing::Limits;
-use indelible_store::error::Result;
 use std::sync::Arc;
 
 const LIMITS: Limits = Limits { exhaustive: 32, singles: 4, random: 6, points: u64::MAX, seed: 7 };
@@ -74,7 +74,8 @@ fn attach_and_detach() {
         |run| {
             let a = run.quiet(|store| store.attach_writer("a", KEY))?;
             run.quiet(|_| a.detach())?;
-            let (r, s) = run.quiet(|store| Ok((store.attach_reader("a", KEY)?, store.attach_reader("a", KEY)?)))?;
+            let (r, s) =
+                run.quiet(|store| Ok((store.attach_reader("a", KEY)?, store.attach_reader("a", KEY)?)))?;
             run.quiet(|_| r.detach())?;
             run.quiet(|_| s.detach())?;
             let r = run.quiet(|store| store.attach_reader("r", KEY))?;
@@ -174,7 +175,8 @@ fn table_lane_full() {
             }
             Ok(())
         };
-        let report = crash_everywhere(&medium, &limits, program).unwrap_or_else(|f| panic!("{config:?}: {f}"));
+        let report =
+            crash_everywhere(&medium, &limits, program).unwrap_or_else(|f| panic!("{config:?}: {f}"));
         println!("table lane full, {config:?}: {report:?}");
     }
 }
@@ -202,11 +204,11 @@ fn format() {
                 },
                 |image| match Store::open(Arc::new(image.medium()), process(2)) {
                     Ok(store) => check_tiling(&store),
-                    Err(StoreError::NotAPool | StoreError::Damaged { .. } | StoreError::Version { found: 0, .. })
-                        if image.marks().is_empty() =>
-                    {
-                        Ok(())
-                    }
+                    Err(
+                        StoreError::NotAPool
+                        | StoreError::Damaged { .. }
+                        | StoreError::Version { found: 0, .. },
+                    ) if image.marks().is_empty() => Ok(()),
                     Err(error) => Err(error.to_string()),
                 },
                 &limits,

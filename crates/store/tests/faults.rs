@@ -72,7 +72,8 @@ fn undisturbed(config: SimConfig) -> (Vec<Snapshot>, Vec<(OpKind, u64)>) {
         states.push(snapshot(&store).unwrap());
     }
     writers.into_iter().for_each(|writer| writer.detach().unwrap());
-    let counts = OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
+    let counts =
+        OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
     (states, counts.collect())
 }
 

@@ -41,15 +41,41 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     add(
         "superblock::Superblock",
         layout!(Superblock {
-            magic, version, features, sequence, checksum, id, seed, length, data, window, window_len, created,
-            label_len, reserved, label,
+            magic,
+            version,
+            features,
+            sequence,
+            checksum,
+            id,
+            seed,
+            length,
+            data,
+            window,
+            window_len,
+            created,
+            label_len,
+            reserved,
+            label,
         }),
     );
     add(
         "root::Root",
         layout!(Root {
-            magic, boots, checksum, objects, next_binding, boot, virgin, free_pages, free_page, free_page_count,
-            chunk_next, chunk_end, free_slot, reserved, trees,
+            magic,
+            boots,
+            checksum,
+            objects,
+            next_binding,
+            boot,
+            virgin,
+            free_pages,
+            free_page,
+            free_page_count,
+            chunk_next,
+            chunk_end,
+            free_slot,
+            reserved,
+            trees,
         }),
     );
     add("root::TreeRoot", layout!(TreeRoot { node, count, height, reserved }));
@@ -58,9 +84,35 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     add(
         "entry::Entry",
         layout!(Entry {
-            magic, state, class, retention, flags, checksum, id, own_offset, size, pages, primary, shadow, address,
-            reserved, binding, lane, pid, boot, created, read_key, write_key, fingerprint, ties, next_free, seal,
-            name_len, reserved2, name, reserved3,
+            magic,
+            state,
+            class,
+            retention,
+            flags,
+            checksum,
+            id,
+            own_offset,
+            size,
+            pages,
+            primary,
+            shadow,
+            address,
+            reserved,
+            binding,
+            lane,
+            pid,
+            boot,
+            created,
+            read_key,
+            write_key,
+            fingerprint,
+            ties,
+            next_free,
+            seal,
+            name_len,
+            reserved2,
+            name,
+            reserved3,
         }),
     );
     add("entry::Progress", layout!(Progress { id, published, psyncs, checksum, direct, reserved }));
@@ -69,7 +121,16 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     add(
         "batch::Header",
         layout!(BatchHeader {
-            magic, sections, head_sum, body_sum, generation, sequence, len, runs, reserved, lines,
+            magic,
+            sections,
+            head_sum,
+            body_sum,
+            generation,
+            sequence,
+            len,
+            runs,
+            reserved,
+            lines,
         }),
     );
     add("batch::Section", layout!(Section { kind, runs, entry, binding, published, psyncs, direct }));
@@ -169,7 +230,8 @@ fn the_structs_are_as_format_md_says() {
             .iter()
             .map(|row| (name(&row[2]).to_owned(), row[0].parse().unwrap(), row[1].parse().unwrap()))
             .collect();
-        let fields: Vec<_> = fields.iter().map(|(name, offset, size)| ((*name).to_owned(), *offset, *size)).collect();
+        let fields: Vec<_> =
+            fields.iter().map(|(name, offset, size)| ((*name).to_owned(), *offset, *size)).collect();
         assert_eq!(rows, fields, "{title}");
         let mut end = 0;
         for (field, offset, size) in &rows {
@@ -177,7 +239,10 @@ fn the_structs_are_as_format_md_says() {
             end += size;
         }
         assert_eq!(end, size, "{title}: padding at the end");
-        assert!(table.rows.iter().all(|row| row.len() == 4 && !row[3].is_empty()), "{title}: a field without meaning");
+        assert!(
+            table.rows.iter().all(|row| row.len() == 4 && !row[3].is_empty()),
+            "{title}: a field without meaning"
+        );
     }
     assert!(described.is_empty(), "FORMAT.md describes what is not there: {:?}", described.keys());
 }
@@ -200,7 +265,10 @@ fn the_regions_follow_each_other() {
         end += row[2].parse::<u64>().unwrap_or(0);
     }
     assert_eq!(end, format::DATA);
-    assert_eq!(format::LANE_DIRECTORY + u64::from(format::LANES) * size_of::<Directory>() as u64, format::TABLE_ROOT);
+    assert_eq!(
+        format::LANE_DIRECTORY + u64::from(format::LANES) * size_of::<Directory>() as u64,
+        format::TABLE_ROOT
+    );
     assert_eq!(format::TABLE_ROOT + format::PAGE, format::TABLE_LANE);
 }
 
@@ -220,8 +288,8 @@ fn the_numbers_of_version_1() {
         (
             "entry::Entry",
             vec![
-                0, 4, 5, 6, 7, 8, 16, 32, 40, 48, 56, 64, 72, 80, 88, 96, 100, 104, 120, 128, 144, 160, 176, 184, 192,
-                320, 324, 384, 896,
+                0, 4, 5, 6, 7, 8, 16, 32, 40, 48, 56, 64, 72, 80, 88, 96, 100, 104, 120, 128, 144, 160, 176,
+                184, 192, 320, 324, 384, 896,
             ],
             960,
         ),
@@ -234,16 +302,32 @@ fn the_numbers_of_version_1() {
     ];
     assert_eq!(offsets, expected);
     let numbers = [
-        format::PAGE, format::LINE, format::VERSION.into(), format::LANES.into(), format::LANE_DIRECTORY,
-        format::TABLE_ROOT, format::TABLE_LANE, format::TABLE_LANE_LEN, format::DATA, format::MIN_POOL,
+        format::PAGE,
+        format::LINE,
+        format::VERSION.into(),
+        format::LANES.into(),
+        format::LANE_DIRECTORY,
+        format::TABLE_ROOT,
+        format::TABLE_LANE,
+        format::TABLE_LANE_LEN,
+        format::DATA,
+        format::MIN_POOL,
     ];
     assert_eq!(numbers, [4096, 64, 1, 128, 8192, 16384, 20480, 262_144, 282_624, 1_048_576]);
     assert_eq!(superblock::MAGIC, *b"INDELIBL");
     let magics = [
-        root::MAGIC, node::MAGIC, entry::MAGIC, entry::FREE_MAGIC, lane::DIRECTORY_MAGIC, lane::HEADER_MAGIC,
+        root::MAGIC,
+        node::MAGIC,
+        entry::MAGIC,
+        entry::FREE_MAGIC,
+        lane::DIRECTORY_MAGIC,
+        lane::HEADER_MAGIC,
         batch::MAGIC,
     ];
-    assert_eq!(magics.map(u32::to_le_bytes), [*b"ROOT", *b"NODE", *b"PMOE", *b"FREE", *b"LANE", *b"LHDR", *b"BTCH"]);
+    assert_eq!(
+        magics.map(u32::to_le_bytes),
+        [*b"ROOT", *b"NODE", *b"PMOE", *b"FREE", *b"LANE", *b"LHDR", *b"BTCH"]
+    );
     assert_eq!(TREES.map(|tree| tree as usize), [0, 1, 2, 3, 4, 5]);
     assert_eq!((node::CAPACITY, entry::SIZE, entry::PROGRESS, entry::NAME_MAX), (168, 1024, 960, 511));
     assert_eq!((lane::HEADERS, lane::BODY), ([0, 2048], 4096));
@@ -270,7 +354,8 @@ fn the_derived_values_of_version_1() {
 fn the_verifiers_of_version_1() {
     let medium = SimMedium::new(1 << 20, SimConfig::default());
     let store = Store::format(Arc::new(medium), Identity::default(), &FormatOptions::default()).unwrap();
-    let how = CreateOptions { size: 1, read_key: Key(b"one"), write_key: Key(b"two"), ..CreateOptions::default() };
+    let how =
+        CreateOptions { size: 1, read_key: Key(b"one"), write_key: Key(b"two"), ..CreateOptions::default() };
     let entry = store.create("keyed", &how).unwrap().entry;
     let verifier = |role: &str, key: &[u8]| -> Vec<u8> {
         Sha256::new().chain_update(entry.id).chain_update(role).chain_update(key).finalize()[..16].to_vec()
@@ -294,11 +379,13 @@ fn seals_cover_every_byte() {
     };
     let mut header = lane::Header::new(7, 4096, 3);
     each_byte(header.as_mut_bytes(), &|bytes| {
-        zerocopy::FromBytes::read_from_bytes(bytes).is_ok_and(|h: lane::Header| h.generation(7, 4096).is_some())
+        zerocopy::FromBytes::read_from_bytes(bytes)
+            .is_ok_and(|h: lane::Header| h.generation(7, 4096).is_some())
     });
     let mut line = Progress { id: [3; 16], ..Progress::default() }.sealed(7);
     each_byte(line.as_mut_bytes(), &|bytes| {
-        zerocopy::FromBytes::read_from_bytes(bytes).is_ok_and(|line: Progress| line.sealed(7).as_bytes() == bytes)
+        zerocopy::FromBytes::read_from_bytes(bytes)
+            .is_ok_and(|line: Progress| line.sealed(7).as_bytes() == bytes)
     });
     let mut node = Node::empty(0, 8192);
     node.insert(0, Slot::new((1, 2), 3));

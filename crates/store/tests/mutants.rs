@@ -127,12 +127,16 @@ fn recovery_voids_before_its_replay_is_durable() {
             let store = Store::open(Arc::new(medium.handle()), process(2)).unwrap();
             recover_all(&store).unwrap();
         };
-        for_each_crash(&image, recover, |image| judge_medium(&image.medium(), std::slice::from_ref(&promised)).map(drop), &LIMITS)
-            .map(drop)
-            .map_err(|failure| failure.to_string())
+        for_each_crash(
+            &image,
+            recover,
+            |image| judge_medium(&image.medium(), std::slice::from_ref(&promised)).map(drop),
+            &LIMITS,
+        )
+        .map(drop)
+        .map_err(|failure| failure.to_string())
     });
 }
-
 
 #[test]
 fn intent_ignored() {
@@ -201,11 +205,13 @@ fn superblock_before_the_table() {
     caught(Mutant::SuperblockFirst, || {
         let medium = SimMedium::new(1 << 20, CONFIG);
         let how = FormatOptions { zeroed: true, ..FormatOptions::default() };
-        let format = |medium: &SimMedium| drop(Store::format(Arc::new(medium.handle()), process(1), &how).unwrap());
-        let judge = |image: &indelible_testing::CrashImage| match Store::open(Arc::new(image.medium()), process(2)) {
-            Ok(store) => check_tiling(&store),
-            Err(_) => Ok(()),
-        };
+        let format =
+            |medium: &SimMedium| drop(Store::format(Arc::new(medium.handle()), process(1), &how).unwrap());
+        let judge =
+            |image: &indelible_testing::CrashImage| match Store::open(Arc::new(image.medium()), process(2)) {
+                Ok(store) => check_tiling(&store),
+                Err(_) => Ok(()),
+            };
         for_each_crash(&medium, format, judge, &LIMITS).map(drop).map_err(|failure| failure.to_string())
     });
 }

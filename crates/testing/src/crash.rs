@@ -34,14 +34,8 @@ pub struct CrashFailure {
 impl fmt::Display for CrashFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.cause)?;
-        writeln!(
-            f,
-            "after {} (marks {:?}); before the cut:",
-            self.cut, self.marks
-        )?;
-        self.tail
-            .iter()
-            .try_for_each(|(seq, event)| writeln!(f, "  #{seq} {event:?}"))
+        writeln!(f, "after {} (marks {:?}); before the cut:", self.cut, self.marks)?;
+        self.tail.iter().try_for_each(|(seq, event)| writeln!(f, "  #{seq} {event:?}"))
     }
 }
 
@@ -87,10 +81,7 @@ pub fn for_each_crash<E: fmt::Display>(
     medium.forget_log();
     record(medium);
     let events = medium.events();
-    let mut report = CrashReport {
-        events: events.len() as u64,
-        ..CrashReport::default()
-    };
+    let mut report = CrashReport { events: events.len() as u64, ..CrashReport::default() };
     let mut seen = HashSet::new();
     let mut images = medium.power_cut_states(limits);
     for image in images.by_ref() {

@@ -35,6 +35,6 @@ pub mod sim;
 pub use crash::{CrashFailure, CrashReport, for_each_crash};
 pub use seed::Seeded;
 pub use sim::{
-    Choice, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits, OpKind,
-    SimConfig, SimMedium, TearUnit,
+    Choice, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits, OpKind, SimConfig,
+    SimMedium, TearUnit,
 };

@@ -233,9 +233,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     if free_pages != root.free_pages.get() {
         return Err(format!("{free_pages} free pages, counter {}", root.free_pages.get()));
     }
-    ADDRESSES
-        .for_each(&draft, &mut |start, len| addresses.add(start, len, "free"))
-        .map_err(text)?;
+    ADDRESSES.for_each(&draft, &mut |start, len| addresses.add(start, len, "free")).map_err(text)?;
     let mut by_size = Vec::new();
     draft
         .walk(TreeId::FreeBySize, &mut |_, level, slots| {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 #[must_use]
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
-    let both = |tear_unit| [false, true].map(|group_commit| SimConfig { tear_unit, group_commit, ..SimConfig::default() });
+    let both = |tear_unit| {
+        [false, true].map(|group_commit| SimConfig { tear_unit, group_commit, ..SimConfig::default() })
+    };
     units.into_iter().flat_map(both).collect()
 }
 
@@ -21,7 +23,8 @@ pub fn media() -> Vec<SimConfig> {
 #[allow(clippy::missing_panics_doc)]
 pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
     let medium = SimMedium::new(len, config);
-    let how = FormatOptions { zeroed: true, window: Some((0x5900_0000_0000, 1 << 40)), ..FormatOptions::default() };
+    let how =
+        FormatOptions { zeroed: true, window: Some((0x5900_0000_0000, 1 << 40)), ..FormatOptions::default() };
     Store::format(Arc::new(medium.handle()), process(1), &how).expect("an empty medium can be formatted");
     medium.settle();
     medium
@@ -135,7 +138,8 @@ pub fn judge_medium(medium: &SimMedium, allowed: &[Snapshot]) -> Result<Snapshot
 
 /// Nothing that the pool's own check calls `severity` or worse.
 fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
-    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| format!("check: {error}"))?;
+    let report =
+        Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| format!("check: {error}"))?;
     match report.findings.iter().find(|finding| finding.severity >= severity) {
         Some(finding) => Err(format!("check: {finding:?}")),
         None => Ok(()),

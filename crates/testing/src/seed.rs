@@ -25,10 +25,7 @@ impl Seeded {
             Ok(text) => text.parse().expect("INDELIBLE_SEED is a decimal number"),
             Err(_) => default,
         };
-        Self {
-            rng: fastrand::Rng::with_seed(seed),
-            seed,
-        }
+        Self { rng: fastrand::Rng::with_seed(seed), seed }
     }
 
     /// The seed it started from.

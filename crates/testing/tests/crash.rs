@@ -43,19 +43,12 @@ fn recover(m: &SimMedium, broken: Broken) -> Option<[u8; SIZE]> {
         return None;
     }
     let mut data = [0; SIZE];
-    m.read(DATA * (1 + u64::from(record[0]) % 2), &mut data)
-        .unwrap();
+    m.read(DATA * (1 + u64::from(record[0]) % 2), &mut data).unwrap();
     Some(data)
 }
 
 fn run(broken: Broken, tear_unit: TearUnit) -> Result<CrashReport, CrashFailure> {
-    let m = SimMedium::new(
-        1 << 30,
-        SimConfig {
-            tear_unit,
-            ..SimConfig::default()
-        },
-    );
+    let m = SimMedium::new(1 << 30, SimConfig { tear_unit, ..SimConfig::default() });
     commit(&m, 1, Broken::Nothing);
     let record = |m: &SimMedium| {
         for value in 2..5u8 {

@@ -1,30 +1,19 @@
 //! The simulated medium keeps to its fault model.
 
 use indelible_store::medium::{Medium, MediumError};
-use indelible_testing::{
-    Choice, Discard, EventKind, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit,
-};
+use indelible_testing::{Choice, Discard, EventKind, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit};
 use std::collections::BTreeSet;
 
 const LEN: u64 = 16 * 1024;
 
 fn medium(tear_unit: TearUnit) -> SimMedium {
-    SimMedium::new(
-        LEN,
-        SimConfig {
-            tear_unit,
-            ..SimConfig::default()
-        },
-    )
+    SimMedium::new(LEN, SimConfig { tear_unit, ..SimConfig::default() })
 }
 
 /// One byte per offset, for every image of a cut now.
 fn cuts_now(medium: &SimMedium, offsets: &[u64]) -> BTreeSet<Vec<u8>> {
     let before = medium.events().last().map_or(0, |(seq, _)| seq + 1);
-    let limits = Limits {
-        exhaustive: 1 << 16,
-        ..Limits::default()
-    };
+    let limits = Limits { exhaustive: 1 << 16, ..Limits::default() };
     medium
         .power_cut_states(&limits)
         .filter(|image| image.cut().before == before)
@@ -78,9 +67,7 @@ fn durable_write_is_torn_by_a_cut_during_it() {
     m.write_durable(0, &[2; 128]).unwrap();
     assert!(matches!(m.events()[0].1.kind, EventKind::WriteDurable));
     let limits = Limits::default();
-    let during = m
-        .power_cut_states(&limits)
-        .filter(|image| image.cut().before == 1);
+    let during = m.power_cut_states(&limits).filter(|image| image.cut().before == 1);
     let states: BTreeSet<_> = during.map(|i| bytes_at(&i.medium(), &[0, 64])).collect();
     assert_eq!(states, set([[0, 0], [0, 2], [2, 0], [2, 2]]));
     assert_eq!(cuts_now(&m, &[0, 64]), set([[2, 2]]));
@@ -93,10 +80,7 @@ fn writes_tear_at_the_unit_and_nowhere_else() {
         assert_eq!(m.tear_unit() as u64, size);
         m.write(size, &vec![9; 2 * size as usize]).unwrap();
         let states = cuts_now(&m, &[size, 2 * size - 1, 2 * size, 3 * size - 1]);
-        assert_eq!(
-            states,
-            set([[0, 0, 0, 0], [9, 9, 0, 0], [0, 0, 9, 9], [9, 9, 9, 9]])
-        );
+        assert_eq!(states, set([[0, 0, 0, 0], [9, 9, 0, 0], [0, 0, 9, 9], [9, 9, 9, 9]]));
     }
 }
 
@@ -116,30 +100,16 @@ fn every_subset_is_enumerated_once() {
     m.write(0, &[2; 8]).unwrap();
     m.write(8, &[1; 32]).unwrap();
     // One unit of three states, four of two.
-    let last = m
-        .power_cut_states(&Limits::default())
-        .filter(|i| i.cut().before == 3);
+    let last = m.power_cut_states(&Limits::default()).filter(|i| i.cut().before == 3);
     let digests: Vec<u64> = last.map(|image| image.digest()).collect();
     assert_eq!(digests.len(), 3 * 16);
     assert_eq!(digests.iter().collect::<BTreeSet<_>>().len(), 3 * 16);
     // Above the limit: none, all, each alone, all but each, random ones.
-    let limits = Limits {
-        exhaustive: 47,
-        random: 5,
-        ..Limits::default()
-    };
-    let choices: Vec<Choice> = m
-        .power_cut_states(&limits)
-        .filter(|i| i.cut().before == 3)
-        .map(|i| i.cut().choice)
-        .collect();
+    let limits = Limits { exhaustive: 47, random: 5, ..Limits::default() };
+    let choices: Vec<Choice> =
+        m.power_cut_states(&limits).filter(|i| i.cut().before == 3).map(|i| i.cut().choice).collect();
     assert_eq!(choices.len(), 2 + 2 * 3 + 5);
-    let expected = [
-        Choice::None,
-        Choice::All,
-        Choice::Only(0),
-        Choice::AllBut(0),
-    ];
+    let expected = [Choice::None, Choice::All, Choice::Only(0), Choice::AllBut(0)];
     assert_eq!(choices[..4], expected);
 }
 
@@ -149,10 +119,7 @@ fn points_are_thinned_evenly_and_counted() {
     for mark in 0..99 {
         m.mark(mark);
     }
-    let mut images = m.power_cut_states(&Limits {
-        points: 10,
-        ..Limits::default()
-    });
+    let mut images = m.power_cut_states(&Limits { points: 10, ..Limits::default() });
     let cuts: Vec<u64> = images.by_ref().map(|image| image.cut().before).collect();
     assert_eq!(cuts, [9, 19, 29, 39, 49, 59, 69, 79, 89, 99]);
     assert_eq!((images.points(), images.points_skipped()), (10, 90));
@@ -164,10 +131,7 @@ fn an_image_can_be_had_again() {
     for i in 0..20u8 {
         m.write(u64::from(i) * 50, &[i + 1; 70]).unwrap();
     }
-    for image in m.power_cut_states(&Limits {
-        exhaustive: 1,
-        ..Limits::default()
-    }) {
+    for image in m.power_cut_states(&Limits { exhaustive: 1, ..Limits::default() }) {
         assert_eq!(m.crash_at(image.cut()).digest(), image.digest());
     }
 }
@@ -191,18 +155,10 @@ fn a_failed_barrier_leaves_both_outcomes_for_good() {
     m.fail_at(OpKind::Barrier, 0, Fault::Io);
     assert!(matches!(m.barrier(), Err(MediumError::Io(_))));
     m.barrier().unwrap();
-    assert_eq!(
-        cuts_now(&m, &[0]),
-        set([[0], [1]]),
-        "the page is marked clean"
-    );
+    assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]), "the page is marked clean");
     m.write(0, &[1]).unwrap();
     m.barrier().unwrap();
-    assert_eq!(
-        cuts_now(&m, &[0]),
-        set([[1]]),
-        "written again, it is dirty again"
-    );
+    assert_eq!(cuts_now(&m, &[0]), set([[1]]), "written again, it is dirty again");
 }
 
 #[test]
@@ -221,10 +177,7 @@ fn a_failed_durable_write_leaves_both_outcomes_and_no_space_leaves_none() {
     let m = medium(TearUnit::Sector);
     m.fail_at(OpKind::WriteDurable, 1, Fault::Io);
     m.fail_at(OpKind::WriteDurable, 0, Fault::NoSpace);
-    assert!(matches!(
-        m.write_durable(0, &[1]),
-        Err(MediumError::NoSpace)
-    ));
+    assert!(matches!(m.write_durable(0, &[1]), Err(MediumError::NoSpace)));
     assert_eq!(cuts_now(&m, &[0]), set([[0]]));
     assert!(matches!(m.write_durable(0, &[1]), Err(MediumError::Io(_))));
     m.barrier().unwrap();
@@ -238,13 +191,7 @@ fn a_failed_durable_write_leaves_both_outcomes_and_no_space_leaves_none() {
 fn a_short_write_is_a_prefix() {
     let mut lengths = BTreeSet::new();
     for seed in 0..50 {
-        let m = SimMedium::new(
-            LEN,
-            SimConfig {
-                seed,
-                ..SimConfig::default()
-            },
-        );
+        let m = SimMedium::new(LEN, SimConfig { seed, ..SimConfig::default() });
         m.fail_from(OpKind::Write, 0, Fault::Short);
         assert!(m.write(10, &[1; 100]).is_err());
         let bytes = m.to_bytes();
@@ -287,23 +234,14 @@ fn zeroing_a_stuck_unit_that_reads_as_zero_makes_it_dirty() {
 fn discarded_contents_are_undefined() {
     let mut seen = BTreeSet::new();
     for seed in 0..30 {
-        let m = SimMedium::new(
-            1 << 40,
-            SimConfig {
-                seed,
-                ..SimConfig::default()
-            },
-        );
+        let m = SimMedium::new(1 << 40, SimConfig { seed, ..SimConfig::default() });
         m.write(0, &[1; 4096]).unwrap();
         m.discard(0, 1 << 40);
         m.reserve(0, 4096).unwrap();
         seen.insert(bytes_at(&m, &[0, (1 << 40) - 1]));
     }
     assert!(seen.contains(&vec![1, 0]) && seen.contains(&vec![0, 0]) && seen.len() > 5);
-    let keep = SimConfig {
-        discard: Discard::Keep,
-        ..SimConfig::default()
-    };
+    let keep = SimConfig { discard: Discard::Keep, ..SimConfig::default() };
     let m = SimMedium::from_bytes(&[7; 100], keep);
     m.discard(0, 100);
     assert_eq!(m.to_bytes(), [7; 100]);
@@ -321,13 +259,7 @@ fn damage_is_durable_at_once() {
 
 #[test]
 fn bounds_and_permissions() {
-    let m = SimMedium::new(
-        1000,
-        SimConfig {
-            group_commit: true,
-            ..SimConfig::default()
-        },
-    );
+    let m = SimMedium::new(1000, SimConfig { group_commit: true, ..SimConfig::default() });
     assert!(m.prefers_group_commit() && !m.read_only() && m.len() == 1000);
     m.write(999, &[1]).unwrap();
     for (offset, len) in [(1000, 1), (0, 1001), (u64::MAX, 1)] {
@@ -342,10 +274,7 @@ fn bounds_and_permissions() {
     assert!(reader.read_only());
     assert_eq!(bytes_at(&reader, &[999]), [1]);
     assert!(matches!(reader.write(0, &[1]), Err(MediumError::ReadOnly)));
-    assert!(matches!(
-        reader.write_durable(0, &[1]),
-        Err(MediumError::ReadOnly)
-    ));
+    assert!(matches!(reader.write_durable(0, &[1]), Err(MediumError::ReadOnly)));
     assert!(matches!(reader.zero(0, 1), Err(MediumError::ReadOnly)));
     reader.discard(999, 1);
     assert_eq!(m.events().len(), 1);
@@ -358,9 +287,6 @@ fn a_vanished_file_is_reported() {
     m.fail_from(OpKind::Verify, 1, Fault::Gone("deleted"));
     m.verify().unwrap();
     for _ in 0..2 {
-        assert!(matches!(
-            m.verify(),
-            Err(MediumError::Gone { what: "deleted" })
-        ));
+        assert!(matches!(m.verify(), Err(MediumError::Gone { what: "deleted" })));
     }
 }

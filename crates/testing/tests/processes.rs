@@ -22,21 +22,10 @@ fn compatibility_matrix() {
     ] {
         let (a, b) = pair();
         assert!(a.try_lock(KEY, held).unwrap());
-        assert_eq!(
-            b.try_lock(KEY, wanted).unwrap(),
-            granted,
-            "{wanted:?} beside {held:?}"
-        );
+        assert_eq!(b.try_lock(KEY, wanted).unwrap(), granted, "{wanted:?} beside {held:?}");
         assert_eq!(b.probe(KEY).unwrap(), Some(held));
-        assert_eq!(
-            a.probe(KEY).unwrap(),
-            granted.then_some(wanted),
-            "one's own do not count"
-        );
-        assert!(
-            b.try_lock(LockKey::Table, Exclusive).unwrap(),
-            "other keys are free"
-        );
+        assert_eq!(a.probe(KEY).unwrap(), granted.then_some(wanted), "one's own do not count");
+        assert!(b.try_lock(LockKey::Table, Exclusive).unwrap(), "other keys are free");
         a.unlock(KEY);
         b.unlock(KEY);
         assert!(b.try_lock(KEY, Exclusive).unwrap());
@@ -49,11 +38,7 @@ fn conversion() {
     assert!(a.try_lock(KEY, Exclusive).unwrap() && a.try_lock(KEY, Exclusive).unwrap());
     assert!(a.try_lock(KEY, Shared).unwrap() && b.try_lock(KEY, Shared).unwrap());
     assert!(!a.try_lock(KEY, Exclusive).unwrap());
-    assert_eq!(
-        b.probe(KEY).unwrap(),
-        Some(Shared),
-        "a refused conversion keeps the mode"
-    );
+    assert_eq!(b.probe(KEY).unwrap(), Some(Shared), "a refused conversion keeps the mode");
     b.unlock(KEY);
     assert!(a.try_lock(KEY, Exclusive).unwrap());
     assert_eq!(a.locks_held(), [(KEY, Exclusive)]);
@@ -73,11 +58,7 @@ fn locks_die_with_their_holder() {
     assert!(b.try_lock(KEY, Exclusive).unwrap());
     assert!(b.try_lock(LockKey::Object(64), Exclusive).unwrap());
     a.unlock(KEY);
-    assert_eq!(
-        b.locks_held().len(),
-        2,
-        "the dead release nothing of others"
-    );
+    assert_eq!(b.locks_held().len(), 2, "the dead release nothing of others");
 }
 
 #[test]
@@ -85,10 +66,7 @@ fn readers_may_not_exclude() {
     let (a, _b) = pair();
     let reader = a.read_only_handle();
     assert!(reader.try_lock(KEY, Shared).unwrap());
-    assert!(matches!(
-        reader.try_lock(KEY, Exclusive),
-        Err(MediumError::ReadOnly)
-    ));
+    assert!(matches!(reader.try_lock(KEY, Exclusive), Err(MediumError::ReadOnly)));
 }
 
 #[test]
@@ -101,10 +79,7 @@ fn death_keeps_what_a_power_cut_may_lose() {
     assert!(b.try_lock(KEY, Exclusive).unwrap());
     let after = b.power_cut(Choice::None).medium();
     assert_eq!(after.to_bytes()[0], 0);
-    assert!(
-        after.try_lock(KEY, Exclusive).unwrap(),
-        "no lock outlives the machine"
-    );
+    assert!(after.try_lock(KEY, Exclusive).unwrap(), "no lock outlives the machine");
     assert_eq!((after.events().len(), b.to_bytes()[0]), (0, 1));
     b.barrier().unwrap();
     assert_eq!(b.power_cut(Choice::None).medium().to_bytes()[0], 1);

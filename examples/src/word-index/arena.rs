@@ -53,25 +53,15 @@ impl fmt::Display for Damage {
 impl std::error::Error for Damage {}
 
 /// Where `count` values at `at` lie in an object of `len` bytes from `base`.
-fn locate<T>(
-    base: *const u8,
-    len: usize,
-    at: *const T,
-    count: u64,
-) -> Result<Range<usize>, Damage> {
+fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Range<usize>, Damage> {
     let range = || {
         let start = at.addr().checked_sub(base.addr())?;
         let end = start.checked_add(usize::try_from(count).ok()?.checked_mul(size_of::<T>())?)?;
         (end <= len && at.addr().is_multiple_of(align_of::<T>())).then_some(start..end)
     };
     range().ok_or_else(|| {
-        let kind = std::any::type_name::<T>()
-            .rsplit("::")
-            .next()
-            .unwrap_or_default();
-        Damage(format!(
-            "{count} × {kind} cannot lie at {at:p} in {len} bytes at {base:p}"
-        ))
+        let kind = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
+        Damage(format!("{count} × {kind} cannot lie at {at:p} in {len} bytes at {base:p}"))
     })
 }
 
@@ -101,9 +91,7 @@ impl<'a> View<'a> {
         let bytes = &self.0[range];
         // SAFETY: as many bytes as `count` values have, aligned (1); values they are (2); borrowed as
         // the bytes are (4).
-        Ok(unsafe {
-            std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>())
-        })
+        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 
     /// The values of a list, each with its address; an error if there are more than `most`, or than
@@ -121,9 +109,7 @@ impl<'a> View<'a> {
             }
             let here = std::mem::replace(&mut at, std::ptr::null_mut());
             if left == 0 {
-                return Some(Err(
-                    Damage(format!("a list of {most} goes on at {here:p}")).into()
-                ));
+                return Some(Err(Damage(format!("a list of {most} goes on at {here:p}")).into()));
             }
             left -= 1;
             Some(
@@ -148,11 +134,7 @@ pub(crate) struct Arena<'o> {
 
 impl<'o> Arena<'o> {
     pub(crate) fn new(object: &'o mut Object, kill_at: Option<u64>) -> Self {
-        Arena {
-            object,
-            stores: 0,
-            kill_at,
-        }
+        Arena { object, stores: 0, kill_at }
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -175,9 +157,7 @@ impl<'o> Arena<'o> {
         let range = locate(self.object.as_ptr(), self.object.len(), at, count)?;
         let bytes = self.object.range_mut(range);
         // SAFETY: as in `View::slice`, and exclusive (4); what is stored leaves bytes (3).
-        Ok(unsafe {
-            std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>())
-        })
+        Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 
     /// Grows the object until it has a byte before `end`. What was stored stays, and stays where it is.
@@ -189,9 +169,7 @@ impl<'o> Arena<'o> {
         }
         // Twice as much, so that growing is rare; just enough when that is too much to ask.
         let ample = needed.max(len * 2);
-        self.object
-            .grow(ample)
-            .or_else(|_| self.object.grow(needed))?;
+        self.object.grow(ample).or_else(|_| self.object.grow(needed))?;
         Ok(())
     }
 }

@@ -50,11 +50,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     let progress = Progress::new(args.events);
     progress.event(format_args!("start"));
-    let folders = if args.dirs.is_empty() {
-        default_folders()
-    } else {
-        args.dirs.clone()
-    };
+    let folders = if args.dirs.is_empty() { default_folders() } else { args.dirs.clone() };
     let corpus = Corpus::walk(&folders, |files| progress.looking(files))?;
     progress.event(format_args!("walked {}", corpus.files.len()));
     let mut object = place.attach(args.pool_size << 30, args.fresh)?;
@@ -68,18 +64,14 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
         unreadable: 0,
     };
     let step = builder.index.reader()?.root().step;
-    builder
-        .progress
-        .event(format_args!("attached {step} {recovered}"));
+    builder.progress.event(format_args!("attached {step} {recovered}"));
     let removed = builder.remove_gone(&corpus)?;
     let (todo, done) = builder.sort_out(&corpus)?;
     builder.progress.start(done, corpus.files.len() as u64);
     builder.add(&todo)?;
     builder.finish(done, removed)?;
     drop(builder);
-    object
-        .detach()
-        .context("everything is psynced, but the last detach failed")
+    object.detach().context("everything is psynced, but the last detach failed")
 }
 
 struct Builder<'o> {
@@ -119,10 +111,7 @@ impl Builder<'_> {
         let reader = self.index.reader()?;
         let mut todo = Vec::new();
         for (path, version) in &corpus.files {
-            if reader
-                .find_file(path)?
-                .is_none_or(|(_, file)| file.version() != *version)
-            {
+            if reader.find_file(path)?.is_none_or(|(_, file)| file.version() != *version) {
                 todo.push(path.as_path());
             }
         }
@@ -132,10 +121,8 @@ impl Builder<'_> {
 
     fn add(&mut self, todo: &[&Path]) -> Result<()> {
         let next = AtomicUsize::new(0);
-        let jobs = self
-            .args
-            .jobs
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let jobs =
+            self.args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let (out, files) = sync_channel(4 * jobs);
         std::thread::scope(|scope| {
             for _ in 0..jobs.min(todo.len()) {
@@ -188,37 +175,22 @@ impl Builder<'_> {
     fn die(&self) -> Result<()> {
         let files = self.index.reader()?.root().files.len;
         self.progress.finish();
-        println!(
-            "{files} files entered, {} of them not psynced yet: kill -9 now",
-            self.pending
-        );
+        println!("{files} files entered, {} of them not psynced yet: kill -9 now", self.pending);
         crate::kill_self()
     }
 
     fn finish(&self, done: u64, removed: u64) -> Result<()> {
-        let Progress {
-            files,
-            tokens,
-            bytes,
-            psyncs,
-            ..
-        } = self.progress;
+        let Progress { files, tokens, bytes, psyncs, .. } = self.progress;
         let seconds = self.progress.elapsed().as_secs_f64();
         self.progress.finish();
         if self.unreadable > 0 {
             println!("{} files could not be read", HumanCount(self.unreadable));
         }
         if removed > 0 {
-            println!(
-                "{} files are gone and no longer in the index",
-                HumanCount(removed)
-            );
+            println!("{} files are gone and no longer in the index", HumanCount(removed));
         }
         if files == 0 {
-            println!(
-                "nothing new: all {} files are in the index as they are",
-                HumanCount(done)
-            );
+            println!("nothing new: all {} files are in the index as they are", HumanCount(done));
             return Ok(());
         }
         if done > 0 {

@@ -19,27 +19,16 @@ pub(crate) struct Corpus {
 pub(crate) fn default_folders() -> Vec<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let system = Path::new("/usr/share/doc");
-    project
-        .into_iter()
-        .chain([system])
-        .filter(|path| path.is_dir())
-        .map(Path::to_owned)
-        .collect()
+    project.into_iter().chain([system]).filter(|path| path.is_dir()).map(Path::to_owned).collect()
 }
 
 impl Corpus {
     /// Regular files below `folders`; symbolic links are not followed, hidden folders and what programs
     /// build (`target`) not entered, pools left out.
     pub(crate) fn walk(folders: &[PathBuf], mut seen: impl FnMut(usize)) -> Result<Corpus> {
-        let mut corpus = Corpus {
-            roots: Vec::new(),
-            files: Vec::new(),
-            unreadable: 0,
-        };
+        let mut corpus = Corpus { roots: Vec::new(), files: Vec::new(), unreadable: 0 };
         for folder in folders {
-            let root = folder
-                .canonicalize()
-                .with_context(|| format!("cannot read {}", folder.display()))?;
+            let root = folder.canonicalize().with_context(|| format!("cannot read {}", folder.display()))?;
             corpus.roots.push(root);
         }
         let mut left = corpus.roots.clone();
@@ -52,12 +41,8 @@ impl Corpus {
                 seen(corpus.files.len());
             } else if metadata.is_dir() {
                 match std::fs::read_dir(&path) {
-                    Ok(entries) => left.extend(
-                        entries
-                            .flatten()
-                            .map(|entry| entry.path())
-                            .filter(|path| !is_private(path)),
-                    ),
+                    Ok(entries) => left
+                        .extend(entries.flatten().map(|entry| entry.path()).filter(|path| !is_private(path))),
                     Err(_) => corpus.unreadable += 1,
                 }
             }
@@ -73,9 +58,7 @@ impl Corpus {
     }
 
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        self.files
-            .binary_search_by(|(file, _)| file.as_path().cmp(path))
-            .is_ok()
+        self.files.binary_search_by(|(file, _)| file.as_path().cmp(path)).is_ok()
     }
 }
 

@@ -21,28 +21,17 @@ pub(crate) struct Args {
 
 pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     let start = Instant::now();
-    let folders = if args.dirs.is_empty() {
-        default_folders()
-    } else {
-        args.dirs.clone()
-    };
+    let folders = if args.dirs.is_empty() { default_folders() } else { args.dirs.clone() };
     let corpus = Corpus::walk(&folders, |_| ())?;
     let size = corpus.files.iter().map(|(_, version)| version.size).sum();
-    let names: Vec<_> = corpus
-        .roots
-        .iter()
-        .map(|root| root.display().to_string())
-        .collect();
+    let names: Vec<_> = corpus.roots.iter().map(|root| root.display().to_string()).collect();
     println!(
         "{} files ({}) in {}",
         HumanCount(corpus.files.len() as u64),
         HumanBytes(size),
         names.join(", ")
     );
-    ensure!(
-        corpus.files.len() >= 2,
-        "that is not enough to show anything: name folders with more text"
-    );
+    ensure!(corpus.files.len() >= 2, "that is not enough to show anything: name folders with more text");
 
     let temporary = tempfile::tempdir()?;
     let folder = args.keep.as_deref().unwrap_or(temporary.path());
@@ -57,10 +46,7 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     demo.show(corpus.files.len() / 2)?;
     println!("\nAll of it took {:.0?}.", start.elapsed());
     if args.keep.is_some() {
-        println!(
-            "Ask more: word-index query --pool {} WORD…",
-            demo.pool.display()
-        );
+        println!("Ask more: word-index query --pool {} WORD…", demo.pool.display());
     }
     Ok(())
 }
@@ -88,14 +74,8 @@ impl Demo {
         self.build()?;
         say("Check everything once more, and count the words of all files again to compare:");
         self.done("verify", &["--recount"])?;
-        say(
-            "Ask it. The structures lie in the object as the program uses them: nothing is loaded:",
-        );
-        for words in [
-            &["psync"][..],
-            &["persistent", "memory"],
-            &["crash*", "recover*"],
-        ] {
+        say("Ask it. The structures lie in the object as the program uses them: nothing is loaded:");
+        for words in [&["psync"][..], &["persistent", "memory"], &["crash*", "recover*"]] {
             self.done("query", &[&["--limit", "3"], words].concat())?;
         }
         say("Start it a third time: there is nothing to do:");
@@ -123,17 +103,8 @@ impl Demo {
             process.args(&self.dirs);
         }
         process.arg("--pool").arg(&self.pool);
-        process.args([
-            "--name",
-            &self.name,
-            "--tracking",
-            self.tracking,
-            "--medium",
-            self.medium,
-        ]);
-        process
-            .status()
-            .with_context(|| format!("cannot run {}", program.display()))
+        process.args(["--name", &self.name, "--tracking", self.tracking, "--medium", self.medium]);
+        process.status().with_context(|| format!("cannot run {}", program.display()))
     }
 }
 

@@ -28,9 +28,7 @@ pub(crate) struct Index<'o> {
 impl<'o> Index<'o> {
     /// The index in `object`, made if the object is new.
     pub(crate) fn open(object: &'o mut Object, kill_at: Option<u64>) -> Result<Self> {
-        let mut index = Index {
-            arena: Arena::new(object, kill_at),
-        };
+        let mut index = Index { arena: Arena::new(object, kill_at) };
         let root = *index.root()?;
         if root.magic == [0; 8] {
             index.make()?;
@@ -40,27 +38,15 @@ impl<'o> Index<'o> {
     }
 
     fn make(&mut self) -> Result<()> {
-        let free = self
-            .arena
-            .object()
-            .as_mut_ptr()
-            .wrapping_add(size_of::<Root>());
+        let free = self.arena.object().as_mut_ptr().wrapping_add(size_of::<Root>());
         *self.root()? = Root {
             magic: MAGIC,
             version: VERSION,
             step: 0,
             free,
             garbage: 0,
-            words: Table {
-                buckets: null_mut(),
-                bucket_count: 0,
-                len: 0,
-            },
-            files: Table {
-                buckets: null_mut(),
-                bucket_count: 0,
-                len: 0,
-            },
+            words: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
+            files: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
             initials: null_mut(),
             postings: 0,
             tokens: 0,
@@ -74,11 +60,7 @@ impl<'o> Index<'o> {
 
     fn table<T: Node>(&mut self) -> Result<Table<T>> {
         let buckets = self.alloc(BUCKETS * 8)?.cast();
-        Ok(Table {
-            buckets,
-            bucket_count: BUCKETS,
-            len: 0,
-        })
+        Ok(Table { buckets, bucket_count: BUCKETS, len: 0 })
     }
 
     pub(crate) fn reader(&self) -> Result<Reader<'_>> {
@@ -113,19 +95,12 @@ impl<'o> Index<'o> {
 
     fn text(&mut self, text: &[u8]) -> Result<*mut u8> {
         let at = self.alloc(text.len() as u64)?;
-        self.arena
-            .slice(at, text.len() as u64)?
-            .copy_from_slice(text);
+        self.arena.slice(at, text.len() as u64)?.copy_from_slice(text);
         Ok(at)
     }
 
     /// Adds a file that is done; `None` if it holds no text.
-    pub(crate) fn add(
-        &mut self,
-        path: &Path,
-        version: Version,
-        digest: Option<&Digest>,
-    ) -> Result<()> {
+    pub(crate) fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()> {
         let path = path.as_os_str().as_encoded_bytes();
         let distinct = digest.map_or(0, |digest| digest.counts.len() as u64);
         let file: *mut File = self.alloc(size_of::<File>() as u64)?.cast();
@@ -137,12 +112,7 @@ impl<'o> Index<'o> {
             let next = std::mem::replace(&mut found.postings, posting);
             add(&mut found.files, 1);
             add(&mut found.count, *count);
-            *self.arena.get(posting)? = Posting {
-                next,
-                word,
-                file,
-                count: *count,
-            };
+            *self.arena.get(posting)? = Posting { next, word, file, count: *count };
         }
         let (tokens, bytes) = digest.map_or((0, 0), |digest| (digest.tokens, digest.bytes));
         *self.arena.get(file)? = File {
@@ -167,26 +137,12 @@ impl<'o> Index<'o> {
 
     /// Forgets a file that has changed or is gone. Words stay, even those that occur nowhere else.
     pub(crate) fn remove(&mut self, file: *mut File) -> Result<()> {
-        let File {
-            hash,
-            path_len,
-            postings,
-            distinct,
-            tokens,
-            bytes,
-            ..
-        } = *self.arena.view().get(file)?;
+        let File { hash, path_len, postings, distinct, tokens, bytes, .. } = *self.arena.view().get(file)?;
         self.reader()?.contents(self.arena.view().get(file)?)?;
         for at in 0..distinct as usize {
             let posting = postings.wrapping_add(at);
-            let Posting {
-                next, word, count, ..
-            } = *self.arena.view().get(posting)?;
-            let Word {
-                postings: first,
-                files,
-                ..
-            } = *self.arena.view().get(word)?;
+            let Posting { next, word, count, .. } = *self.arena.view().get(posting)?;
+            let Word { postings: first, files, .. } = *self.arena.view().get(word)?;
             match self.before(first, posting, files, |posting| posting.next)? {
                 Some(before) => self.arena.get(before)?.next = next,
                 None => self.arena.get(word)?.postings = next,
@@ -208,11 +164,9 @@ impl<'o> Index<'o> {
         take(&mut root.postings, distinct);
         take(&mut root.tokens, tokens);
         take(&mut root.bytes, bytes);
-        for freed in [
-            size_of::<File>() as u64,
-            distinct * size_of::<Posting>() as u64,
-            path_len.next_multiple_of(8),
-        ] {
+        for freed in
+            [size_of::<File>() as u64, distinct * size_of::<Posting>() as u64, path_len.next_multiple_of(8)]
+        {
             add(&mut root.garbage, freed);
         }
         Ok(())
@@ -235,9 +189,7 @@ impl<'o> Index<'o> {
                 return Ok(Some(at));
             }
         }
-        bail!(crate::arena::Damage(format!(
-            "{target:p} is not on the list that begins with {first:p}"
-        )))
+        bail!(crate::arena::Damage(format!("{target:p} is not on the list that begins with {first:p}")))
     }
 
     /// The word, entered if it is new.
@@ -248,10 +200,7 @@ impl<'o> Index<'o> {
         }
         let word: *mut Word = self.alloc(size_of::<Word>() as u64)?.cast();
         let copy = self.text(text.as_bytes())?;
-        let list = self
-            .root()?
-            .initials
-            .wrapping_add(layout::initials(text.as_bytes()).start);
+        let list = self.root()?.initials.wrapping_add(layout::initials(text.as_bytes()).start);
         let alike = std::mem::replace(self.arena.get(list)?, word);
         *self.arena.get(word)? = Word {
             next: null_mut(),
@@ -289,11 +238,7 @@ impl<'o> Index<'o> {
     fn enlarge<T: Node>(&mut self, old: Table<T>) -> Result<Table<T>> {
         let chains = self.reader()?.buckets(&old)?.to_vec();
         let bucket_count = old.bucket_count * 2;
-        let new = Table {
-            buckets: self.alloc(bucket_count * 8)?.cast(),
-            bucket_count,
-            len: old.len,
-        };
+        let new = Table { buckets: self.alloc(bucket_count * 8)?.cast(), bucket_count, len: old.len };
         let mut nodes = Vec::new();
         for first in chains {
             for node in self.arena.view().chain(first, old.len, T::next) {

@@ -121,16 +121,14 @@ macro_rules! node {
 }
 
 // Every field has eight bytes: there is no padding, which `arena` relies on.
-const _: () = assert!(
-    size_of::<usize>() == 8 && size_of::<Root>() == 15 * 8 && size_of::<Posting>() == 4 * 8
-);
+const _: () =
+    assert!(size_of::<usize>() == 8 && size_of::<Root>() == 15 * 8 && size_of::<Posting>() == 4 * 8);
 node!(Word, 8);
 node!(File, 10);
 
 impl<T: Node> Table<T> {
     pub(crate) fn bucket(&self, hash: u64) -> *mut *mut T {
-        self.buckets
-            .wrapping_add((hash & self.bucket_count.wrapping_sub(1)) as usize)
+        self.buckets.wrapping_add((hash & self.bucket_count.wrapping_sub(1)) as usize)
     }
 }
 

@@ -69,13 +69,7 @@ fn explain(error: &anyhow::Error) -> String {
     error
         .chain()
         .map(ToString::to_string)
-        .reduce(|said, cause| {
-            if said.contains(&cause) {
-                said
-            } else {
-                format!("{said}: {cause}")
-            }
-        })
+        .reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") })
         .unwrap_or_default()
 }
 

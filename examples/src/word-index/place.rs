@@ -2,9 +2,7 @@
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indelible::{
-    CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking,
-};
+use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
 use std::path::PathBuf;
 
 /// First size of the object; it grows as it fills.
@@ -34,31 +32,20 @@ fn medium() -> impl TypedValueParser<Value = MediumKind> {
     words(&MediumKind::WORDS)
 }
 
-fn words<T: Copy + Send + Sync>(
-    words: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> {
+fn words<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
     let known = PossibleValuesParser::new(words.iter().map(|(word, _)| *word));
     known.try_map(|given| {
-        words
-            .iter()
-            .find(|(word, _)| *word == given)
-            .map(|(_, value)| *value)
-            .ok_or("unknown")
+        words.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("unknown")
     })
 }
 
 impl Place {
     pub(crate) fn path(&self) -> PathBuf {
-        let absolute = |name: &str| {
-            std::env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
-            let data =
-                absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-            data.map_or_else(PathBuf::new, |data| data.join("indelible"))
-                .join("word-index.pmo")
+            let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+            data.map_or_else(PathBuf::new, |data| data.join("indelible")).join("word-index.pmo")
         };
         self.pool.clone().unwrap_or_else(default)
     }
@@ -71,9 +58,7 @@ impl Place {
     }
 
     fn options(&self) -> PoolOptions {
-        PoolOptions::new()
-            .tracking(self.tracking)
-            .medium(self.medium)
+        PoolOptions::new().tracking(self.tracking).medium(self.medium)
     }
 
     /// The object to build in; pool and object are made if they are not there.

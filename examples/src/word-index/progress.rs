@@ -18,15 +18,7 @@ impl Progress {
     pub(crate) fn new(events: bool) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.enable_steady_tick(Duration::from_millis(100));
-        Progress {
-            bar,
-            events,
-            since: Instant::now(),
-            files: 0,
-            tokens: 0,
-            bytes: 0,
-            psyncs: 0,
-        }
+        Progress { bar, events, since: Instant::now(), files: 0, tokens: 0, bytes: 0, psyncs: 0 }
     }
 
     /// A line for programs.
@@ -38,8 +30,7 @@ impl Progress {
 
     pub(crate) fn looking(&self, files: usize) {
         if files.is_multiple_of(64) {
-            self.bar
-                .set_message(format!("looking for files: {}", HumanCount(files as u64)));
+            self.bar.set_message(format!("looking for files: {}", HumanCount(files as u64)));
         }
     }
 
@@ -47,8 +38,7 @@ impl Progress {
     pub(crate) fn start(&mut self, done: u64, all: u64) {
         self.since = Instant::now();
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files · {msg}");
-        self.bar
-            .set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.bar.set_length(all);
         self.bar.set_position(done);
     }
@@ -75,11 +65,6 @@ impl Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.bytes as f64 / 1e6 / self.since.elapsed().as_secs_f64().max(1e-3);
-        write!(
-            f,
-            "{} words · {rate:.0} MB/s · {} psyncs",
-            HumanCount(self.tokens),
-            self.psyncs
-        )
+        write!(f, "{} words · {rate:.0} MB/s · {} psyncs", HumanCount(self.tokens), self.psyncs)
     }
 }

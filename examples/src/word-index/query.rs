@@ -29,11 +29,7 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     let reader = Reader::new(View::new(object.as_slice()))?;
     let found = find(reader, &args.words)?;
     let answered = start.elapsed();
-    let shown = if args.limit == 0 {
-        found.len()
-    } else {
-        args.limit
-    };
+    let shown = if args.limit == 0 { found.len() } else { args.limit };
     for (file, count) in found.iter().take(shown) {
         println!("{count:>8}  {}", reader.path(file)?.display());
     }
@@ -59,10 +55,7 @@ pub(crate) fn find<'a>(reader: Reader<'a>, words: &[String]) -> Result<Vec<(&'a 
         terms.push(term(reader, &word.to_lowercase())?);
     }
     // The rarest first: the others only narrow it.
-    terms.sort_by_key(|term| {
-        term.iter()
-            .fold(0, |sum: u64, word| sum.saturating_add(word.files))
-    });
+    terms.sort_by_key(|term| term.iter().fold(0, |sum: u64, word| sum.saturating_add(word.files)));
     let mut found: Option<HashMap<usize, (&File, u64)>> = None;
     for term in terms {
         let mut hits = HashMap::new();
@@ -88,10 +81,7 @@ pub(crate) fn find<'a>(reader: Reader<'a>, words: &[String]) -> Result<Vec<(&'a 
         paths.push((std::cmp::Reverse(count), reader.path(file)?, file));
     }
     paths.sort_by_key(|(count, path, _)| (*count, *path));
-    Ok(paths
-        .into_iter()
-        .map(|(count, _, file)| (file, count.0))
-        .collect())
+    Ok(paths.into_iter().map(|(count, _, file)| (file, count.0)).collect())
 }
 
 /// The words that a word of a query stands for.

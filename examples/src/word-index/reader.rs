@@ -40,10 +40,7 @@ impl<'a> Reader<'a> {
 
     /// Bytes in use, garbage included.
     pub(crate) fn used(self) -> u64 {
-        self.root
-            .free
-            .addr()
-            .saturating_sub(self.view.base().addr()) as u64
+        self.root.free.addr().saturating_sub(self.view.base().addr()) as u64
     }
 
     fn find<T: Node + 'a>(
@@ -68,9 +65,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn find_file(self, path: &Path) -> Result<Option<(*mut File, &'a File)>> {
         let path = path.as_os_str().as_bytes();
-        self.find(&self.root.files, hash(path), |file| {
-            Ok(self.view.slice(file.path, file.path_len)? == path)
-        })
+        self.find(&self.root.files, hash(path), |file| Ok(self.view.slice(file.path, file.path_len)? == path))
     }
 
     /// Words that begin with `prefix`.
@@ -88,14 +83,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The words on one list of [`initials`](layout::initials).
-    pub(crate) fn alike(
-        self,
-        list: usize,
-    ) -> Result<impl Iterator<Item = Result<(*mut Word, &'a Word)>>> {
+    pub(crate) fn alike(self, list: usize) -> Result<impl Iterator<Item = Result<(*mut Word, &'a Word)>>> {
         let lists = self.view.slice(self.root.initials, INITIALS as u64)?;
-        Ok(self
-            .view
-            .chain(lists[list], self.root.words.len, |word| word.alike))
+        Ok(self.view.chain(lists[list], self.root.words.len, |word| word.alike))
     }
 
     pub(crate) fn text(self, word: &Word) -> Result<&'a [u8], Damage> {
@@ -103,18 +93,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn path(self, file: &File) -> Result<&'a Path, Damage> {
-        Ok(Path::new(OsStr::from_bytes(
-            self.view.slice(file.path, file.path_len)?,
-        )))
+        Ok(Path::new(OsStr::from_bytes(self.view.slice(file.path, file.path_len)?)))
     }
 
     /// Where a word occurs.
-    pub(crate) fn postings(
-        self,
-        word: &Word,
-    ) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
-        self.view
-            .chain(word.postings, word.files, |posting| posting.next)
+    pub(crate) fn postings(self, word: &Word) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
+        self.view.chain(word.postings, word.files, |posting| posting.next)
     }
 
     /// What occurs in a file.
@@ -128,10 +112,7 @@ impl<'a> Reader<'a> {
         *mut T: Record,
     {
         if !table.bucket_count.is_power_of_two() {
-            return Err(Damage(format!(
-                "a table has {} buckets",
-                table.bucket_count
-            )));
+            return Err(Damage(format!("a table has {} buckets", table.bucket_count)));
         }
         self.view.slice(table.buckets, table.bucket_count)
     }
@@ -149,9 +130,6 @@ impl<'a> Reader<'a> {
 
 impl File {
     pub(crate) fn version(&self) -> Version {
-        Version {
-            size: self.size,
-            modified: self.modified,
-        }
+        Version { size: self.size, modified: self.modified }
     }
 }

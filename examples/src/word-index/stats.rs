@@ -11,29 +11,13 @@ pub(crate) fn run(place: &Place) -> Result<()> {
     let reader = Reader::new(View::new(object.as_slice()))?;
     let root = reader.root();
     println!("files      {}", HumanCount(root.files.len));
-    println!(
-        "words      {} different, {} in all",
-        HumanCount(root.words.len),
-        HumanCount(root.tokens)
-    );
+    println!("words      {} different, {} in all", HumanCount(root.words.len), HumanCount(root.tokens));
     println!("postings   {}", HumanCount(root.postings));
     println!("text       {}", HumanBytes(root.bytes));
-    println!(
-        "object     {} at {:p}",
-        HumanBytes(object.len() as u64),
-        object.as_ptr()
-    );
-    println!(
-        "in use     {}, of which {} unused",
-        HumanBytes(reader.used()),
-        HumanBytes(root.garbage)
-    );
+    println!("object     {} at {:p}", HumanBytes(object.len() as u64), object.as_ptr());
+    println!("in use     {}, of which {} unused", HumanBytes(reader.used()), HumanBytes(root.garbage));
     println!("psyncs     {}", HumanCount(root.step));
-    println!(
-        "pool       {} ({})",
-        place.path().display(),
-        pool.medium().word()
-    );
+    println!("pool       {} ({})", place.path().display(), pool.medium().word());
     println!("most used  {}", most_used(reader, 12)?.join(" "));
     Ok(object.detach()?)
 }

@@ -57,10 +57,7 @@ impl Digest {
 
 /// The words of a text: runs of letters and digits, in lower case.
 pub(crate) fn digest(text: &[u8]) -> Digest {
-    let mut digest = Digest {
-        bytes: text.len() as u64,
-        ..Digest::default()
-    };
+    let mut digest = Digest { bytes: text.len() as u64, ..Digest::default() };
     let text = String::from_utf8_lossy(text);
     let mut word = String::new();
     for c in text.chars() {
@@ -82,11 +79,7 @@ pub(crate) fn read(path: &Path) -> io::Result<(Version, Option<Digest>)> {
     let version = version(&file.metadata()?);
     let mut text = Vec::new();
     if path.extension().is_some_and(|extension| extension == "gz") {
-        if MultiGzDecoder::new(file)
-            .take(LARGEST + 1)
-            .read_to_end(&mut text)
-            .is_err()
-        {
+        if MultiGzDecoder::new(file).take(LARGEST + 1).read_to_end(&mut text).is_err() {
             return Ok((version, None));
         }
     } else {
@@ -103,12 +96,6 @@ pub(crate) fn read(path: &Path) -> io::Result<(Version, Option<Digest>)> {
 }
 
 pub(crate) fn version(metadata: &std::fs::Metadata) -> Version {
-    let modified = metadata
-        .mtime()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(metadata.mtime_nsec());
-    Version {
-        size: metadata.len(),
-        modified,
-    }
+    let modified = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+    Version { size: metadata.len(), modified }
 }

@@ -29,11 +29,7 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     let (_pool, object) = place.attach_read()?;
     let reader = match Reader::new(View::new(object.as_slice())) {
         // Killed before its first psync.
-        Err(error)
-            if object.as_slice()[..size_of::<Root>()]
-                .iter()
-                .all(|byte| *byte == 0) =>
-        {
+        Err(error) if object.as_slice()[..size_of::<Root>()].iter().all(|byte| *byte == 0) => {
             println!("step 0: {error:#}");
             return Ok(object.detach()?);
         }
@@ -55,11 +51,7 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
 }
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Damage> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Damage(otherwise()))
-    }
+    if holds { Ok(()) } else { Err(Damage(otherwise())) }
 }
 
 /// Everything that can be told from the object alone.
@@ -84,46 +76,29 @@ fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {
     let (mut postings, mut tokens, mut bytes) = (0_u64, 0_u64, 0_u64);
     table(reader, &root.files, space, |at, file: &File, space| {
         let path = reader.path(file)?;
-        ensure(paths.insert(path), || {
-            format!("{} is there twice", path.display())
+        ensure(paths.insert(path), || format!("{} is there twice", path.display()))?;
+        ensure(file.hash == hash(path.as_os_str().as_encoded_bytes()), || {
+            format!("the hash of {} is wrong", path.display())
         })?;
-        ensure(
-            file.hash == hash(path.as_os_str().as_encoded_bytes()),
-            || format!("the hash of {} is wrong", path.display()),
-        )?;
         space.take(file.path, file.path_len);
         let contents = reader.contents(file)?;
         space.take(file.postings.cast(), size_of_val(contents) as u64);
         ensure(contents.iter().all(|posting| posting.file == at), || {
             format!("a posting of {} is another file's", path.display())
         })?;
-        let count = contents
-            .iter()
-            .fold(0, |sum: u64, posting| sum.wrapping_add(posting.count));
+        let count = contents.iter().fold(0, |sum: u64, posting| sum.wrapping_add(posting.count));
         ensure(file.tokens == count, || {
-            format!(
-                "{} has {} words and postings of {count}",
-                path.display(),
-                file.tokens
-            )
+            format!("{} has {} words and postings of {count}", path.display(), file.tokens)
         })?;
         postings = postings.wrapping_add(file.distinct);
         tokens = tokens.wrapping_add(file.tokens);
         bytes = bytes.wrapping_add(file.bytes);
-        files.insert(
-            at.addr(),
-            contents
-                .iter()
-                .map(|posting| std::ptr::from_ref(posting).addr())
-                .collect(),
-        );
+        files.insert(at.addr(), contents.iter().map(|posting| std::ptr::from_ref(posting).addr()).collect());
         Ok(())
     })?;
     let found = (postings, tokens, bytes);
     let said = (root.postings, root.tokens, root.bytes);
-    ensure(found == said, || {
-        format!("postings, words and bytes are {found:?} and the root says {said:?}")
-    })?;
+    ensure(found == said, || format!("postings, words and bytes are {found:?} and the root says {said:?}"))?;
     Ok(files)
 }
 
@@ -134,64 +109,40 @@ fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
         for word in reader.alike(list)? {
             let (at, word) = word?;
             let text = reader.text(word)?;
-            ensure(initials(text).start == list, || {
-                format!("{text:?} is on the wrong list")
-            })?;
-            ensure(listed.insert(at), || {
-                format!("{text:?} is on its list twice")
-            })?;
+            ensure(initials(text).start == list, || format!("{text:?} is on the wrong list"))?;
+            ensure(listed.insert(at), || format!("{text:?} is on its list twice"))?;
         }
     }
     let mut texts = HashSet::new();
-    table(
-        reader,
-        &reader.root().words,
-        space,
-        |at, word: &Word, space| {
-            let text = reader.text(word)?;
-            space.take(word.text, word.len);
-            let name = || String::from_utf8_lossy(text);
-            ensure(texts.insert(text), || {
-                format!("{:?} is there twice", name())
-            })?;
-            ensure(word.hash == hash(text), || {
-                format!("the hash of {:?} is wrong", name())
-            })?;
-            ensure(listed.remove(&at), || {
-                format!("{:?} is not on the list of its initials", name())
-            })?;
-            let (mut postings, mut count) = (0, 0_u64);
-            for posting in reader.postings(word) {
-                let (place, posting) = posting?;
-                ensure(posting.word == at, || {
-                    format!("a posting of {:?} is another word's", name())
-                })?;
-                let claimed = unclaimed
-                    .get_mut(&posting.file.addr())
-                    .is_some_and(|left| left.remove(&place.addr()));
-                ensure(claimed, || {
-                    format!("a posting of {:?} is no file's", name())
-                })?;
-                postings += 1;
-                count = count.wrapping_add(posting.count);
-            }
-            ensure((word.files, word.count) == (postings, count), || {
-                format!(
-                    "{:?} says {} files, {} times, and has {postings}, {count}",
-                    name(),
-                    word.files,
-                    word.count
-                )
-            })?;
-            Ok(())
-        },
-    )?;
-    ensure(listed.is_empty(), || {
-        format!("{} words are on a list and in no bucket", listed.len())
+    table(reader, &reader.root().words, space, |at, word: &Word, space| {
+        let text = reader.text(word)?;
+        space.take(word.text, word.len);
+        let name = || String::from_utf8_lossy(text);
+        ensure(texts.insert(text), || format!("{:?} is there twice", name()))?;
+        ensure(word.hash == hash(text), || format!("the hash of {:?} is wrong", name()))?;
+        ensure(listed.remove(&at), || format!("{:?} is not on the list of its initials", name()))?;
+        let (mut postings, mut count) = (0, 0_u64);
+        for posting in reader.postings(word) {
+            let (place, posting) = posting?;
+            ensure(posting.word == at, || format!("a posting of {:?} is another word's", name()))?;
+            let claimed =
+                unclaimed.get_mut(&posting.file.addr()).is_some_and(|left| left.remove(&place.addr()));
+            ensure(claimed, || format!("a posting of {:?} is no file's", name()))?;
+            postings += 1;
+            count = count.wrapping_add(posting.count);
+        }
+        ensure((word.files, word.count) == (postings, count), || {
+            format!(
+                "{:?} says {} files, {} times, and has {postings}, {count}",
+                name(),
+                word.files,
+                word.count
+            )
+        })?;
+        Ok(())
     })?;
-    ensure(unclaimed.values().all(HashSet::is_empty), || {
-        "a file's posting is on no word's list".into()
-    })?;
+    ensure(listed.is_empty(), || format!("{} words are on a list and in no bucket", listed.len()))?;
+    ensure(unclaimed.values().all(HashSet::is_empty), || "a file's posting is on no word's list".into())?;
     Ok(())
 }
 
@@ -215,9 +166,7 @@ fn table<'a, T: Node + 'a>(
             len += 1;
         }
     }
-    Ok(ensure(len == table.len, || {
-        format!("a table of {} has {len}", table.len)
-    })?)
+    Ok(ensure(len == table.len, || format!("a table of {} has {len}", table.len))?)
 }
 
 /// Bytes that structures take.
@@ -227,10 +176,7 @@ struct Space(Vec<(usize, usize)>);
 impl Space {
     fn take(&mut self, at: *const u8, len: u64) {
         if len > 0 {
-            self.0.push((
-                at.addr(),
-                at.addr().saturating_add(len.next_multiple_of(8) as usize),
-            ));
+            self.0.push((at.addr(), at.addr().saturating_add(len.next_multiple_of(8) as usize)));
         }
     }
 
@@ -238,15 +184,11 @@ impl Space {
         self.0.sort_unstable();
         let (mut end, mut sum) = (base, 0);
         for (from, to) in &self.0 {
-            ensure(*from >= end, || {
-                format!("two structures overlap at {from:#x}")
-            })?;
+            ensure(*from >= end, || format!("two structures overlap at {from:#x}"))?;
             sum += (to - from) as u64;
             end = *to;
         }
-        ensure((end - base) as u64 <= used, || {
-            "a structure lies beyond the space in use".into()
-        })?;
+        ensure((end - base) as u64 <= used, || "a structure lies beyond the space in use".into())?;
         ensure(garbage.checked_add(sum) == Some(used), || {
             format!("{sum} bytes are structures, {garbage} garbage, and {used} are in use")
         })
@@ -263,45 +205,26 @@ fn recount(reader: Reader<'_>) -> Result<()> {
         let (_, file) = found?;
         let path = reader.path(file)?;
         let (version, digest) = match text::read(path) {
-            Ok((version, digest)) if version == file.version() => {
-                (version, digest.unwrap_or_default())
-            }
+            Ok((version, digest)) if version == file.version() => (version, digest.unwrap_or_default()),
             _ => {
                 changed += 1;
                 continue;
             }
         };
-        let what = || {
-            format!(
-                "{} ({} bytes) does not say what the index says",
-                path.display(),
-                version.size
-            )
-        };
-        ensure(
-            (digest.tokens, digest.bytes) == (file.tokens, file.bytes),
-            what,
-        )?;
+        let what = || format!("{} ({} bytes) does not say what the index says", path.display(), version.size);
+        ensure((digest.tokens, digest.bytes) == (file.tokens, file.bytes), what)?;
         ensure(digest.counts.len() as u64 == file.distinct, what)?;
         for posting in reader.contents(file)? {
             let word = reader.text(reader.view().get(posting.word)?)?;
-            let count = std::str::from_utf8(word)
-                .ok()
-                .and_then(|word| digest.counts.get(word));
+            let count = std::str::from_utf8(word).ok().and_then(|word| digest.counts.get(word));
             ensure(count == Some(&posting.count), what)?;
         }
         progress.file(file.tokens, file.bytes);
     }
     progress.finish();
-    println!(
-        "recounted: {} files say what the index says",
-        HumanCount(progress.files)
-    );
+    println!("recounted: {} files say what the index says", HumanCount(progress.files));
     if changed > 0 {
-        println!(
-            "{} files have changed since: build again",
-            HumanCount(changed)
-        );
+        println!("{} files have changed since: build again", HumanCount(changed));
     }
     Ok(())
 }

@@ -89,35 +89,16 @@ pub fn text(bytes: &[u8]) -> String {
 /// Output of a command that must succeed.
 #[track_caller]
 pub fn succeed(mut command: Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the program runs");
-    assert!(
-        status.success(),
-        "{command:?}: {status}\n{}{}",
-        text(&stdout),
-        text(&stderr)
-    );
+    let Output { status, stdout, stderr } = command.output().expect("the program runs");
+    assert!(status.success(), "{command:?}: {status}\n{}{}", text(&stdout), text(&stderr));
     text(&stdout)
 }
 
 /// Output to stderr, and exit code, of a command that must not succeed, but end in order.
 #[track_caller]
 pub fn fail(mut command: Command) -> (i32, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the program runs");
-    assert!(
-        !status.success(),
-        "{command:?} succeeded:\n{}",
-        text(&stdout)
-    );
-    let code = status
-        .code()
-        .unwrap_or_else(|| panic!("{command:?} died: {status}\n{}", text(&stderr)));
+    let Output { status, stdout, stderr } = command.output().expect("the program runs");
+    assert!(!status.success(), "{command:?} succeeded:\n{}", text(&stdout));
+    let code = status.code().unwrap_or_else(|| panic!("{command:?} died: {status}\n{}", text(&stderr)));
     (code, text(&stderr))
 }

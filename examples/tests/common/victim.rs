@@ -70,11 +70,7 @@ impl Builder {
 
     fn command(&self, command: &str, args: &[&str]) -> Command {
         let mut process = Command::new(WORD_INDEX);
-        process
-            .arg(command)
-            .args(args)
-            .arg("--pool")
-            .arg(&self.pool);
+        process.arg(command).args(args).arg("--pool").arg(&self.pool);
         process.args(["--name", &self.name, "--tracking", &self.tracking]);
         process
     }
@@ -87,18 +83,12 @@ impl Builder {
 
     pub fn start(&mut self, args: &[&str]) -> Running {
         let mut command = self.command("build", args);
-        command
-            .arg(&self.corpus)
-            .args(["--events", "--jobs", "2", "--pool-size", "1"]);
+        command.arg(&self.corpus).args(["--events", "--jobs", "2", "--pool-size", "1"]);
         let fresh = std::mem::take(&mut self.fresh);
         if fresh {
             command.arg("--fresh");
         }
-        let child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
         Running { child, fresh }
     }
 
@@ -117,11 +107,7 @@ impl Builder {
         if let Some(step) = seen.attached {
             self.absent = false;
             self.possible.retain(|possible| possible.0 == step);
-            assert!(
-                !self.possible.is_empty(),
-                "{} was attached as of psync {step}",
-                self.name
-            );
+            assert!(!self.possible.is_empty(), "{} was attached as of psync {step}", self.name);
         }
         if let Some(state) = seen.psynced {
             self.possible = vec![state];
@@ -135,13 +121,10 @@ impl Builder {
     pub fn verify(&mut self) {
         let verify = self.command("verify", &[]);
         if self.absent {
-            let exists =
-                indelible::Pool::open(&self.pool).is_ok_and(|pool| pool.stat(&self.name).is_ok());
+            let exists = indelible::Pool::open(&self.pool).is_ok_and(|pool| pool.stat(&self.name).is_ok());
             if !exists {
                 let (code, stderr) = fail(verify);
-                let missing = ["no such object", "No such file"]
-                    .iter()
-                    .any(|why| stderr.contains(why));
+                let missing = ["no such object", "No such file"].iter().any(|why| stderr.contains(why));
                 assert!(code == 1 && missing, "{code}: {stderr}");
                 self.possible = vec![(0, 0)];
                 self.now = (0, 0);
@@ -151,10 +134,7 @@ impl Builder {
         let output = succeed(verify);
         let number = |after: &str| -> u64 {
             let from = output.find(after).map_or(0, |at| at + after.len());
-            let digits = output[from..]
-                .chars()
-                .filter(|c| *c != ',')
-                .take_while(char::is_ascii_digit);
+            let digits = output[from..].chars().filter(|c| *c != ',').take_while(char::is_ascii_digit);
             digits.collect::<String>().parse().unwrap_or(0)
         };
         let found = (number("step "), number(": "));
@@ -202,10 +182,7 @@ impl Running {
     }
 
     fn watch(mut self, death: Option<Death>) -> Seen {
-        let mut seen = Seen {
-            fresh: self.fresh,
-            ..Seen::default()
-        };
+        let mut seen = Seen { fresh: self.fresh, ..Seen::default() };
         let lines = BufReader::new(self.child.stdout.take().expect("a pipe"));
         let mut left = death.map(|death| death.lines);
         let kill_if_due = |child: &mut Child, left: &mut Option<usize>| {
@@ -226,11 +203,7 @@ impl Running {
         let output = self.child.wait_with_output().expect("it was started");
         seen.killed = output.status.signal() == Some(9);
         let stderr = text(&output.stderr);
-        assert!(
-            seen.killed || output.status.success(),
-            "{}: {stderr}",
-            output.status
-        );
+        assert!(seen.killed || output.status.success(), "{}: {stderr}", output.status);
         assert!(stderr.is_empty(), "{stderr}");
         seen
     }
@@ -239,9 +212,7 @@ impl Running {
 impl Dying {
     #[track_caller]
     pub fn join(self) -> Seen {
-        self.0
-            .join()
-            .expect("the builder died, or ended, as it should")
+        self.0.join().expect("the builder died, or ended, as it should")
     }
 }
 

@@ -69,11 +69,7 @@ enum Attached {
 
 pub fn run(context: &Context, args: &AttachCheck) -> Result {
     let key = args.key.read()?;
-    let pool = if args.write {
-        context.open(&args.pool)?
-    } else {
-        context.open_to_read(&args.pool)?
-    };
+    let pool = if args.write { context.open(&args.pool)? } else { context.open_to_read(&args.pool)? };
     let stale = pool.stat(&args.name)?.needs_recovery;
     let start = Instant::now();
     let attached = attach(&pool, args, &key)?;
@@ -131,28 +127,17 @@ impl Report {
     fn text(&self, out: &mut Out) -> Result {
         let purpose = if self.write { "writing" } else { "reading" };
         let took = span(Duration::from_nanos(self.attach_ns));
-        out.line(&format!(
-            "attached {} for {purpose} in {took}",
-            object(&self.name)
-        ))?;
+        out.line(&format!("attached {} for {purpose} in {took}", object(&self.name)))?;
         let recovered = match (self.recovered, self.recovered_bytes) {
             (false, _) => "none was needed".to_owned(),
-            (true, Some(bytes)) => format!(
-                "its last writer had died; replayed {} of psyncs",
-                exactly(bytes)
-            ),
+            (true, Some(bytes)) => format!("its last writer had died; replayed {} of psyncs", exactly(bytes)),
             (true, None) => "its last writer had died".to_owned(),
         };
         out.fields(&[
             ("address", self.address.clone()),
             ("length", exactly(self.length)),
             ("recovery", recovered),
-            (
-                "tracking",
-                self.tracking
-                    .clone()
-                    .unwrap_or_else(|| "none: reading needs none".to_owned()),
-            ),
+            ("tracking", self.tracking.clone().unwrap_or_else(|| "none: reading needs none".to_owned())),
         ])
     }
 }

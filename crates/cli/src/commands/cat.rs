@@ -46,17 +46,10 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     let attached = pool.attach_read_with_key(&args.name, &key)?;
     let size = attached.stat()?.size;
     let left = size.checked_sub(args.offset).ok_or_else(|| {
-        let message = format!(
-            "{} has {size} bytes, none at {}",
-            object(&args.name),
-            args.offset
-        );
+        let message = format!("{} has {size} bytes, none at {}", object(&args.name), args.offset);
         Failure::new(Exit::Usage, message, "choose a smaller --offset")
     })?;
-    let (from, len) = (
-        args.offset as usize,
-        args.length.unwrap_or(left).min(left) as usize,
-    );
+    let (from, len) = (args.offset as usize, args.length.unwrap_or(left).min(left) as usize);
     let bar = progress::bytes("reading", Some(len as u64));
     let mut out = Out::new();
     for piece in attached.as_slice()[from..from + len].chunks(PIECE) {

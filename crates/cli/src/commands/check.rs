@@ -81,53 +81,26 @@ impl Report {
 
     /// Exit code 3 if something is wrong.
     pub fn verdict(&self) -> Result {
-        if self.clean {
-            Ok(())
-        } else {
-            Err(Failure::Quiet(Exit::Damaged))
-        }
+        if self.clean { Ok(()) } else { Err(Failure::Quiet(Exit::Damaged)) }
     }
 
     pub fn text(&self, out: &mut Out) -> Result {
-        for Finding {
-            severity,
-            part,
-            offset,
-            object,
-            what,
-            remedy,
-        } in &self.findings
-        {
-            let object = object
-                .as_ref()
-                .map(|name| format!("{}: ", crate::failure::object(name)))
-                .unwrap_or_default();
-            out.line(&format!(
-                "{severity}: {part} at {offset}: {object}{}",
-                printable(what)
-            ))?;
+        for Finding { severity, part, offset, object, what, remedy } in &self.findings {
+            let object =
+                object.as_ref().map(|name| format!("{}: ", crate::failure::object(name))).unwrap_or_default();
+            out.line(&format!("{severity}: {part} at {offset}: {object}{}", printable(what)))?;
             out.line(&format!("  help: {}", printable(remedy)))?;
         }
         if self.left_off > 0 {
             out.line(&format!("and {} more", self.left_off))?;
         }
-        let wrong = self
-            .findings
-            .iter()
-            .filter(|finding| finding.severity != "note")
-            .count() as u64
-            + self.left_off;
-        let verdict = if self.clean {
-            "clean".to_owned()
-        } else {
-            format!("{} found", count(wrong, "problem"))
-        };
+        let wrong =
+            self.findings.iter().filter(|finding| finding.severity != "note").count() as u64 + self.left_off;
+        let verdict =
+            if self.clean { "clean".to_owned() } else { format!("{} found", count(wrong, "problem")) };
         let waiting = match self.waiting {
             0 => String::new(),
-            n => format!(
-                ", {} of dead writers waiting to be completed",
-                count(n, "psync")
-            ),
+            n => format!(", {} of dead writers waiting to be completed", count(n, "psync")),
         };
         out.line(&format!(
             "{}, {}{waiting}: {verdict}",

@@ -67,11 +67,6 @@ pub fn run(context: &Context, args: &Create) -> Result {
     pool.create_with(&args.name, &options)?;
     let report = ObjectReport::of(&pool.stat(&args.name)?);
     show(context.json, &report, |report, out| {
-        out.line(&format!(
-            "created {}: {} at {}",
-            object(&args.name),
-            human(report.size),
-            report.address
-        ))
+        out.line(&format!("created {}: {} at {}", object(&args.name), human(report.size), report.address))
     })
 }

@@ -49,19 +49,15 @@ struct Facility {
 
 pub fn run(context: &Context, args: &Doctor) -> Result {
     let stand_in = args.path.as_deref().and_then(StandIn::make);
-    let path = stand_in
-        .as_ref()
-        .map(StandIn::path)
-        .or_else(|| args.path.clone());
+    let path = stand_in.as_ref().map(StandIn::path).or_else(|| args.path.clone());
     let found = indelible::doctor(path.as_deref());
     let facilities = found.facilities.into_iter().map(|facility| Facility {
         name: facility.name,
         available: facility.available,
         found: match (&stand_in, &path) {
-            (Some(stand_in), Some(path)) => facility.found.replace(
-                &path.display().to_string(),
-                &format!("a file {}", stand_in.place),
-            ),
+            (Some(stand_in), Some(path)) => {
+                facility.found.replace(&path.display().to_string(), &format!("a file {}", stand_in.place))
+            }
             _ => facility.found,
         },
         advice: facility.advice,
@@ -90,9 +86,7 @@ impl StandIn {
         let folder = if path.is_dir() {
             path
         } else if path.symlink_metadata().is_err() {
-            path.parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."))
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
         } else {
             return None;
         };
@@ -100,10 +94,7 @@ impl StandIn {
         let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
         // As long as the smallest pool: an empty file is nothing.
         rustix::fs::ftruncate(&file, 1 << 20).ok()?;
-        Some(StandIn {
-            file,
-            place: format!("in {}", folder.display()),
-        })
+        Some(StandIn { file, place: format!("in {}", folder.display()) })
     }
 
     fn path(&self) -> PathBuf {
@@ -112,19 +103,8 @@ impl StandIn {
 }
 
 fn text(report: &Report, out: &mut Out) -> Result {
-    let width = report
-        .facilities
-        .iter()
-        .map(|facility| facility.name.len())
-        .max()
-        .unwrap_or(0);
-    for Facility {
-        name,
-        available,
-        found,
-        advice,
-    } in &report.facilities
-    {
+    let width = report.facilities.iter().map(|facility| facility.name.len()).max().unwrap_or(0);
+    for Facility { name, available, found, advice } in &report.facilities {
         let mark = match available {
             Some(true) => "yes",
             Some(false) => "no",

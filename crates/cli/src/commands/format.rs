@@ -37,13 +37,7 @@ pub struct Format {
     size: Option<u64>,
 
     /// A name for the pool, for people; at most 128 bytes
-    #[arg(
-        short,
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
 
     /// Format over what is there. Everything in it is lost
@@ -54,12 +48,7 @@ pub struct Format {
 pub fn run(context: &Context, args: &Format) -> Result {
     let path = &args.path;
     let size = plan(path, args)?;
-    let pool = context
-        .options
-        .clone()
-        .label(&args.label)
-        .force(args.force)
-        .format(path, size)?;
+    let pool = context.options.clone().label(&args.label).force(args.force).format(path, size)?;
     show(context.json, &PoolReport::of(&pool)?, |report, out| {
         out.line(&format!(
             "formatted {} as a pool of {}, {} free",
@@ -92,32 +81,19 @@ fn plan(path: &Path, args: &Format) -> Result<u64> {
         return Err(Failure::new(Exit::Exists, message, help));
     }
     // Over an old pool: as large as it was.
-    let old = if kind.is_file() && found.len() >= 1 << 20 {
-        found.len()
-    } else {
-        DEFAULT
-    };
+    let old = if kind.is_file() && found.len() >= 1 << 20 { found.len() } else { DEFAULT };
     Ok(args.size.unwrap_or(old))
 }
 
 /// A device that is mounted or otherwise in use is never formatted; one with data only if asked to.
 fn refuse_used(path: &Path, force: bool) -> Result {
     let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
-    let device = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(exclusive)
-        .open(path)
-        .map_err(|error| {
+    let device =
+        std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(path).map_err(|error| {
             if error.kind() == std::io::ErrorKind::ResourceBusy {
-                let message = format!(
-                    "{} is in use: it is mounted, or part of another device",
-                    path.display()
-                );
-                return Failure::new(
-                    Exit::Busy,
-                    message,
-                    "unmount it first; `lsblk` shows what uses it",
-                );
+                let message =
+                    format!("{} is in use: it is mounted, or part of another device", path.display());
+                return Failure::new(Exit::Busy, message, "unmount it first; `lsblk` shows what uses it");
             }
             Failure::file("open", path, &error)
         })?;
@@ -125,17 +101,10 @@ fn refuse_used(path: &Path, force: bool) -> Result {
         return Ok(());
     }
     let mut start = Vec::new();
-    device
-        .take(LOOKED_AT)
-        .read_to_end(&mut start)
-        .map_err(|error| Failure::file("read", path, &error))?;
+    device.take(LOOKED_AT).read_to_end(&mut start).map_err(|error| Failure::file("read", path, &error))?;
     if start.iter().all(|byte| *byte == 0) {
         return Ok(());
     }
     let message = format!("{} is not blank: there is data on it", path.display());
-    Err(Failure::new(
-        Exit::Exists,
-        message,
-        "`lsblk -f` shows what it is; give --force to lose it",
-    ))
+    Err(Failure::new(Exit::Exists, message, "`lsblk -f` shows what it is; give --force to lose it"))
 }

@@ -53,21 +53,9 @@ struct Row {
 impl Row {
     fn of(stat: Stat) -> Self {
         let holder = stat.holder.map(|pid| Box::new(Holder::of(pid)));
-        let Stat {
-            mut name,
-            state,
-            needs_recovery,
-            size,
-            ..
-        } = stat;
+        let Stat { mut name, state, needs_recovery, size, .. } = stat;
         name.shrink_to_fit();
-        Row {
-            name,
-            state: state.letter(),
-            holder,
-            needs_recovery,
-            size,
-        }
+        Row { name, state: state.letter(), holder, needs_recovery, size }
     }
 
     fn holder(&self) -> String {
@@ -129,22 +117,11 @@ fn text(rows: &[Row], out: &mut Out) -> Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let width = rows
-        .iter()
-        .map(|row| row.holder().chars().count())
-        .max()
-        .unwrap_or(0)
-        .max("HOLDER".len());
-    out.line(&format!(
-        "STATE  {:<width$}  {:>10}  NAME",
-        "HOLDER", "SIZE"
-    ))?;
+    let width = rows.iter().map(|row| row.holder().chars().count()).max().unwrap_or(0).max("HOLDER".len());
+    out.line(&format!("STATE  {:<width$}  {:>10}  NAME", "HOLDER", "SIZE"))?;
     for row in rows {
         let (holder, size, name) = (row.holder(), human(row.size), printable(&row.name));
-        out.line(&format!(
-            "{}      {holder:<width$}  {size:>10}  {name}",
-            row.state
-        ))?;
+        out.line(&format!("{}      {holder:<width$}  {size:>10}  {name}", row.state))?;
     }
     Ok(())
 }

@@ -25,15 +25,11 @@ pub fn run(args: &Man) -> Result {
         out.bytes(&page(Cli::command())?)?;
         return out.finish();
     };
-    std::fs::create_dir_all(dir)
-        .map_err(|error| Failure::file("make the directory", dir, &error))?;
+    std::fs::create_dir_all(dir).map_err(|error| Failure::file("make the directory", dir, &error))?;
     write(dir, MkPmo::command())?;
     let mut pmo = Cli::command();
     pmo.build();
-    for command in pmo
-        .get_subcommands()
-        .filter(|command| command.get_name() != "help")
-    {
+    for command in pmo.get_subcommands().filter(|command| command.get_name() != "help") {
         // Names live as long as the program, to clap.
         let name: &'static str = format!("pmo-{}", command.get_name()).leak();
         write(dir, command.clone().name(name).display_name(name))?;
@@ -50,9 +46,7 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     // Examples and exit codes have sections of their own.
     let examples = command.get_after_help().map(ToString::to_string);
-    let page = Page::new(command.after_help("").after_long_help(""))
-        .manual("Indelible")
-        .section("1");
+    let page = Page::new(command.after_help("").after_long_help("")).manual("Indelible").section("1");
     page.render_title(&mut text)?;
     page.render_name_section(&mut text)?;
     page.render_synopsis_section(&mut text)?;
@@ -82,11 +76,7 @@ fn literal(title: &str, body: &str) -> String {
     for line in body.lines() {
         let line = line.replace('\\', "\\e").replace('-', "\\-");
         // A dot or quote at the start of a line would be a request.
-        let guard = if line.starts_with(['.', '\'']) {
-            "\\&"
-        } else {
-            ""
-        };
+        let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
         text += &format!("{guard}{line}\n");
     }
     text + ".fi\n"

@@ -29,7 +29,5 @@ pub struct Mv {
 
 pub fn run(context: &Context, args: &Mv) -> Result {
     let key = args.key.read()?;
-    Ok(context
-        .open(&args.pool)?
-        .rename(&args.old, &args.new, &key)?)
+    Ok(context.open(&args.pool)?.rename(&args.old, &args.new, &key)?)
 }

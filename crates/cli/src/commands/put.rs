@@ -77,21 +77,11 @@ impl Input {
         match path {
             Some(path) if path != Path::new("-") => {
                 let file = File::open(path).map_err(|error| Failure::file("open", path, &error))?;
-                let found = file
-                    .metadata()
-                    .map_err(|error| Failure::file("inspect", path, &error))?;
+                let found = file.metadata().map_err(|error| Failure::file("inspect", path, &error))?;
                 let len = found.is_file().then_some(found.len());
-                Ok(Input {
-                    from: Box::new(file),
-                    path: path.to_owned(),
-                    len,
-                })
+                Ok(Input { from: Box::new(file), path: path.to_owned(), len })
             }
-            _ => Ok(Input {
-                from: Box::new(io::stdin()),
-                path: "standard input".into(),
-                len: None,
-            }),
+            _ => Ok(Input { from: Box::new(io::stdin()), path: "standard input".into(), len: None }),
         }
     }
 
@@ -130,34 +120,15 @@ pub fn run(context: &Context, args: &Put) -> Result {
     attached.psync()?;
     attached.detach()?;
     bar.finish_and_clear();
-    show(
-        context.json,
-        &Report {
-            name: args.name.clone(),
-            offset: args.offset,
-            bytes,
-        },
-        |report, out| {
-            out.line(&format!(
-                "wrote {} to {}",
-                exactly(report.bytes),
-                object(&report.name)
-            ))
-        },
-    )
+    show(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
+        out.line(&format!("wrote {} to {}", exactly(report.bytes), object(&report.name)))
+    })
 }
 
 fn create_missing(pool: &Pool, args: &Put, input: &Input, key: &[u8]) -> Result {
     let Some(len) = input.len else {
-        let message = format!(
-            "{} has no length, so the object would have none",
-            input.path.display()
-        );
-        return Err(Failure::new(
-            Exit::Usage,
-            message,
-            "create the object first, with `pmo create`",
-        ));
+        let message = format!("{} has no length, so the object would have none", input.path.display());
+        return Err(Failure::new(Exit::Usage, message, "create the object first, with `pmo create`"));
     };
     let size = len.saturating_add(args.offset).max(1);
     match pool.create_with(&args.name, &CreateOptions::new(size).key(key)) {
@@ -167,13 +138,7 @@ fn create_missing(pool: &Pool, args: &Put, input: &Input, key: &[u8]) -> Result 
 }
 
 /// Stores the input, and says how many bytes it had. Nothing of it is durable yet.
-fn store(
-    attached: &mut Object,
-    args: &Put,
-    input: &mut Input,
-    size: u64,
-    bar: &ProgressBar,
-) -> Result<u64> {
+fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &ProgressBar) -> Result<u64> {
     let (start, end) = (args.offset as usize, size as usize);
     let mut piece = vec![0; PIECE];
     let mut at = start;
@@ -182,9 +147,7 @@ fn store(
         if filled > end - at {
             return Err(too_long(args, size));
         }
-        attached
-            .range_mut(at..at + filled)
-            .copy_from_slice(&piece[..filled]);
+        attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
         at += filled;
         bar.inc(filled as u64);
         if filled < PIECE {
@@ -199,20 +162,12 @@ fn store(
 
 fn too_long(args: &Put, size: u64) -> Failure {
     let message = match args.offset {
-        0 => format!(
-            "{} has {}: the input does not fit",
-            object(&args.name),
-            human(size)
-        ),
+        0 => format!("{} has {}: the input does not fit", object(&args.name), human(size)),
         offset => format!(
             "{} has {}: the input does not fit from byte {offset} on",
             object(&args.name),
             human(size)
         ),
     };
-    Failure::new(
-        Exit::Full,
-        message,
-        "nothing was changed; `pmo resize` makes the object larger",
-    )
+    Failure::new(Exit::Full, message, "nothing was changed; `pmo resize` makes the object larger")
 }

@@ -73,10 +73,7 @@ impl Action {
 }
 
 pub fn run(context: &Context, args: &Repair) -> Result {
-    let how = RepairOptions {
-        dry_run: args.dry_run,
-        drop_damaged: args.drop_damaged,
-    };
+    let how = RepairOptions { dry_run: args.dry_run, drop_damaged: args.drop_damaged };
     let bar = progress::steps("repairing");
     let done = indelible::repair(&args.pool, &context.options, &how, &mut |done, total| {
         bar.set_length(total);
@@ -84,42 +81,22 @@ pub fn run(context: &Context, args: &Repair) -> Result {
     });
     bar.finish_and_clear();
     let actions: Vec<_> = done?.iter().map(Action::of).collect();
-    let report = Report {
-        dry_run: args.dry_run,
-        repaired: actions.iter().all(|action| action.done),
-        actions,
-    };
+    let report =
+        Report { dry_run: args.dry_run, repaired: actions.iter().all(|action| action.done), actions };
     show(context.json, &report, text)?;
-    if report.repaired {
-        Ok(())
-    } else {
-        Err(Failure::Quiet(Exit::Damaged))
-    }
+    if report.repaired { Ok(()) } else { Err(Failure::Quiet(Exit::Damaged)) }
 }
 
 fn text(report: &Report, out: &mut Out) -> Result {
-    for Action {
-        done,
-        part,
-        offset,
-        object,
-        what,
-        lost,
-    } in &report.actions
-    {
+    for Action { done, part, offset, object, what, lost } in &report.actions {
         let mark = match (done, report.dry_run) {
             (false, _) => "left alone",
             (true, true) => "would do",
             (true, false) => "done",
         };
-        let object = object
-            .as_ref()
-            .map(|name| format!("{}: ", crate::failure::object(name)))
-            .unwrap_or_default();
-        out.line(&format!(
-            "{mark}: {part} at {offset}: {object}{}",
-            printable(what)
-        ))?;
+        let object =
+            object.as_ref().map(|name| format!("{}: ", crate::failure::object(name))).unwrap_or_default();
+        out.line(&format!("{mark}: {part} at {offset}: {object}{}", printable(what)))?;
         if let Some(lost) = lost {
             out.line(&format!("  lost: {}", printable(lost)))?;
         }

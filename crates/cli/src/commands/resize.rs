@@ -50,23 +50,15 @@ pub fn run(context: &Context, args: &Resize) -> Result {
             human(before),
             human(args.size)
         );
-        return Err(Failure::new(
-            Exit::Usage,
-            message,
-            "give --shrink to lose what is there",
-        ));
+        return Err(Failure::new(Exit::Usage, message, "give --shrink to lose what is there"));
     }
     pool.resize(&args.name, args.size, &key)?;
-    show(
-        context.json,
-        &ObjectReport::of(&pool.stat(&args.name)?),
-        |report, out| {
-            out.line(&format!(
-                "resized {}: {} before, {} now",
-                object(&args.name),
-                human(before),
-                human(report.size)
-            ))
-        },
-    )
+    show(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
+        out.line(&format!(
+            "resized {}: {} before, {} now",
+            object(&args.name),
+            human(before),
+            human(report.size)
+        ))
+    })
 }

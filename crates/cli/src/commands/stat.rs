@@ -99,11 +99,7 @@ impl PoolReport {
     }
 
     fn text(&self, out: &mut Out) -> Result {
-        let label = if self.label.is_empty() {
-            "-".to_owned()
-        } else {
-            printable(&self.label)
-        };
+        let label = if self.label.is_empty() { "-".to_owned() } else { printable(&self.label) };
         out.fields(&[
             ("pool", printable(&self.path)),
             ("label", label),
@@ -121,10 +117,7 @@ impl PoolReport {
                     count(self.free_pieces, "piece")
                 ),
             ),
-            (
-                "addresses",
-                format!("{} and {} from there", self.window, human(self.window_len)),
-            ),
+            ("addresses", format!("{} and {} from there", self.window, human(self.window_len))),
             ("boots", format!("{} wrote to it", self.boots)),
             ("formatted", self.created.clone()),
         ])
@@ -163,24 +156,12 @@ impl ObjectReport {
         out.fields(&[
             ("name", printable(&self.name)),
             ("id", self.id.clone()),
-            (
-                "state",
-                format!("{}, {}", self.state, meaning(state, self.needs_recovery)),
-            ),
+            ("state", format!("{}, {}", self.state, meaning(state, self.needs_recovery))),
             ("holder", holder),
             ("size", exactly(self.size)),
-            (
-                "extent",
-                format!("{} at offset {}", exactly(self.extent), self.offset),
-            ),
-            (
-                "address",
-                format!("{}, can grow to {}", self.address, human(self.reach)),
-            ),
-            (
-                "psyncs",
-                format!("{}, up to byte {}", self.psyncs, self.published),
-            ),
+            ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
+            ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
+            ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
             ("flags", self.flags()),
             ("created", self.created.clone()),
         ])
@@ -193,16 +174,8 @@ impl ObjectReport {
             (self.read_key, "read key"),
             (self.write_key, "write key"),
         ];
-        let set: Vec<_> = flags
-            .into_iter()
-            .filter(|(set, _)| *set)
-            .map(|(_, word)| word)
-            .collect();
-        if set.is_empty() {
-            "-".to_owned()
-        } else {
-            set.join(", ")
-        }
+        let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
+        if set.is_empty() { "-".to_owned() } else { set.join(", ") }
     }
 }
 
@@ -222,14 +195,10 @@ fn meaning(state: State, needs_recovery: bool) -> &'static str {
 pub fn run(context: &Context, args: &Stat) -> Result {
     let pool = context.look(&args.pool)?;
     match &args.name {
-        None => show(context.json, &PoolReport::of(&pool)?, |report, out| {
-            report.text(out)
-        }),
+        None => show(context.json, &PoolReport::of(&pool)?, |report, out| report.text(out)),
         Some(name) => {
             let stat = pool.stat(name)?;
-            show(context.json, &ObjectReport::of(&stat), |report, out| {
-                report.text(stat.state, out)
-            })
+            show(context.json, &ObjectReport::of(&stat), |report, out| report.text(stat.state, out))
         }
     }
 }

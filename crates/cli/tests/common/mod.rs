@@ -58,9 +58,7 @@ impl Run {
         if code != 2 || self.err.starts_with("error: cannot") {
             let lines: Vec<_> = self.err.lines().collect();
             assert!(
-                lines
-                    .iter()
-                    .all(|line| line.starts_with("error: ") || line.starts_with("help: ")),
+                lines.iter().all(|line| line.starts_with("error: ") || line.starts_with("help: ")),
                 "{self:?}"
             );
         }
@@ -100,10 +98,7 @@ impl Rig {
 
     pub fn command(&self, before: impl IntoIterator<Item = &'static str>) -> Command {
         let mut command = Command::new(PMO);
-        command
-            .current_dir(self.dir.path())
-            .args(before)
-            .arg(&self.pool);
+        command.current_dir(self.dir.path()).args(before).arg(&self.pool);
         command
     }
 
@@ -117,12 +112,7 @@ impl Rig {
     }
 
     /// As [`pmo`](Rig::pmo), with bytes on standard input.
-    pub fn feed<const N: usize>(
-        &self,
-        before: &'static str,
-        after: [&str; N],
-        input: &[u8],
-    ) -> Run {
+    pub fn feed<const N: usize>(&self, before: &'static str, after: [&str; N], input: &[u8]) -> Run {
         Run::of(self.command([before]).args(after), input)
     }
 
@@ -130,20 +120,14 @@ impl Rig {
     #[track_caller]
     pub fn line(&self, name: &str) -> String {
         let run = self.pmo(["ls"], [name]).fine();
-        let line = run
-            .out
-            .lines()
-            .nth(1)
-            .unwrap_or_else(|| panic!("{name} is not there: {run:?}"));
+        let line = run.out.lines().nth(1).unwrap_or_else(|| panic!("{name} is not there: {run:?}"));
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// A process that has an object attached until this value is dropped or killed.
     pub fn hold(&self, name: &str, write: bool) -> Holder {
         let mut command = self.command(["attach-check"]);
-        command
-            .args([name, "--hold"])
-            .args(write.then_some("--write"));
+        command.args([name, "--hold"]).args(write.then_some("--write"));
         Holder::start(command, "attached")
     }
 }
@@ -162,19 +146,13 @@ pub struct Holder {
 impl Holder {
     /// Starts it and waits for the line that says that it holds.
     pub fn start(mut command: Command, sign: &str) -> Holder {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the holder starts");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the holder starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         while !line.contains(sign) {
             line.clear();
-            assert!(
-                lines.read_line(&mut line).expect("text") > 0,
-                "the holder ended"
-            );
+            assert!(lines.read_line(&mut line).expect("text") > 0, "the holder ended");
         }
         std::thread::spawn(move || lines.read_to_end(&mut Vec::new()));
         let input = child.stdin.take();

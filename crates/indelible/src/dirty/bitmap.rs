@@ -170,9 +170,7 @@ mod tests {
             let mut model = std::collections::BTreeSet::new();
             let mut seed = pages as u64 + 1;
             for _ in 0..2000 {
-                seed = seed
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let page = (seed >> 33) as usize % pages;
                 if seed >> 63 == 0 {
                     tree.set(page);

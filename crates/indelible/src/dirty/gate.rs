@@ -13,11 +13,7 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(base: usize, len: usize) -> Gate {
-        Gate {
-            base,
-            len,
-            watched: None,
-        }
+        Gate { base, len, watched: None }
     }
 
     pub(super) fn grow(&mut self, len: usize) {
@@ -32,16 +28,12 @@ impl Gate {
         let watched = match &self.watched {
             Some(watched) => watched,
             // Kept until detach: a thread may come late to the handler after the release.
-            None => self
-                .watched
-                .insert(Watched::new(self.base, self.len, None)?),
+            None => self.watched.insert(Watched::new(self.base, self.len, None)?),
         };
         watched.hold()
     }
 
     pub(super) fn release(&self) -> io::Result<()> {
-        self.watched
-            .as_ref()
-            .map_or(Ok(()), |watched| watched.release(true))
+        self.watched.as_ref().map_or(Ok(()), |watched| watched.release(true))
     }
 }

@@ -48,11 +48,7 @@ impl Rung {
 
     /// The best rung that needs nothing of the caller.
     pub(crate) fn best() -> Rung {
-        if Rung::WpAsync.available() {
-            Rung::WpAsync
-        } else {
-            Rung::Mprotect
-        }
+        if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
     }
 
     /// Whether the running system offers it.
@@ -83,10 +79,7 @@ impl FromStr for Rung {
     type Err = UnknownRung;
 
     fn from_str(text: &str) -> Result<Rung, UnknownRung> {
-        Rung::ALL
-            .into_iter()
-            .find(|rung| rung.to_string() == text)
-            .ok_or_else(|| UnknownRung(text.into()))
+        Rung::ALL.into_iter().find(|rung| rung.to_string() == text).ok_or_else(|| UnknownRung(text.into()))
     }
 }
 
@@ -103,10 +96,7 @@ pub(crate) enum DirtyError {
     Unavailable { rung: Rung, source: io::Error },
     /// A call of the operating system failed; what is dirty stays dirty.
     #[error("cannot {action} the stores of an object: {source}")]
-    Io {
-        action: &'static str,
-        source: io::Error,
-    },
+    Io { action: &'static str, source: io::Error },
 }
 
 fn failed(action: &'static str) -> impl FnOnce(io::Error) -> DirtyError {
@@ -143,13 +133,7 @@ enum Kind {
 impl Tracker {
     /// Nothing is dirty at first. The mapping outlives the tracker.
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
-        let TrackerParams {
-            base,
-            len,
-            rung,
-            watched_by,
-            filled,
-        } = params;
+        let TrackerParams { base, len, rung, watched_by, filled } = params;
         let pages = len / PAGE;
         let kind = match rung {
             Rung::WpAsync => WpAsync::new(base, pages, watched_by, filled).map(Kind::WpAsync),
@@ -157,12 +141,7 @@ impl Tracker {
             Rung::Named => Ok(Kind::Named(Named::new(pages))),
         };
         let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker {
-            rung,
-            kind,
-            filled,
-            gate: Gate::new(base, len),
-        })
+        Ok(Tracker { rung, kind, filled, gate: Gate::new(base, len) })
     }
 
     pub(crate) fn rung(&self) -> Rung {

@@ -79,11 +79,7 @@ impl Mprotect {
             let more = pages - self.pages;
             let table = Table::new(more, self.budget);
             let watched = Watched::new(self.base + self.pages * PAGE, more * PAGE, Some(table))?;
-            self.parts.push(Part {
-                first: self.pages,
-                pages: more,
-                watched,
-            });
+            self.parts.push(Part { first: self.pages, pages: more, watched });
         }
         self.again.grow(pages);
         self.idle.grow(pages);
@@ -92,9 +88,7 @@ impl Mprotect {
     }
 
     fn tables(&self) -> impl Iterator<Item = (&Part, &Table)> {
-        self.parts
-            .iter()
-            .filter_map(|part| part.watched.table().map(|table| (part, table)))
+        self.parts.iter().filter_map(|part| part.watched.table().map(|table| (part, table)))
     }
 
     pub(super) fn collect(&self, out: &mut Vec<PageRange>) {
@@ -107,11 +101,7 @@ impl Mprotect {
         }
     }
 
-    pub(super) fn settle(
-        &mut self,
-        changed: &[PageRange],
-        unchanged: &[PageRange],
-    ) -> io::Result<()> {
+    pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
         let mut protect = std::mem::take(&mut self.protect);
         protect.clear();
         for run in changed {
@@ -181,8 +171,6 @@ impl Mprotect {
 
     /// Pages that are still in `writable` fault once more (2).
     pub(super) fn release(&self) -> io::Result<()> {
-        self.parts
-            .iter()
-            .try_for_each(|part| part.watched.release(false))
+        self.parts.iter().try_for_each(|part| part.watched.release(false))
     }
 }

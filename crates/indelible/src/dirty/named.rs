@@ -13,19 +13,13 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn new(pages: usize) -> Named {
-        Named {
-            pages,
-            noted: Tree::new(pages),
-        }
+        Named { pages, noted: Tree::new(pages) }
     }
 
     pub(super) fn grow(&mut self, pages: usize) {
         let larger = Tree::new(pages);
         self.noted.for_each(|page| larger.set(page));
-        *self = Named {
-            pages,
-            noted: larger,
-        };
+        *self = Named { pages, noted: larger };
     }
 
     pub(super) fn note(&self, run: PageRange) {
@@ -36,8 +30,7 @@ impl Named {
 
     pub(super) fn collect(&self, out: &mut Vec<PageRange>) {
         let kept = out.len();
-        self.noted
-            .for_each(|page| range::push(out, kept, page, page + 1));
+        self.noted.for_each(|page| range::push(out, kept, page, page + 1));
     }
 
     pub(super) fn settle(&self, runs: &[PageRange]) {

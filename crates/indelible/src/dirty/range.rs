@@ -9,10 +9,7 @@ pub(crate) struct PageRange {
 
 impl PageRange {
     pub(crate) fn new(start: usize, end: usize) -> PageRange {
-        PageRange {
-            start: start as u64,
-            count: (end - start) as u64,
-        }
+        PageRange { start: start as u64, count: (end - start) as u64 }
     }
 
     /// The first page after the run.
@@ -69,14 +66,7 @@ mod tests {
     #[test]
     fn runs_are_joined_and_what_was_there_is_left_alone() {
         let run = |start, count| PageRange { start, count };
-        let mut out = vec![
-            run(9, 9),
-            run(7, 2),
-            run(3, 1),
-            run(4, 3),
-            run(20, 1),
-            run(8, 4),
-        ];
+        let mut out = vec![run(9, 9), run(7, 2), run(3, 1), run(4, 3), run(20, 1), run(8, 4)];
         normalise(&mut out, 1);
         assert_eq!(out, [run(9, 9), run(3, 9), run(20, 1)]);
         let mut none = vec![run(1, 1)];

@@ -37,13 +37,7 @@ const SOON: u64 = 64;
 
 impl Default for Rent {
     fn default() -> Rent {
-        Rent {
-            owed: 0,
-            threshold: 2 * RENEW_NS,
-            floor: 0,
-            scans: u64::MAX,
-            doubled: 0,
-        }
+        Rent { owed: 0, threshold: 2 * RENEW_NS, floor: 0, scans: u64::MAX, doubled: 0 }
     }
 }
 
@@ -57,18 +51,13 @@ impl Rent {
     #[inline]
     pub(super) fn start(&self, pages: usize) -> Timer {
         let cap = pages as u64 * PER_PAGE_NS;
-        Timer {
-            started: (cap > FREE_NS).then(Instant::now),
-            cap,
-        }
+        Timer { started: (cap > FREE_NS).then(Instant::now), cap }
     }
 
     #[inline]
     pub(super) fn stop(&mut self, timer: Timer, dirty: impl FnOnce() -> u64) {
         if let Some(started) = timer.started {
-            let took = u64::try_from(started.elapsed().as_nanos())
-                .unwrap_or(u64::MAX)
-                .min(timer.cap);
+            let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX).min(timer.cap);
             self.charge(took, dirty());
         }
     }
@@ -76,8 +65,7 @@ impl Rent {
     fn charge(&mut self, took: u64, dirty: u64) {
         self.floor = self.floor.min(took);
         self.scans = self.scans.saturating_add(1);
-        self.owed +=
-            took.saturating_sub(FREE_NS.max(self.floor) + dirty.saturating_mul(PER_DIRTY_NS));
+        self.owed += took.saturating_sub(FREE_NS.max(self.floor) + dirty.saturating_mul(PER_DIRTY_NS));
     }
 
     #[inline]
@@ -93,11 +81,7 @@ impl Rent {
         if self.owed <= price {
             return false;
         }
-        self.doubled = if self.scans < SOON {
-            (self.doubled + 1).min(16)
-        } else {
-            0
-        };
+        self.doubled = if self.scans < SOON { (self.doubled + 1).min(16) } else { 0 };
         self.owed = 0;
         self.scans = 0;
         self.floor = u64::MAX;
@@ -120,10 +104,7 @@ mod tests {
             rent.charge(FREE_NS + 40_000, 0);
             scans += 1;
         }
-        assert_eq!(
-            scans,
-            (RENEW_NS + 10 * PER_TABLE_NS + 1000 * REFAULT_NS) / 40_000 + 1
-        );
+        assert_eq!(scans, (RENEW_NS + 10 * PER_TABLE_NS + 1000 * REFAULT_NS) / 40_000 + 1);
     }
 
     #[test]

@@ -47,25 +47,13 @@ impl Rig {
     fn with(addr: usize, pages: usize, rung: Rung, params: TrackerParams) -> Rig {
         let file = tempfile::tempfile().unwrap();
         file.set_len((pages * PAGE) as u64).unwrap();
-        let protection = if rung.starts_read_only() {
-            Protection::Read
-        } else {
-            Protection::ReadWrite
-        };
+        let protection = if rung.starts_read_only() { Protection::Read } else { Protection::ReadWrite };
         let mapping = Mapping::file(addr, pages * PAGE, file.as_fd(), 0, protection).unwrap();
-        Rig {
-            tracker: Tracker::new(params).unwrap(),
-            mapping,
-            out: Vec::new(),
-        }
+        Rig { tracker: Tracker::new(params).unwrap(), mapping, out: Vec::new() }
     }
 
     fn at(&self, page: usize) -> *mut u64 {
-        self.mapping
-            .base()
-            .as_ptr()
-            .wrapping_add(page * PAGE)
-            .cast()
+        self.mapping.base().as_ptr().wrapping_add(page * PAGE).cast()
     }
 
     fn store(&self, page: usize, value: u64) {
@@ -85,19 +73,11 @@ impl Rig {
         for pair in self.out.windows(2) {
             assert!(pair[0].end() <= pair[1].start, "unordered: {pair:?}");
         }
-        self.out
-            .iter()
-            .flat_map(|run| run.start as usize..run.end() as usize)
-            .collect()
+        self.out.iter().flat_map(|run| run.start as usize..run.end() as usize).collect()
     }
 
     fn settle(&mut self, dirty: &BTreeSet<usize>, changed: &BTreeSet<usize>) {
-        let runs = |pages: Vec<usize>| {
-            pages
-                .iter()
-                .map(|p| PageRange::new(*p, p + 1))
-                .collect::<Vec<_>>()
-        };
+        let runs = |pages: Vec<usize>| pages.iter().map(|p| PageRange::new(*p, p + 1)).collect::<Vec<_>>();
         let yes = runs(dirty.intersection(changed).copied().collect());
         let no = runs(dirty.difference(changed).copied().collect());
         self.tracker.settle(&yes, &no).unwrap();
@@ -105,9 +85,7 @@ impl Rig {
 }
 
 fn random(seed: &mut u64) -> u64 {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *seed >> 33
 }
 
@@ -116,13 +94,7 @@ fn random(seed: &mut u64) -> u64 {
 #[test]
 fn no_stored_page_is_ever_missed() {
     for rung in rungs() {
-        for (seed, pages, skew) in [
-            (1, 5, 0),
-            (2, 300, 3),
-            (3, 3000, 511),
-            (4, 40_000, 7),
-            (5, 200_000, 0),
-        ] {
+        for (seed, pages, skew) in [(1, 5, 0), (2, 300, 3), (3, 3000, 511), (4, 40_000, 7), (5, 200_000, 0)] {
             eprintln!("{rung}, seed {seed}, {pages} pages");
             let mut random_state = seed;
             let mut below = |n: usize| random(&mut random_state) as usize % n;
@@ -131,11 +103,7 @@ fn no_stored_page_is_ever_missed() {
             let mut value = 0;
             for round in 0..120 {
                 for _ in 0..below(30) {
-                    let page = if below(2) == 0 {
-                        below(pages)
-                    } else {
-                        below(pages.min(8))
-                    };
+                    let page = if below(2) == 0 { below(pages) } else { below(pages.min(8)) };
                     if below(4) == 0 {
                         rig.load(page);
                         continue;
@@ -149,11 +117,7 @@ fn no_stored_page_is_ever_missed() {
                     rig.tracker.hold().unwrap();
                 }
                 let dirty = rig.collect();
-                assert!(
-                    dirty.is_superset(&model),
-                    "round {round}: missed {:?}",
-                    model.difference(&dirty)
-                );
+                assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
                 // One psync in four fails and leaves everything to the next.
                 if below(4) != 0 {
                     rig.settle(&dirty, &model);
@@ -167,11 +131,7 @@ fn no_stored_page_is_ever_missed() {
                 let dirty = rig.collect();
                 rig.settle(&dirty, &BTreeSet::new());
             }
-            assert_eq!(
-                rig.collect(),
-                BTreeSet::new(),
-                "something stays dirty for ever"
-            );
+            assert_eq!(rig.collect(), BTreeSet::new(), "something stays dirty for ever");
         }
     }
 }
@@ -230,10 +190,7 @@ fn an_unsettled_collect_is_repeated() {
         let first = rig.collect();
         rig.store(700, 1);
         let second = rig.collect();
-        assert!(
-            second.is_superset(&first) && second.contains(&700),
-            "{rung}: {first:?} {second:?}"
-        );
+        assert!(second.is_superset(&first) && second.contains(&700), "{rung}: {first:?} {second:?}");
         rig.settle(&second, &second.clone());
     }
 }
@@ -249,13 +206,8 @@ fn growth_is_tracked_from_its_first_store() {
         let mut model = BTreeSet::new();
         for pages in [4, 5, 9, 700, 1025] {
             let old = rig.mapping.len() / PAGE;
-            let protection = if rung.starts_read_only() {
-                Protection::Read
-            } else {
-                Protection::ReadWrite
-            };
-            let more =
-                Mapping::anonymous(addr + old * PAGE, (pages - old) * PAGE, protection).unwrap();
+            let protection = if rung.starts_read_only() { Protection::Read } else { Protection::ReadWrite };
+            let more = Mapping::anonymous(addr + old * PAGE, (pages - old) * PAGE, protection).unwrap();
             std::mem::forget(more);
             rig.mapping.adopt(pages * PAGE);
             rig.tracker.grow(pages * PAGE).unwrap();
@@ -264,16 +216,9 @@ fn growth_is_tracked_from_its_first_store() {
                 model.insert(page);
             }
             let dirty = rig.collect();
-            assert!(
-                dirty.is_superset(&model),
-                "{rung}: {:?}",
-                model.difference(&dirty)
-            );
+            assert!(dirty.is_superset(&model), "{rung}: {:?}", model.difference(&dirty));
             let untouched = (old..pages).filter(|page| !model.contains(page));
-            assert!(
-                !untouched.into_iter().any(|page| dirty.contains(&page)),
-                "{rung}: {dirty:?}"
-            );
+            assert!(!untouched.into_iter().any(|page| dirty.contains(&page)), "{rung}: {dirty:?}");
             rig.settle(&dirty, &model);
             model.clear();
         }
@@ -288,10 +233,7 @@ fn a_cut_never_tears() {
         let mut rig = Rig::new(window(5), 600, rung);
         rig.store(10, 0);
         rig.store(590, 0);
-        let (a, b) = (
-            rig.at(10).expose_provenance(),
-            rig.at(590).expose_provenance(),
-        );
+        let (a, b) = (rig.at(10).expose_provenance(), rig.at(590).expose_provenance());
         /// Ends the other thread even when an assertion fails.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
@@ -322,18 +264,12 @@ fn a_cut_never_tears() {
                 rig.tracker.hold().unwrap();
                 let first = (rig.load(10), rig.load(590));
                 let dirty = rig.collect();
-                assert!(
-                    round > 0 && rung != Rung::Named || dirty.contains(&10) || before == 0,
-                    "{rung}"
-                );
+                assert!(round > 0 && rung != Rung::Named || dirty.contains(&10) || before == 0, "{rung}");
                 rig.settle(&dirty, &dirty.clone());
                 let second = (rig.load(10), rig.load(590));
                 rig.tracker.release().unwrap();
                 assert_eq!(first, second, "{rung}: a store landed during the hold");
-                assert!(
-                    first.0 == first.1 || first.0 == first.1 + 1,
-                    "{rung}: {first:?}"
-                );
+                assert!(first.0 == first.1 || first.0 == first.1 + 1, "{rung}: {first:?}");
                 // The storing thread gets on.
                 while stored.load(Ordering::Relaxed) == before {
                     std::thread::yield_now();
@@ -431,10 +367,7 @@ fn foreign_faults_reach_the_earlier_handler() {
         unsafe { std::ptr::without_provenance_mut::<u8>(16).write_volatile(1) };
         1
     });
-    assert!(
-        libc::WIFEXITED(chained) && libc::WEXITSTATUS(chained) == 42,
-        "status {chained:#x}"
-    );
+    assert!(libc::WIFEXITED(chained) && libc::WEXITSTATUS(chained) == 42, "status {chained:#x}");
 
     let rig = Rig::new(window(9), 4, Rung::Mprotect);
     rig.store(0, 1);

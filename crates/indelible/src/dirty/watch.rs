@@ -29,8 +29,7 @@ use crate::sys::{PAGE, fork};
 const SLOTS: usize = 256;
 const CHUNKS: usize = 256;
 
-static REGISTRY: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
+static REGISTRY: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 
 #[repr(align(64))]
 struct Slot {
@@ -93,14 +92,8 @@ impl Table {
                 self.writable.set(page);
             }
             // SAFETY: the pages belong to the live range of this slot (1), and access is only added.
-            if unsafe {
-                mmap::protect(
-                    start + first * PAGE,
-                    (end - first) * PAGE,
-                    Protection::ReadWrite,
-                )
-            }
-            .is_ok()
+            if unsafe { mmap::protect(start + first * PAGE, (end - first) * PAGE, Protection::ReadWrite) }
+                .is_ok()
             {
                 return true;
             }
@@ -139,12 +132,7 @@ impl Watched {
         slot.table.store(table, Ordering::SeqCst);
         slot.start.store(start, Ordering::SeqCst);
         slot.end.store(start + len, Ordering::SeqCst);
-        Ok(Watched {
-            slot,
-            start,
-            table,
-            generation: fork::generation(),
-        })
+        Ok(Watched { slot, start, table, generation: fork::generation() })
     }
 
     pub(super) fn table(&self) -> Option<&Table> {
@@ -166,13 +154,9 @@ impl Watched {
 
     /// From now on stores wait, until [`release`](Self::release).
     pub(super) fn hold(&self) -> io::Result<()> {
-        self.slot.held.store(
-            rustix::thread::gettid()
-                .as_raw_nonzero()
-                .get()
-                .unsigned_abs(),
-            Ordering::SeqCst,
-        );
+        self.slot
+            .held
+            .store(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), Ordering::SeqCst);
         while self.slot.active.load(Ordering::SeqCst) != 0 {
             // A handler on its way out: a few instructions, or one mprotect.
             std::thread::yield_now();
@@ -231,12 +215,7 @@ fn claim() -> Option<&'static Slot> {
         let mut slots = chunk.load(Ordering::Acquire);
         if slots.is_null() {
             let fresh = Box::into_raw(Box::new([const { Slot::empty() }; SLOTS]));
-            match chunk.compare_exchange(
-                ptr::null_mut(),
-                fresh,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            match chunk.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => slots = fresh,
                 Err(winner) => {
                     // SAFETY: never published.
@@ -317,12 +296,7 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
     let held = slot.held.load(Ordering::SeqCst);
     if held != 0 {
         slot.active.fetch_sub(1, Ordering::SeqCst);
-        if held
-            == rustix::thread::gettid()
-                .as_raw_nonzero()
-                .get()
-                .unsigned_abs()
-        {
+        if held == rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs() {
             // The holder stores to what it holds: waiting would be for ever.
             return Some(Verdict::Foreign);
         }
@@ -339,9 +313,5 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
         None => unsafe { mmap::protect(start + page * PAGE, PAGE, Protection::ReadWrite) }.is_ok(),
     };
     slot.active.fetch_sub(1, Ordering::SeqCst);
-    Some(if opened {
-        Verdict::Resolved
-    } else {
-        Verdict::Foreign
-    })
+    Some(if opened { Verdict::Resolved } else { Verdict::Foreign })
 }

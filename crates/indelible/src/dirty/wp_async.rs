@@ -72,12 +72,7 @@ pub(super) struct WpAsync {
 
 impl WpAsync {
     /// `filled`: the pages exist already and equal the primary.
-    pub(super) fn new(
-        base: usize,
-        pages: usize,
-        by: WatchedBy,
-        filled: bool,
-    ) -> io::Result<WpAsync> {
+    pub(super) fn new(base: usize, pages: usize, by: WatchedBy, filled: bool) -> io::Result<WpAsync> {
         let (uffd, registers) = match by {
             WatchedBy::Tracker => (Uffd::wp_async()?, true),
             WatchedBy::Service(uffd) => (uffd, false),
@@ -180,13 +175,7 @@ impl WpAsync {
         let asks = self.must_ask();
         let done = self.gather(asks, kept, out);
         let revealed = !self.protect.is_empty();
-        let done = done.and_then(|()| {
-            if revealed {
-                self.reveal(kept, out)
-            } else {
-                Ok(())
-            }
-        });
+        let done = done.and_then(|()| if revealed { self.reveal(kept, out) } else { Ok(()) });
         if done.is_err() {
             // What was found may not have been dealt with: ask again.
             self.quiet_at = None;
@@ -198,8 +187,7 @@ impl WpAsync {
             range::normalise(out, kept);
         }
         if !revealed {
-            self.rent
-                .stop(timer, || out[kept..].iter().map(|run| run.count).sum());
+            self.rent.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
         }
         Ok(())
     }
@@ -211,9 +199,8 @@ impl WpAsync {
         let mut asking = 0;
         for index in 0..=self.known_runs.len() {
             let known = self.known_runs.get(index).copied();
-            let (from, to) = known.map_or((self.pages, self.pages), |run| {
-                (run.start as usize, run.end() as usize)
-            });
+            let (from, to) =
+                known.map_or((self.pages, self.pages), |run| (run.start as usize, run.end() as usize));
             if asks && at < from {
                 let started = (self.pages > FEW_PAGES).then(Instant::now);
                 self.existing(at, from, kept, out)?;
@@ -252,9 +239,7 @@ impl WpAsync {
     ) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self
-                .pagemap
-                .scan(at, end, Seek::Written, &mut self.regions)?;
+            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
             for region in &self.regions[..found] {
                 range::push(out, kept, self.page(region.start), self.page(region.end));
             }
@@ -264,18 +249,10 @@ impl WpAsync {
     }
 
     /// Reports what was stored to in new chunks, and notes in `protect` those that are new no more.
-    fn existing(
-        &mut self,
-        from: usize,
-        to: usize,
-        kept: usize,
-        out: &mut Vec<PageRange>,
-    ) -> io::Result<()> {
+    fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self
-                .pagemap
-                .scan(at, end, Seek::Existing, &mut self.regions)?;
+            let (found, reached) = self.pagemap.scan(at, end, Seek::Existing, &mut self.regions)?;
             for index in 0..found {
                 let region = self.regions[index];
                 let (first, last) = (self.page(region.start), self.page(region.end));
@@ -326,9 +303,7 @@ impl WpAsync {
     fn late(&mut self, from: usize, to: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) =
-                self.pagemap
-                    .scan(at, end, Seek::OwnPresent, &mut self.regions)?;
+            let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
             for region in &self.regions[..found] {
                 let run = PageRange::new(self.page(region.start), self.page(region.end));
                 out.push(run);
@@ -339,11 +314,7 @@ impl WpAsync {
         Ok(())
     }
 
-    pub(super) fn settle(
-        &mut self,
-        changed: &[PageRange],
-        unchanged: &[PageRange],
-    ) -> io::Result<()> {
+    pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
         for run in changed {
             for page in run.within(self.pages) {
                 self.idle.clear(page);
@@ -366,10 +337,7 @@ impl WpAsync {
         }
         self.pending.clear();
         let done = self.protect.iter().try_for_each(|run| {
-            self.uffd.protect(
-                self.base + run.start as usize * PAGE,
-                run.count as usize * PAGE,
-            )
+            self.uffd.protect(self.base + run.start as usize * PAGE, run.count as usize * PAGE)
         });
         // What an error left unprotected will be reported again.
         self.protect.clear();
@@ -384,13 +352,8 @@ impl WpAsync {
         let (mut at, end) = (self.base, self.addr(self.pages));
         let mut present = 0;
         while at < end {
-            let (found, reached) = self
-                .pagemap
-                .scan(at, end, Seek::Present, &mut self.regions)?;
-            present += self.regions[..found]
-                .iter()
-                .map(|r| (r.end - r.start) / PAGE as u64)
-                .sum::<u64>();
+            let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
+            present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
             at = reached;
         }
         Ok(self.rent.decide(present, self.known.count()))

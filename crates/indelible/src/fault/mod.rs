@@ -22,8 +22,7 @@ use crate::sys::uffd::{FEATURE_POISON, Reach, Uffd, WP_ASYNC};
 use service::{Range, Service};
 
 /// Fills one page, given its index within the object.
-pub(crate) type Fill =
-    dyn Fn(usize, &mut [u8; crate::sys::PAGE]) -> Result<(), FillError> + Send + Sync;
+pub(crate) type Fill = dyn Fn(usize, &mut [u8; crate::sys::PAGE]) -> Result<(), FillError> + Send + Sync;
 /// Why a page could not be filled.
 pub(crate) type FillError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -55,30 +54,14 @@ pub(crate) struct Served {
 
 /// Starts serving the range.
 pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
-    let ServeParams {
-        base,
-        len,
-        ahead,
-        protect,
-        fill,
-    } = params;
+    let ServeParams { base, len, ahead, protect, fill } = params;
     let service = Service::get()?;
     if protect && !service.uffd.has(WP_ASYNC) {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let range = Arc::new(Range::new(base, len, ahead, protect, fill));
-    service
-        .ranges
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(base, Arc::clone(&range));
-    let served = Served {
-        service,
-        range,
-        base,
-        len,
-        generation: crate::sys::fork::generation(),
-    };
+    service.ranges.write().unwrap_or_else(PoisonError::into_inner).insert(base, Arc::clone(&range));
+    let served = Served { service, range, base, len, generation: crate::sys::fork::generation() };
     served.register(base, len)?;
     Ok(served)
 }
@@ -122,11 +105,7 @@ impl Drop for Served {
             return;
         }
         // The mapping goes next, and the registration with it; until then nobody may touch it.
-        self.service
-            .ranges
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.base);
+        self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
         self.range.finish();
     }
 }

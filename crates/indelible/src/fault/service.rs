@@ -44,14 +44,9 @@ impl Service {
                 started: Mutex::new(false),
             })
         })?;
-        let mut started = service
-            .started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut started = service.started.lock().unwrap_or_else(PoisonError::into_inner);
         if !*started {
-            std::thread::Builder::new()
-                .name("indelible-fault".into())
-                .spawn(|| service.run())?;
+            std::thread::Builder::new().name("indelible-fault".into()).spawn(|| service.run())?;
             *started = true;
         }
         Ok(service)
@@ -129,13 +124,7 @@ impl Service {
 }
 
 impl Range {
-    pub(super) fn new(
-        base: usize,
-        len: usize,
-        ahead: usize,
-        protect: bool,
-        fill: Arc<Fill>,
-    ) -> Range {
+    pub(super) fn new(base: usize, len: usize, ahead: usize, protect: bool, fill: Arc<Fill>) -> Range {
         Range {
             base,
             len: AtomicUsize::new(len),
@@ -148,11 +137,7 @@ impl Range {
     }
 
     pub(super) fn watch(&self) -> Watch {
-        if self.protect {
-            Watch::MissingAndWrites
-        } else {
-            Watch::Missing
-        }
+        if self.protect { Watch::MissingAndWrites } else { Watch::Missing }
     }
 
     pub(super) fn set_len(&self, len: usize) {

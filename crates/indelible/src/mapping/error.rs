@@ -7,25 +7,13 @@ use std::io;
 pub(crate) enum MappingError {
     /// Something else is mapped in the range.
     #[error("the address range {addr:#x}..{:#x} is taken by {occupant}", addr + len)]
-    Occupied {
-        addr: usize,
-        len: usize,
-        occupant: String,
-    },
+    Occupied { addr: usize, len: usize, occupant: String },
     /// No mapping can have this range.
     #[error("the address range {addr:#x} + {len} bytes cannot be mapped: {why}")]
-    Range {
-        addr: usize,
-        len: usize,
-        why: &'static str,
-    },
+    Range { addr: usize, len: usize, why: &'static str },
     /// The kernel refused.
     #[error("cannot map {len} bytes at {addr:#x}: {source}")]
-    Io {
-        addr: usize,
-        len: usize,
-        source: io::Error,
-    },
+    Io { addr: usize, len: usize, source: io::Error },
 }
 
 /// Who is mapped in the range, as people know it.
@@ -47,11 +35,7 @@ fn find(maps: &str, start: usize, end: usize) -> Option<String> {
         }
         // Permissions, offset, device and inode come before the name, which may contain blanks.
         let name = rest.splitn(5, ' ').nth(4).unwrap_or("").trim_start();
-        let name = if name.is_empty() {
-            "anonymous memory"
-        } else {
-            name
-        };
+        let name = if name.is_empty() { "anonymous memory" } else { name };
         Some(format!("{name} ({from:#x}..{to:#x})"))
     })
 }
@@ -65,18 +49,9 @@ mod tests {
         let maps = "1000-2000 r--p 00000000 fe:00 17                         /usr/lib/a b.so\n\
                     2000-3000 rw-p 00000000 00:00 0 \n\
                     5000-6000 rw-p 00000000 00:00 0                          [heap]\n";
-        assert_eq!(
-            find(maps, 0x1800, 0x1900).as_deref(),
-            Some("/usr/lib/a b.so (0x1000..0x2000)")
-        );
-        assert_eq!(
-            find(maps, 0x2000, 0x5000).as_deref(),
-            Some("anonymous memory (0x2000..0x3000)")
-        );
-        assert_eq!(
-            find(maps, 0x5fff, 0x6000).as_deref(),
-            Some("[heap] (0x5000..0x6000)")
-        );
+        assert_eq!(find(maps, 0x1800, 0x1900).as_deref(), Some("/usr/lib/a b.so (0x1000..0x2000)"));
+        assert_eq!(find(maps, 0x2000, 0x5000).as_deref(), Some("anonymous memory (0x2000..0x3000)"));
+        assert_eq!(find(maps, 0x5fff, 0x6000).as_deref(), Some("[heap] (0x5000..0x6000)"));
         assert_eq!(find(maps, 0x3000, 0x5000), None);
         assert_eq!(find("nonsense\n", 0, 1), None);
     }

@@ -68,21 +68,10 @@ impl Mapping {
         Mapping::new(addr, len, Kind::Anonymous, protection)
     }
 
-    fn new(
-        addr: usize,
-        len: usize,
-        kind: Kind,
-        protection: Protection,
-    ) -> Result<Mapping, MappingError> {
+    fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
         check(addr, len)?;
         map(addr, len, &kind, 0, protection, Place::Free)?;
-        Ok(Mapping {
-            addr,
-            len,
-            kind,
-            protection,
-            generation: fork::generation(),
-        })
+        Ok(Mapping { addr, len, kind, protection, generation: fork::generation() })
     }
 
     pub(crate) fn addr(&self) -> usize {
@@ -95,8 +84,7 @@ impl Mapping {
 
     pub(crate) fn base(&self) -> NonNull<u8> {
         // The kernel maps nothing at address 0 (2: `check` refuses it).
-        NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr))
-            .unwrap_or(NonNull::dangling())
+        NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
     }
 
     /// Whether the bytes come from a file, so that the page cache refills what is dropped.
@@ -110,14 +98,7 @@ impl Mapping {
             return Ok(());
         }
         check(self.addr, new_len)?;
-        map(
-            self.addr + self.len,
-            new_len - self.len,
-            &self.kind,
-            self.len,
-            self.protection,
-            Place::Free,
-        )?;
+        map(self.addr + self.len, new_len - self.len, &self.kind, self.len, self.protection, Place::Free)?;
         self.len = new_len;
         Ok(())
     }
@@ -150,14 +131,7 @@ impl Mapping {
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
     pub(crate) unsafe fn renew(&self) -> Result<(), MappingError> {
-        map(
-            self.addr,
-            self.len,
-            &self.kind,
-            0,
-            self.protection,
-            Place::Over,
-        )
+        map(self.addr, self.len, &self.kind, 0, self.protection, Place::Over)
     }
 }
 
@@ -189,11 +163,7 @@ fn map(
     place: Place,
 ) -> Result<(), MappingError> {
     let failed = |source: io::Error| match source.raw_os_error() {
-        Some(libc::EEXIST) => MappingError::Occupied {
-            addr,
-            len,
-            occupant: error::occupant(addr, len),
-        },
+        Some(libc::EEXIST) => MappingError::Occupied { addr, len, occupant: error::occupant(addr, len) },
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;

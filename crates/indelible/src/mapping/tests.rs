@@ -19,12 +19,7 @@ fn a_collision_names_range_and_occupant_and_changes_nothing() {
     unsafe { first.base().as_ptr().write_volatile(7) };
     let error = Mapping::anonymous(addr, 4 * PAGE, Protection::ReadWrite).unwrap_err();
     assert!(matches!(error, MappingError::Occupied { .. }), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("anonymous memory (0x510000001000..0x510000002000)"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("anonymous memory (0x510000001000..0x510000002000)"), "{error}");
     // SAFETY: still mapped.
     assert_eq!(unsafe { first.base().as_ptr().read_volatile() }, 7);
     drop(first);
@@ -45,8 +40,7 @@ fn impossible_ranges_are_refused() {
         let error = Mapping::anonymous(addr, len, Protection::Read).unwrap_err();
         assert!(matches!(error, MappingError::Range { .. }), "{error}");
     }
-    let error =
-        Mapping::file(window(1), PAGE, file(8192).as_fd(), 512, Protection::Read).unwrap_err();
+    let error = Mapping::file(window(1), PAGE, file(8192).as_fd(), 512, Protection::Read).unwrap_err();
     assert!(matches!(error, MappingError::Range { .. }), "{error}");
 }
 
@@ -56,19 +50,10 @@ fn growing_continues_the_file_and_a_failed_growth_changes_nothing() {
     let file = file(16 * PAGE as u64);
     file.write_all_at(b"later", 9 * PAGE as u64).unwrap();
     let addr = window(2);
-    let mut mapping = Mapping::file(
-        addr,
-        PAGE,
-        file.as_fd(),
-        8 * PAGE as u64,
-        Protection::ReadWrite,
-    )
-    .unwrap();
+    let mut mapping =
+        Mapping::file(addr, PAGE, file.as_fd(), 8 * PAGE as u64, Protection::ReadWrite).unwrap();
     let wall = Mapping::anonymous(addr + 4 * PAGE, PAGE, Protection::None).unwrap();
-    assert!(matches!(
-        mapping.grow(5 * PAGE),
-        Err(MappingError::Occupied { .. })
-    ));
+    assert!(matches!(mapping.grow(5 * PAGE), Err(MappingError::Occupied { .. })));
     assert_eq!(mapping.len(), PAGE);
     mapping.grow(4 * PAGE).unwrap();
     // SAFETY: the second page is mapped now.
@@ -112,11 +97,7 @@ fn a_forked_child_sees_no_mapping() {
         // SAFETY: as above; `mincore` writes one byte.
         unsafe {
             let absent = libc::mincore(addr, PAGE, &raw mut resident) != 0;
-            libc::_exit(if absent && fork::generation() == before + 1 {
-                0
-            } else {
-                1
-            });
+            libc::_exit(if absent && fork::generation() == before + 1 { 0 } else { 1 });
         }
     }
     let mut status = 0;

@@ -65,8 +65,7 @@ impl Media {
             let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
-            sync_parent(path)
-                .map_err(|source| io_error("make durable the name of", path, source))?;
+            sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))?;
         }
         Ok(())
     }
@@ -83,17 +82,10 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
         Ok(true) => {}
         Ok(false) => {
             let (choice, why) = ("a new pool", "it is a pool that somebody has open");
-            return Err(MediaError::Unsuitable {
-                path: path.into(),
-                choice,
-                why,
-            });
+            return Err(MediaError::Unsuitable { path: path.into(), choice, why });
         }
         Err(source) => {
-            return Err(MediaError::Medium {
-                path: path.into(),
-                source,
-            });
+            return Err(MediaError::Medium { path: path.into(), source });
         }
     }
     // Through length 0, so that no old bytes are left.

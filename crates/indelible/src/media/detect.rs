@@ -9,9 +9,7 @@ use indelible_store::medium::{Device, LockKey, MediumError};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
 
 use super::memory::Backing;
-use super::{
-    Access, FileMedium, Media, MediaError, MediaKind, MediumChoice, MemoryMedium, OpenOptions,
-};
+use super::{Access, FileMedium, Media, MediaError, MediaKind, MediumChoice, MemoryMedium, OpenOptions};
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::{PAGE, flush};
@@ -38,12 +36,7 @@ const RAMFS: u32 = 0x8584_58f6;
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Media, MediaError> {
     let read_only = options.access == Access::ReadOnly;
     // NONBLOCK: a FIFO must be refused, not waited for.
-    let flags = if read_only {
-        OFlags::RDONLY
-    } else {
-        OFlags::RDWR
-    } | OFlags::CLOEXEC
-        | OFlags::NONBLOCK;
+    let flags = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed("open", path, e))?;
     let fd = ForkFd::new(fd).map_err(|source| io_error("open", path, source))?;
     adopt(fd, path, options.choice, read_only, options.allow_remote)
@@ -71,24 +64,14 @@ pub(super) fn adopt(
         && file_type == FileType::RegularFile
         && let Some((_, name)) = REMOTE.iter().find(|(known, _)| *known == magic)
     {
-        return Err(MediaError::Remote {
-            path: path.into(),
-            file_system: name,
-        });
+        return Err(MediaError::Remote { path: path.into(), file_system: name });
     }
     let len = length(fd.as_fd(), &stat, file_type, path)?;
     if len == 0 {
         return Err(MediaError::Empty { path: path.into() });
     }
     let kind = decide(&fd, file_type, magic, choice, path)?;
-    build(
-        kind,
-        Arc::new(fd),
-        len,
-        read_only,
-        (stat.st_dev, stat.st_ino),
-        path,
-    )
+    build(kind, Arc::new(fd), len, read_only, (stat.st_dev, stat.st_ino), path)
 }
 
 fn build(
@@ -106,10 +89,7 @@ fn build(
         MediaKind::File | MediaKind::Other => None,
     };
     let (device, memory): (Arc<dyn Device>, _) = match backing {
-        None => (
-            Arc::new(FileMedium::new(Arc::clone(&fd), len, read_only)),
-            None,
-        ),
+        None => (Arc::new(FileMedium::new(Arc::clone(&fd), len, read_only)), None),
         Some(backing) => {
             if !flush::available() {
                 return Err(MediaError::Unsuitable {
@@ -128,19 +108,10 @@ fn build(
     match device.probe(LockKey::Table) {
         Ok(_) => {}
         Err(source) => {
-            return Err(MediaError::Medium {
-                path: path.into(),
-                source,
-            });
+            return Err(MediaError::Medium { path: path.into(), source });
         }
     }
-    Ok(Media {
-        kind,
-        device,
-        file: Some(fd),
-        memory,
-        identity: Some(identity),
-    })
+    Ok(Media { kind, device, file: Some(fd), memory, identity: Some(identity) })
 }
 
 fn decide(
@@ -150,27 +121,18 @@ fn decide(
     choice: MediumChoice,
     path: &Path,
 ) -> Result<MediaKind, MediaError> {
-    let unsuitable = |choice, why| {
-        Err(MediaError::Unsuitable {
-            path: path.into(),
-            choice,
-            why,
-        })
-    };
+    let unsuitable = |choice, why| Err(MediaError::Unsuitable { path: path.into(), choice, why });
     match (file_type, choice) {
-        (FileType::CharacterDevice, MediumChoice::Auto | MediumChoice::DevDax) => {
-            Ok(MediaKind::DevDax)
-        }
+        (FileType::CharacterDevice, MediumChoice::Auto | MediumChoice::DevDax) => Ok(MediaKind::DevDax),
         (FileType::CharacterDevice, _) => unsuitable("a file", "it is a character device"),
         (_, MediumChoice::DevDax) => unsuitable("device-DAX", "it is not a character device"),
         (_, MediumChoice::File) => Ok(MediaKind::File),
         (FileType::BlockDevice, MediumChoice::Auto) => Ok(MediaKind::File),
         (FileType::BlockDevice, _) => unsuitable("memory", "it is a block device"),
         (_, MediumChoice::Memory) => Ok(MediaKind::Memory),
-        (_, MediumChoice::Dax) if !map_sync_works(fd) => unsuitable(
-            "DAX",
-            "the file system cannot map it with MAP_SYNC (is it mounted with -o dax?)",
-        ),
+        (_, MediumChoice::Dax) if !map_sync_works(fd) => {
+            unsuitable("DAX", "the file system cannot map it with MAP_SYNC (is it mounted with -o dax?)")
+        }
         (_, MediumChoice::Dax) => Ok(MediaKind::Dax),
         (_, MediumChoice::Auto) if map_sync_works(fd) => Ok(MediaKind::Dax),
         (_, MediumChoice::Auto) if magic == TMPFS || magic == RAMFS => Ok(MediaKind::Memory),
@@ -194,17 +156,11 @@ fn file_system(fd: BorrowedFd<'_>, path: &Path) -> Result<u32, MediaError> {
     Ok(statfs.f_type as u32)
 }
 
-fn length(
-    fd: BorrowedFd<'_>,
-    stat: &Stat,
-    file_type: FileType,
-    path: &Path,
-) -> Result<u64, MediaError> {
+fn length(fd: BorrowedFd<'_>, stat: &Stat, file_type: FileType, path: &Path) -> Result<u64, MediaError> {
     let kind = match file_type {
         FileType::RegularFile => return Ok(u64::try_from(stat.st_size).unwrap_or(0)),
         FileType::BlockDevice => {
-            return rustix::fs::seek(fd, SeekFrom::End(0))
-                .map_err(|e| failed("find the length of", path, e));
+            return rustix::fs::seek(fd, SeekFrom::End(0)).map_err(|e| failed("find the length of", path, e));
         }
         FileType::CharacterDevice => return dax_length(stat, path),
         FileType::Directory => "directory",
@@ -212,60 +168,33 @@ fn length(
         FileType::Socket => "socket",
         _ => "special file",
     };
-    Err(MediaError::Kind {
-        path: path.into(),
-        kind,
-    })
+    Err(MediaError::Kind { path: path.into(), kind })
 }
 
 fn dax_length(stat: &Stat, path: &Path) -> Result<u64, MediaError> {
-    let (major, minor) = (
-        rustix::fs::major(stat.st_rdev),
-        rustix::fs::minor(stat.st_rdev),
-    );
+    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
     let sys = format!("/sys/dev/char/{major}:{minor}");
-    let is_dax =
-        std::fs::canonicalize(format!("{sys}/subsystem")).is_ok_and(|to| to.ends_with("dax"));
+    let is_dax = std::fs::canonicalize(format!("{sys}/subsystem")).is_ok_and(|to| to.ends_with("dax"));
     if !is_dax {
-        return Err(MediaError::Kind {
-            path: path.into(),
-            kind: "character device",
-        });
+        return Err(MediaError::Kind { path: path.into(), kind: "character device" });
     }
     let text = std::fs::read_to_string(format!("{sys}/size"))
         .map_err(|e| io_error("find the length of", path, e))?;
-    text.trim().parse().map_err(|_| {
-        io_error(
-            "find the length of",
-            path,
-            io::ErrorKind::InvalidData.into(),
-        )
-    })
+    text.trim().parse().map_err(|_| io_error("find the length of", path, io::ErrorKind::InvalidData.into()))
 }
 
 pub(super) fn failed(action: &'static str, path: &Path, error: rustix::io::Errno) -> MediaError {
     match error {
-        rustix::io::Errno::ROFS => MediaError::Medium {
-            path: path.into(),
-            source: MediumError::ReadOnly,
-        },
-        rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => MediaError::Medium {
-            path: path.into(),
-            source: MediumError::NoSpace,
-        },
+        rustix::io::Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
+        rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
+            MediaError::Medium { path: path.into(), source: MediumError::NoSpace }
+        }
         // What opening one for writing says.
-        rustix::io::Errno::ISDIR => MediaError::Kind {
-            path: path.into(),
-            kind: "directory",
-        },
+        rustix::io::Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
         _ => io_error(action, path, error.into()),
     }
 }
 
 pub(super) fn io_error(action: &'static str, path: &Path, source: io::Error) -> MediaError {
-    MediaError::Io {
-        action,
-        path: path.into(),
-        source,
-    }
+    MediaError::Io { action, path: path.into(), source }
 }

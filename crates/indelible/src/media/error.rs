@@ -10,11 +10,7 @@ use indelible_store::medium::MediumError;
 pub(crate) enum MediaError {
     /// A call of the operating system failed.
     #[error("cannot {action} {path}: {source}")]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
     /// Neither a regular file, nor a block device, nor a DAX device.
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
     Kind { path: PathBuf, kind: &'static str },
@@ -23,17 +19,10 @@ pub(crate) enum MediaError {
         "{path} is on {file_system}, where locks and mappings of several machines do not exclude each other; \
         move the pool to a local file system, or allow remote file systems explicitly"
     )]
-    Remote {
-        path: PathBuf,
-        file_system: &'static str,
-    },
+    Remote { path: PathBuf, file_system: &'static str },
     /// The medium cannot do what the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
-    Unsuitable {
-        path: PathBuf,
-        choice: &'static str,
-        why: &'static str,
-    },
+    Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
     /// The file is empty.
     #[error("{path} has no bytes; it is not a pool")]
     Empty { path: PathBuf },

@@ -46,9 +46,7 @@ impl FileMedium {
 #[inline]
 pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     if fd.is_stale() {
-        return Err(MediumError::Gone {
-            what: "left behind by a fork",
-        });
+        return Err(MediumError::Gone { what: "left behind by a fork" });
     }
     Ok(fd.as_fd())
 }

@@ -75,27 +75,12 @@ impl MemoryMedium {
             .and_then(|len| len.checked_next_multiple_of(PAGE))
             .filter(|len| *len > 0 && *len <= isize::MAX as usize)
             .ok_or(std::io::ErrorKind::InvalidInput)?;
-        let protection = if read_only {
-            Protection::Read
-        } else {
-            Protection::ReadWrite
-        };
+        let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
         let no_fork = NoFork::enter()?;
         let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
-        let pages = if backing == Backing::Device || read_only {
-            0
-        } else {
-            mapped / PAGE
-        };
-        let medium = MemoryMedium {
-            fd,
-            base,
-            mapped,
-            len,
-            read_only,
-            backing,
-            known: zeroed(pages.div_ceil(64)),
-        };
+        let pages = if backing == Backing::Device || read_only { 0 } else { mapped / PAGE };
+        let medium =
+            MemoryMedium { fd, base, mapped, len, read_only, backing, known: zeroed(pages.div_ceil(64)) };
         // SAFETY: the mapping was made just now (1).
         unsafe { mmap::dont_fork(base.addr().get(), mapped) }?;
         drop(no_fork);
@@ -165,16 +150,8 @@ impl MemoryMedium {
 /// The bits of `word` that stand for pages `first..=last`.
 #[inline]
 fn word_mask(word: usize, first: usize, last: usize) -> u64 {
-    let low = if word == first / 64 {
-        u64::MAX << (first % 64)
-    } else {
-        u64::MAX
-    };
-    let high = if word == last / 64 {
-        u64::MAX >> (63 - last % 64)
-    } else {
-        u64::MAX
-    };
+    let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
+    let high = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
     low & high
 }
 

@@ -84,11 +84,7 @@ pub(crate) struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions {
-            choice: MediumChoice::Auto,
-            access: Access::ReadWrite,
-            allow_remote: false,
-        }
+        OpenOptions { choice: MediumChoice::Auto, access: Access::ReadWrite, allow_remote: false }
     }
 }
 
@@ -105,13 +101,7 @@ pub(crate) struct Media {
 impl Media {
     /// A medium that has no file.
     pub(crate) fn from_device(device: Arc<dyn Device>) -> Media {
-        Media {
-            kind: MediaKind::Other,
-            device,
-            file: None,
-            memory: None,
-            identity: None,
-        }
+        Media { kind: MediaKind::Other, device, file: None, memory: None, identity: None }
     }
 
     pub(crate) fn kind(&self) -> MediaKind {
@@ -126,9 +116,7 @@ impl Media {
     /// mappings) and media without a file.
     pub(crate) fn mappable(&self) -> Option<BorrowedFd<'_>> {
         match self.kind {
-            MediaKind::File | MediaKind::Memory | MediaKind::Dax => {
-                self.file.as_deref().map(AsFd::as_fd)
-            }
+            MediaKind::File | MediaKind::Memory | MediaKind::Dax => self.file.as_deref().map(AsFd::as_fd),
             MediaKind::DevDax | MediaKind::Other => None,
         }
     }

@@ -39,10 +39,7 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
 
 /// Whether the error says that the operation does not exist here (block devices say `ENODEV`).
 fn unsupported(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL
-    )
+    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
 }
 
 /// Reserves blocks for the range. Where the file system cannot, holes of the range are filled with
@@ -91,26 +88,15 @@ pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Medi
 
 /// Turns the range into a hole.
 pub(super) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
-    retried(|| {
-        fallocate(
-            fd,
-            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            offset,
-            len,
-        )
-    })
+    retried(|| fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len))
 }
 
 fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), MediumError> {
     let end = offset + len;
     let zeros = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
     while offset < end {
-        let n = zeros
-            .len()
-            .min(usize::try_from(end - offset).unwrap_or(PIECE));
-        write_all(&zeros[..n], offset, |bytes, at| {
-            rustix::io::pwrite(fd, bytes, at)
-        })?;
+        let n = zeros.len().min(usize::try_from(end - offset).unwrap_or(PIECE));
+        write_all(&zeros[..n], offset, |bytes, at| rustix::io::pwrite(fd, bytes, at))?;
         offset += n as u64;
     }
     Ok(())

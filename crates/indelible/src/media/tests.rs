@@ -16,10 +16,7 @@ fn places() -> Vec<tempfile::TempDir> {
 }
 
 fn make(path: &Path, len: u64, choice: MediumChoice) -> Media {
-    let options = CreateOptions {
-        choice,
-        ..CreateOptions::default()
-    };
+    let options = CreateOptions { choice, ..CreateOptions::default() };
     let media = create(path, len, &options).unwrap();
     assert!(!path.exists(), "a pool has no name before it is one");
     media.publish(path).unwrap();
@@ -41,13 +38,7 @@ fn what_is_written_is_read() {
     each(|media, path| {
         let device = media.device();
         let bytes: Vec<u8> = (0..100_000_u32).map(|i| i as u8 ^ 0x5a).collect();
-        for (offset, len) in [
-            (0, 1),
-            (4095, 2),
-            (12_345, 100_000),
-            ((3 << 20) - 7, 7),
-            (8192, 4096),
-        ] {
+        for (offset, len) in [(0, 1), (4095, 2), (12_345, 100_000), ((3 << 20) - 7, 7), (8192, 4096)] {
             device.write(offset, &bytes[..len]).unwrap();
             device.write_durable(offset, &bytes[..len]).unwrap();
             let mut back = vec![0; len];
@@ -74,10 +65,7 @@ fn zeroed_and_reserved_ranges_read_as_they_should() {
             device.zero(offset, len).unwrap();
             let mut back = vec![1; len as usize + 1];
             device.read(offset, &mut back).unwrap();
-            assert!(
-                back[..len as usize].iter().all(|b| *b == 0)
-                    && (len == 0 || back[len as usize] == 7)
-            );
+            assert!(back[..len as usize].iter().all(|b| *b == 0) && (len == 0 || back[len as usize] == 7));
         }
         device.reserve(0, 3 << 20).unwrap();
         let mut back = [0];
@@ -96,26 +84,11 @@ fn accesses_beyond_the_end_are_refused() {
         let device = media.device();
         let size = device.len();
         for offset in [size, size - 1, u64::MAX, u64::MAX - 1] {
-            assert!(matches!(
-                device.read(offset, &mut [0; 2]),
-                Err(MediumError::OutOfBounds { .. })
-            ));
-            assert!(matches!(
-                device.write(offset, &[0; 2]),
-                Err(MediumError::OutOfBounds { .. })
-            ));
-            assert!(matches!(
-                device.write_durable(offset, &[0; 2]),
-                Err(MediumError::OutOfBounds { .. })
-            ));
-            assert!(matches!(
-                device.zero(offset, 2),
-                Err(MediumError::OutOfBounds { .. })
-            ));
-            assert!(matches!(
-                device.reserve(offset, u64::MAX),
-                Err(MediumError::OutOfBounds { .. })
-            ));
+            assert!(matches!(device.read(offset, &mut [0; 2]), Err(MediumError::OutOfBounds { .. })));
+            assert!(matches!(device.write(offset, &[0; 2]), Err(MediumError::OutOfBounds { .. })));
+            assert!(matches!(device.write_durable(offset, &[0; 2]), Err(MediumError::OutOfBounds { .. })));
+            assert!(matches!(device.zero(offset, 2), Err(MediumError::OutOfBounds { .. })));
+            assert!(matches!(device.reserve(offset, u64::MAX), Err(MediumError::OutOfBounds { .. })));
             device.discard(offset, u64::MAX);
         }
         device.read(size, &mut []).unwrap();
@@ -125,31 +98,19 @@ fn accesses_beyond_the_end_are_refused() {
 #[test]
 fn a_read_only_medium_is_not_written() {
     each(|_, path| {
-        let options = OpenOptions {
-            access: Access::ReadOnly,
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
         let media = open(&path, &options).unwrap();
         let device = media.device();
         assert!(device.read_only());
         assert!(matches!(device.write(0, &[1]), Err(MediumError::ReadOnly)));
-        assert!(matches!(
-            device.write_durable(0, &[1]),
-            Err(MediumError::ReadOnly)
-        ));
+        assert!(matches!(device.write_durable(0, &[1]), Err(MediumError::ReadOnly)));
         assert!(matches!(device.zero(0, 1), Err(MediumError::ReadOnly)));
-        assert!(matches!(
-            device.zero(0, 1 << 20),
-            Err(MediumError::ReadOnly)
-        ));
+        assert!(matches!(device.zero(0, 1 << 20), Err(MediumError::ReadOnly)));
         assert!(matches!(device.reserve(0, 1), Err(MediumError::ReadOnly)));
         device.discard(0, 4096);
         device.read(0, &mut [0; 9]).unwrap();
         assert!(device.try_lock(LockKey::Table, LockMode::Shared).unwrap());
-        assert!(matches!(
-            device.try_lock(LockKey::Table, LockMode::Exclusive),
-            Err(MediumError::ReadOnly)
-        ));
+        assert!(matches!(device.try_lock(LockKey::Table, LockMode::Exclusive), Err(MediumError::ReadOnly)));
     });
 }
 
@@ -159,18 +120,12 @@ fn a_file_that_went_away_is_noticed() {
         media.device().verify().unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_len(1 << 20).unwrap();
-        assert!(matches!(
-            media.device().verify(),
-            Err(MediumError::Gone { what: "truncated" })
-        ));
+        assert!(matches!(media.device().verify(), Err(MediumError::Gone { what: "truncated" })));
         file.set_len(3 << 20).unwrap();
         let other = path.with_extension("other");
         std::fs::write(&other, b"another file").unwrap();
         std::fs::rename(&other, &path).unwrap();
-        assert!(matches!(
-            media.device().verify(),
-            Err(MediumError::Gone { what: "deleted" })
-        ));
+        assert!(matches!(media.device().verify(), Err(MediumError::Gone { what: "deleted" })));
     });
 }
 
@@ -181,55 +136,26 @@ fn kinds_are_what_they_seem_and_wrong_ones_are_refused() {
         let media = make(&path, 1 << 20, MediumChoice::Auto);
         let on_tmpfs = dir.path().starts_with("/dev/shm");
         eprintln!("{} is {}", path.display(), media.kind().name());
-        assert_eq!(
-            media.memory_base().is_some(),
-            matches!(media.kind(), MediaKind::Memory | MediaKind::Dax)
-        );
+        assert_eq!(media.memory_base().is_some(), matches!(media.kind(), MediaKind::Memory | MediaKind::Dax));
         assert!(!on_tmpfs || media.kind() == MediaKind::Memory);
         assert!(media.mappable().is_some());
-        let with = |path: &Path, choice| {
-            open(
-                path,
-                &OpenOptions {
-                    choice,
-                    ..OpenOptions::default()
-                },
-            )
-        };
-        assert!(matches!(
-            with(&path, MediumChoice::DevDax),
-            Err(MediaError::Unsuitable { .. })
-        ));
+        let with = |path: &Path, choice| open(path, &OpenOptions { choice, ..OpenOptions::default() });
+        assert!(matches!(with(&path, MediumChoice::DevDax), Err(MediaError::Unsuitable { .. })));
         if media.kind() != MediaKind::Dax {
-            assert!(matches!(
-                with(&path, MediumChoice::Dax),
-                Err(MediaError::Unsuitable { .. })
-            ));
+            assert!(matches!(with(&path, MediumChoice::Dax), Err(MediaError::Unsuitable { .. })));
         }
         // Taken already; a failed creation of another's file leaves it alone.
-        assert!(matches!(
-            create(&path, 1, &CreateOptions::default()),
-            Err(MediaError::Io { .. })
-        ));
+        assert!(matches!(create(&path, 1, &CreateOptions::default()), Err(MediaError::Io { .. })));
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
         let empty = dir.path().join("empty");
         std::fs::write(&empty, b"").unwrap();
-        assert!(matches!(
-            with(&empty, MediumChoice::Auto),
-            Err(MediaError::Empty { .. })
-        ));
+        assert!(matches!(with(&empty, MediumChoice::Auto), Err(MediaError::Empty { .. })));
         assert!(with(dir.path(), MediumChoice::Auto).is_err());
-        assert!(matches!(
-            with(Path::new("/dev/null"), MediumChoice::Auto),
-            Err(MediaError::Kind { .. })
-        ));
+        assert!(matches!(with(Path::new("/dev/null"), MediumChoice::Auto), Err(MediaError::Kind { .. })));
         assert!(with(&dir.path().join("absent"), MediumChoice::Auto).is_err());
         let link = dir.path().join("link");
         symlink(&path, &link).unwrap();
-        assert_eq!(
-            with(&link, MediumChoice::Auto).unwrap().identity(),
-            media.identity()
-        );
+        assert_eq!(with(&link, MediumChoice::Auto).unwrap().identity(), media.identity());
     }
 }
 
@@ -237,20 +163,9 @@ fn kinds_are_what_they_seem_and_wrong_ones_are_refused() {
 fn a_pool_in_use_is_not_replaced() {
     each(|media, path| {
         media.device().write(0, b"precious").unwrap();
-        assert!(
-            media
-                .device()
-                .try_lock(LockKey::Table, LockMode::Shared)
-                .unwrap()
-        );
-        let replace = CreateOptions {
-            replace: true,
-            ..CreateOptions::default()
-        };
-        assert!(matches!(
-            create(&path, 1 << 20, &replace),
-            Err(MediaError::Unsuitable { .. })
-        ));
+        assert!(media.device().try_lock(LockKey::Table, LockMode::Shared).unwrap());
+        let replace = CreateOptions { replace: true, ..CreateOptions::default() };
+        assert!(matches!(create(&path, 1 << 20, &replace), Err(MediaError::Unsuitable { .. })));
         let mut back = [0; 8];
         media.device().read(0, &mut back).unwrap();
         assert_eq!(&back, b"precious");
@@ -269,12 +184,7 @@ fn locks_exclude_holders_and_nothing_else() {
         let second = open(&path, &OpenOptions::default()).unwrap();
         let (a, b) = (first.device(), second.device());
         use LockMode::{Exclusive, Shared};
-        for key in [
-            LockKey::Table,
-            LockKey::Lane(0),
-            LockKey::Lane(u32::MAX),
-            LockKey::Object(4096),
-        ] {
+        for key in [LockKey::Table, LockKey::Lane(0), LockKey::Lane(u32::MAX), LockKey::Object(4096)] {
             for (held, wanted, granted) in [
                 (Shared, Shared, true),
                 (Shared, Exclusive, false),
@@ -284,11 +194,7 @@ fn locks_exclude_holders_and_nothing_else() {
                 assert!(a.try_lock(key, held).unwrap());
                 assert_eq!(a.probe(key).unwrap(), None, "own locks do not count");
                 assert_eq!(b.probe(key).unwrap(), Some(held));
-                assert_eq!(
-                    b.try_lock(key, wanted).unwrap(),
-                    granted,
-                    "{key:?} {held:?} {wanted:?}"
-                );
+                assert_eq!(b.try_lock(key, wanted).unwrap(), granted, "{key:?} {held:?} {wanted:?}");
                 a.unlock(key);
                 b.unlock(key);
                 a.unlock(key);
@@ -296,11 +202,7 @@ fn locks_exclude_holders_and_nothing_else() {
             // Converting, in vain and with success.
             assert!(a.try_lock(key, Shared).unwrap() && b.try_lock(key, Shared).unwrap());
             assert!(!a.try_lock(key, Exclusive).unwrap());
-            assert_eq!(
-                b.probe(key).unwrap(),
-                Some(Shared),
-                "a conversion in vain keeps the mode"
-            );
+            assert_eq!(b.probe(key).unwrap(), Some(Shared), "a conversion in vain keeps the mode");
             b.unlock(key);
             assert!(a.try_lock(key, Exclusive).unwrap() && a.try_lock(key, Shared).unwrap());
             assert!(b.try_lock(key, Shared).unwrap());
@@ -308,10 +210,7 @@ fn locks_exclude_holders_and_nothing_else() {
             b.unlock(key);
         }
         assert!(a.try_lock(LockKey::Lane(1), Exclusive).unwrap());
-        assert!(
-            b.try_lock(LockKey::Lane(2), Exclusive).unwrap(),
-            "keys are independent"
-        );
+        assert!(b.try_lock(LockKey::Lane(2), Exclusive).unwrap(), "keys are independent");
     });
 }
 
@@ -321,31 +220,17 @@ fn locks_exclude_holders_and_nothing_else() {
 fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
     each(|first, path| {
         let held = open(&path, &OpenOptions::default()).unwrap();
-        assert!(
-            held.device()
-                .try_lock(LockKey::Object(8192), LockMode::Exclusive)
-                .unwrap()
-        );
+        assert!(held.device().try_lock(LockKey::Object(8192), LockMode::Exclusive).unwrap());
         let (asks, answers) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         // SAFETY: the child reads and writes pipes and checks errors that allocate nothing.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let gone = |result| {
-                matches!(
-                    result,
-                    Err(MediumError::Gone {
-                        what: "left behind by a fork"
-                    })
-                )
-            };
+            let gone = |result| matches!(result, Err(MediumError::Gone { what: "left behind by a fork" }));
             let device = held.device();
             let ok = gone(device.read(0, &mut [0; 8]))
                 && gone(device.write(0, &[0; 8]))
                 && gone(device.verify())
-                && matches!(
-                    device.try_lock(LockKey::Table, LockMode::Shared),
-                    Err(MediumError::Gone { .. })
-                );
+                && matches!(device.try_lock(LockKey::Table, LockMode::Shared), Err(MediumError::Gone { .. }));
             let _ = rustix::io::write(&answers.1, &[u8::from(ok)]);
             let _ = rustix::io::read(&asks.0, &mut [0; 1]);
             // SAFETY: ends the child without running the parent's destructors.
@@ -374,10 +259,7 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
         let holder = unsafe { libc::fork() };
         if holder == 0 {
             let held = open(&path, &OpenOptions::default()).unwrap();
-            let locked = held
-                .device()
-                .try_lock(LockKey::Lane(3), LockMode::Exclusive)
-                .unwrap();
+            let locked = held.device().try_lock(LockKey::Lane(3), LockMode::Exclusive).unwrap();
             // SAFETY: the grandchild waits for a byte and exits.
             let orphan = unsafe { libc::fork() };
             if orphan == 0 {
@@ -391,10 +273,7 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
         let mut locked = [0];
         rustix::io::read(&ready.0, &mut locked).unwrap();
         assert_eq!(locked, [1]);
-        assert_eq!(
-            first.device().probe(LockKey::Lane(3)).unwrap(),
-            Some(LockMode::Exclusive)
-        );
+        assert_eq!(first.device().probe(LockKey::Lane(3)).unwrap(), Some(LockMode::Exclusive));
         // SAFETY: kills and awaits the child made above.
         unsafe {
             libc::kill(holder, libc::SIGKILL);
@@ -417,9 +296,6 @@ fn a_full_file_system_is_an_error_and_no_signal() {
     let free = free.f_bavail * free.f_frsize;
     let len = (free + (1 << 30)).next_multiple_of(4096);
     let media = make(&dir.path().join("pool"), len, MediumChoice::Auto);
-    assert!(matches!(
-        media.device().reserve(0, len),
-        Err(MediumError::NoSpace)
-    ));
+    assert!(matches!(media.device().reserve(0, len), Err(MediumError::NoSpace)));
     media.device().write(len - 10, &[1; 10]).unwrap();
 }

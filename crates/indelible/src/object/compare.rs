@@ -161,7 +161,8 @@ impl Changes for Comparison<'_> {
         let start = self.stats.start();
         let total = self.ranges.iter().map(|range| range.count).sum();
         self.stats.pages_compared += total;
-        let pages = Pages { shadow: self.shadow, primary: self.primary, device: self.device, offset: primary };
+        let pages =
+            Pages { shadow: self.shadow, primary: self.primary, device: self.device, offset: primary };
         let mut end = 0;
         if total >= PARALLEL_FROM {
             let masks = pages.compare_on_all_cores(self.ranges, total)?;

@@ -142,7 +142,9 @@ impl Core {
         for (page, bytes) in saved {
             shadow.note(PageRange { start: page, count: 1 });
             // SAFETY: a page of the new shadow, which the caller has exclusively.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE)
+            };
         }
         Ok(())
     }

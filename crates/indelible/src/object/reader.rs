@@ -97,7 +97,9 @@ impl ReadObject {
         const { T::LAYOUT };
         if size_of::<T>() > self.core.len() {
             let cause = Cause::RootTooLarge { needed: size_of::<T>(), size: self.core.len() };
-            return Err(Error::new("read the root of", cause).pool(&self.core.pool.path).object(&self.core.name));
+            return Err(Error::new("read the root of", cause)
+                .pool(&self.core.pool.path)
+                .object(&self.core.name));
         }
         // SAFETY: large enough, page-aligned, every bit pattern is a T, and as for `as_slice`.
         Ok(unsafe { &*self.core.base().cast::<T>() })

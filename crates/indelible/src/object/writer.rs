@@ -166,7 +166,10 @@ impl Object {
     /// the call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
     /// a write failed and what is durable is unknown: detach, and attach again to recover.
     pub fn psync(&mut self) -> Result<()> {
-        self.pool.alive().and_then(|()| self.core_mut().psync(false)).map_err(|cause| self.error("psync", cause))
+        self.pool
+            .alive()
+            .and_then(|()| self.core_mut().psync(false))
+            .map_err(|cause| self.error("psync", cause))
     }
 
     /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
@@ -233,7 +236,11 @@ impl Object {
     /// How stores are noticed: "wp-async", "mprotect" or "named".
     #[must_use]
     pub fn rung(&self) -> String {
-        self.core().shadow().ok().and_then(|shadow| shadow.rung()).map_or_else(String::new, |rung| rung.to_string())
+        self.core()
+            .shadow()
+            .ok()
+            .and_then(|shadow| shadow.rung())
+            .map_or_else(String::new, |rung| rung.to_string())
     }
 
     /// What psync did since the attach.
@@ -275,6 +282,10 @@ pub fn psync_all(objects: &mut [&mut Object]) -> Result<()> {
 
 impl std::fmt::Debug for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Object").field("name", &self.name).field("address", &self.base).field("len", &self.len).finish()
+        f.debug_struct("Object")
+            .field("name", &self.name)
+            .field("address", &self.base)
+            .field("len", &self.len)
+            .finish()
     }
 }

@@ -1,9 +1,9 @@
 //! What a pool and its objects look like to a person.
 
 use super::{Inner, MediumKind};
-pub use indelible_store::store::LaneUse;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE};
+pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -11,8 +11,8 @@ use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{Access, Media};
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork};
-use indelible_store::format::entry::Entry;
 use indelible_store::error::StoreError;
+use indelible_store::format::entry::Entry;
 use indelible_store::store::{Identity, Status, Store};
 use indelible_store::table::{Key, Located};
 use options::Settings;
@@ -102,7 +102,12 @@ impl Pool {
         Error::new(operation, cause).pool(&self.inner.path)
     }
 
-    pub(crate) fn about<T>(&self, operation: &'static str, name: &str, result: Result<T, Cause>) -> Result<T> {
+    pub(crate) fn about<T>(
+        &self,
+        operation: &'static str,
+        name: &str,
+        result: Result<T, Cause>,
+    ) -> Result<T> {
         result.map_err(|cause| self.error(operation, cause).object(name))
     }
 
@@ -299,7 +304,14 @@ fn identity() -> Identity {
 impl Inner {
     fn new(path: &Path, media: Media, store: Arc<Store>, settings: Settings) -> Arc<Inner> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Arc::new(Inner { path, media, store, settings, generation: fork::generation(), shared: Mutex::default() })
+        Arc::new(Inner {
+            path,
+            media,
+            store,
+            settings,
+            generation: fork::generation(),
+            shared: Mutex::default(),
+        })
     }
 }
 

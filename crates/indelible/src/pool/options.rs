@@ -187,7 +187,10 @@ impl PoolOptions {
     pub(super) fn settings(&self) -> Result<Settings, Cause> {
         let rung = self.tracking.rung();
         if !self.tracking.is_available() {
-            return Err(Cause::Unsupported(format!("this kernel does not offer tracking by {:?}", self.tracking)));
+            return Err(Cause::Unsupported(format!(
+                "this kernel does not offer tracking by {:?}",
+                self.tracking
+            )));
         }
         Ok(Settings { rung, fault_in: self.fault_in })
     }
@@ -235,7 +238,12 @@ pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
         return Ok(());
     }
     let (path, choice) = (path.to_owned(), "a new pool");
-    Err(media::MediaError::Unsuitable { path, choice, why: "it is not blank; format with force to lose what is on it" }.into())
+    Err(media::MediaError::Unsuitable {
+        path,
+        choice,
+        why: "it is not blank; format with force to lose what is on it",
+    }
+    .into())
 }
 
 /// How to create an object.

@@ -44,13 +44,7 @@ pub(crate) unsafe fn copy_lines(shadow: *const u8, mask: u64, out: &mut [u8]) ->
     let mut at = 0;
     each_run(mask, |first, count| {
         // SAFETY: the runs lie within the page and, being `bytes` together, within `out`.
-        unsafe {
-            flush::copy(
-                out.as_mut_ptr().add(at),
-                shadow.add(first * LINE),
-                count * LINE,
-            )
-        };
+        unsafe { flush::copy(out.as_mut_ptr().add(at), shadow.add(first * LINE), count * LINE) };
         at += count * LINE;
     });
     Some(bytes)
@@ -113,8 +107,7 @@ mod tests {
         }
         assert!(out[..LINE].iter().all(|b| *b == 3) && out[LINE..2 * LINE].iter().all(|b| *b == 4));
         assert!(
-            out[2 * LINE..3 * LINE].iter().all(|b| *b == 63)
-                && out[3 * LINE..].iter().all(|b| *b == 0xff)
+            out[2 * LINE..3 * LINE].iter().all(|b| *b == 63) && out[3 * LINE..].iter().all(|b| *b == 0xff)
         );
     }
 }

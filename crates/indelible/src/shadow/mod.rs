@@ -42,10 +42,7 @@ pub(crate) enum Source<'a> {
     /// A file that can be mapped privately; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
     /// Anything that can be read; the shadow is filled from it.
-    Device {
-        device: Arc<dyn Device>,
-        offset: u64,
-    },
+    Device { device: Arc<dyn Device>, offset: u64 },
 }
 
 /// How to attach.
@@ -76,9 +73,7 @@ pub(crate) struct Shadow {
 impl Shadow {
     /// Maps the object. Nothing is dirty at first.
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
-        let rung = params
-            .writable
-            .then(|| params.rung.unwrap_or_else(Rung::best));
+        let rung = params.writable.then(|| params.rung.unwrap_or_else(Rung::best));
         match params.source.clone() {
             Source::PrivateFile { fd, offset } => Shadow::over_file(&params, fd, offset, rung),
             Source::Device { device, offset } => Shadow::over_device(&params, device, offset, rung),
@@ -93,12 +88,7 @@ impl Shadow {
     ) -> Result<Shadow, ShadowError> {
         let mapping = Mapping::file(p.addr, p.len, fd, offset, protection(rung))?;
         let tracker = track(&mapping, rung, WatchedBy::Tracker, false)?;
-        Ok(Shadow {
-            tracker,
-            served: None,
-            mapping,
-            refill: None,
-        })
+        Ok(Shadow { tracker, served: None, mapping, refill: None })
     }
 
     fn over_device(
@@ -107,20 +97,13 @@ impl Shadow {
         offset: u64,
         rung: Option<Rung>,
     ) -> Result<Shadow, ShadowError> {
-        let fault_in = p
-            .fault_in
-            .unwrap_or_else(|| p.len > COPY_WHOLE && fault::available());
+        let fault_in = p.fault_in.unwrap_or_else(|| p.len > COPY_WHOLE && fault::available());
         if !fault_in {
             let mapping = Mapping::anonymous(p.addr, p.len, Protection::ReadWrite)?;
             fill(&mapping, 0, &*device, offset)?;
             protect(&mapping, 0, rung)?;
             let tracker = track(&mapping, rung, WatchedBy::Tracker, true)?;
-            return Ok(Shadow {
-                tracker,
-                served: None,
-                mapping,
-                refill: Some((device, offset)),
-            });
+            return Ok(Shadow { tracker, served: None, mapping, refill: Some((device, offset)) });
         }
         let mapping = Mapping::anonymous(p.addr, p.len, protection(rung))?;
         let source = Arc::clone(&device);
@@ -129,18 +112,11 @@ impl Shadow {
             len: p.len,
             ahead: p.ahead,
             protect: rung == Some(Rung::WpAsync),
-            fill: Arc::new(move |page, bytes| {
-                Ok(source.read(offset + (page * PAGE) as u64, bytes)?)
-            }),
+            fill: Arc::new(move |page, bytes| Ok(source.read(offset + (page * PAGE) as u64, bytes)?)),
         })
         .map_err(ShadowError::Serve)?;
         let tracker = track(&mapping, rung, WatchedBy::Service(served.uffd()), false)?;
-        Ok(Shadow {
-            tracker,
-            served: Some(served),
-            mapping,
-            refill: None,
-        })
+        Ok(Shadow { tracker, served: Some(served), mapping, refill: None })
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -170,9 +146,7 @@ impl Shadow {
         if let Some((page, why)) = self.failure() {
             return Err(ShadowError::Unreadable { page, why });
         }
-        self.tracker
-            .as_mut()
-            .map_or(Ok(()), |tracker| Ok(tracker.collect(out)?))
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.collect(out)?))
     }
 
     /// See [`Tracker::settle`].
@@ -182,9 +156,7 @@ impl Shadow {
         changed: &[PageRange],
         unchanged: &[PageRange],
     ) -> Result<(), ShadowError> {
-        self.tracker
-            .as_mut()
-            .map_or(Ok(()), |tracker| Ok(tracker.settle(changed, unchanged)?))
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.settle(changed, unchanged)?))
     }
 
     /// See [`Tracker::note`].
@@ -197,16 +169,12 @@ impl Shadow {
 
     /// See [`Tracker::hold`].
     pub(crate) fn hold(&mut self) -> Result<(), ShadowError> {
-        self.tracker
-            .as_mut()
-            .map_or(Ok(()), |tracker| Ok(tracker.hold()?))
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold()?))
     }
 
     /// See [`Tracker::release`].
     pub(crate) fn release(&mut self) -> Result<(), ShadowError> {
-        self.tracker
-            .as_mut()
-            .map_or(Ok(()), |tracker| Ok(tracker.release()?))
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.release()?))
     }
 
     /// Drops every page if that has become cheaper than scanning them; tells whether it did. Cheap
@@ -256,14 +224,8 @@ impl Shadow {
         if let Some((device, offset)) = &self.refill {
             let rung = self.tracker.as_ref().map(Tracker::rung);
             // SAFETY: the tail was mapped just now, nobody knows of it.
-            unsafe {
-                mmap::protect(
-                    self.mapping.addr() + old,
-                    new_len - old,
-                    Protection::ReadWrite,
-                )
-            }
-            .map_err(ShadowError::Protect)?;
+            unsafe { mmap::protect(self.mapping.addr() + old, new_len - old, Protection::ReadWrite) }
+                .map_err(ShadowError::Protect)?;
             fill(&self.mapping, old, &**device, *offset)?;
             protect(&self.mapping, old, rung)?;
         }
@@ -291,17 +253,7 @@ fn track(
     filled: bool,
 ) -> Result<Option<Tracker>, ShadowError> {
     let (base, len) = (mapping.addr(), mapping.len());
-    Ok(rung
-        .map(|rung| {
-            Tracker::new(TrackerParams {
-                base,
-                len,
-                rung,
-                watched_by,
-                filled,
-            })
-        })
-        .transpose()?)
+    Ok(rung.map(|rung| Tracker::new(TrackerParams { base, len, rung, watched_by, filled })).transpose()?)
 }
 
 /// Gives the tail of a filled mapping its final protection.
@@ -316,12 +268,7 @@ fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), Sha
 }
 
 /// Fills the mapping's bytes from `from` on with those of the device's object at `offset`.
-fn fill(
-    mapping: &Mapping,
-    from: usize,
-    device: &dyn Device,
-    offset: u64,
-) -> Result<(), ShadowError> {
+fn fill(mapping: &Mapping, from: usize, device: &dyn Device, offset: u64) -> Result<(), ShadowError> {
     let mut at = from;
     while at < mapping.len() {
         let n = PIECE.min(mapping.len() - at);

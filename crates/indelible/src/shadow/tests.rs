@@ -86,9 +86,7 @@ fn ways() -> Vec<bool> {
     if fault::available() {
         return vec![false, true];
     }
-    eprintln!(
-        "SKIPPED on this machine: fault-in (userfaultfd for system calls, or its poison, is absent)"
-    );
+    eprintln!("SKIPPED on this machine: fault-in (userfaultfd for system calls, or its poison, is absent)");
     vec![false]
 }
 
@@ -99,17 +97,11 @@ fn over_device(
     fault_in: bool,
     broken: u64,
 ) -> Params<'static> {
-    let device = Arc::new(Pattern {
-        len: 1 << 40,
-        broken,
-    });
+    let device = Arc::new(Pattern { len: 1 << 40, broken });
     Params {
         addr,
         len: pages * PAGE,
-        source: Source::Device {
-            device,
-            offset: 8 * PAGE as u64,
-        },
+        source: Source::Device { device, offset: 8 * PAGE as u64 },
         writable: rung.is_some(),
         rung,
         fault_in: Some(fault_in),
@@ -118,18 +110,9 @@ fn over_device(
 }
 
 fn store(shadow: &Shadow, page: usize, value: u8) {
-    shadow.note(PageRange {
-        start: page as u64,
-        count: 1,
-    });
+    shadow.note(PageRange { start: page as u64, count: 1 });
     // SAFETY: a page of the shadow, which only the test's thread uses.
-    unsafe {
-        shadow
-            .base()
-            .as_ptr()
-            .add(page * PAGE)
-            .write_volatile(value)
-    };
+    unsafe { shadow.base().as_ptr().add(page * PAGE).write_volatile(value) };
 }
 
 fn load(shadow: &Shadow, at: usize) -> u8 {
@@ -148,26 +131,12 @@ fn dirty(shadow: &mut Shadow) -> Vec<u64> {
 fn a_device_is_read_right_and_tracked_on_every_rung() {
     for fault_in in ways() {
         for rung in rungs() {
-            let mut shadow = Shadow::attach(over_device(
-                window(0) + PAGE,
-                1500,
-                Some(rung),
-                fault_in,
-                u64::MAX,
-            ))
-            .unwrap();
+            let mut shadow =
+                Shadow::attach(over_device(window(0) + PAGE, 1500, Some(rung), fault_in, u64::MAX)).unwrap();
             for at in (0..1500 * PAGE).step_by(12_345) {
-                assert_eq!(
-                    load(&shadow, at),
-                    pattern((8 * PAGE + at) as u64),
-                    "{rung} {fault_in} at {at}"
-                );
+                assert_eq!(load(&shadow, at), pattern((8 * PAGE + at) as u64), "{rung} {fault_in} at {at}");
             }
-            assert_eq!(
-                dirty(&mut shadow),
-                [0_u64; 0],
-                "{rung} {fault_in}: reading is not storing"
-            );
+            assert_eq!(dirty(&mut shadow), [0_u64; 0], "{rung} {fault_in}: reading is not storing");
             store(&shadow, 3, 1);
             store(&shadow, 1400, 1);
             assert_eq!(dirty(&mut shadow), [3, 1400], "{rung} {fault_in}");
@@ -178,10 +147,7 @@ fn a_device_is_read_right_and_tracked_on_every_rung() {
             assert!(dirty(&mut shadow).contains(&1699), "{rung} {fault_in}");
         }
         let shadow = Shadow::attach(over_device(window(0), 10, None, fault_in, u64::MAX)).unwrap();
-        assert_eq!(
-            (shadow.rung(), load(&shadow, 5)),
-            (None, pattern(8 * PAGE as u64 + 5))
-        );
+        assert_eq!((shadow.rung(), load(&shadow, 5)), (None, pattern(8 * PAGE as u64 + 5)));
     }
 }
 
@@ -191,8 +157,7 @@ fn a_system_call_finds_pages_that_were_never_touched() {
         let shadow = Shadow::attach(over_device(window(1), 600, None, fault_in, u64::MAX)).unwrap();
         let file = tempfile::tempfile().unwrap();
         // SAFETY: the shadow's bytes, which nobody stores to.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(shadow.base().as_ptr().add(500 * PAGE), 2 * PAGE) };
+        let bytes = unsafe { std::slice::from_raw_parts(shadow.base().as_ptr().add(500 * PAGE), 2 * PAGE) };
         file.write_all_at(bytes, 0).unwrap();
         let mut back = [0; 1];
         file.read_exact_at(&mut back, PAGE as u64).unwrap();
@@ -209,8 +174,7 @@ fn a_page_that_cannot_be_read_ends_in_sigbus_and_a_clear_error() {
     if !ways().contains(&true) {
         return;
     }
-    let mut shadow =
-        Shadow::attach(over_device(window(2), 600, Some(Rung::best()), true, 100)).unwrap();
+    let mut shadow = Shadow::attach(over_device(window(2), 600, Some(Rung::best()), true, 100)).unwrap();
     assert_eq!(load(&shadow, 0), pattern(8 * PAGE as u64));
     // A system call meets the page without raising a signal in this process.
     let file = tempfile::tempfile().unwrap();
@@ -233,10 +197,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
         let mut shadow = Shadow::attach(Params {
             addr: window(3),
             len: 600 * PAGE,
-            source: Source::PrivateFile {
-                fd: file.as_fd(),
-                offset: 5 * PAGE as u64,
-            },
+            source: Source::PrivateFile { fd: file.as_fd(), offset: 5 * PAGE as u64 },
             writable: true,
             rung: Some(rung),
             fault_in: None,
@@ -268,10 +229,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
     let mut shadow = Shadow::attach(Params {
         addr: window(4),
         len: pages * PAGE,
-        source: Source::PrivateFile {
-            fd: file.as_fd(),
-            offset: 0,
-        },
+        source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
         writable: true,
         rung: Some(Rung::WpAsync),
         fault_in: None,
@@ -283,14 +241,10 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         let page = if round < 300 { round * 3001 % pages } else { 7 };
         store(&shadow, page, round as u8);
         let found = dirty(&mut shadow);
-        assert!(
-            found.contains(&(page as u64)),
-            "round {round}, renewed {renewed} times"
-        );
+        assert!(found.contains(&(page as u64)), "round {round}, renewed {renewed} times");
         // What a psync applies.
         for page in found {
-            file.write_all_at(&[load(&shadow, page as usize * PAGE)], page * PAGE as u64)
-                .unwrap();
+            file.write_all_at(&[load(&shadow, page as usize * PAGE)], page * PAGE as u64).unwrap();
         }
         // SAFETY: everything collected has been applied; one thread.
         renewed += u32::from(unsafe { shadow.reclaim() }.unwrap());
@@ -298,10 +252,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
             break;
         }
     }
-    assert!(
-        renewed > 0,
-        "300 page tables and 100,000 scans were not worth a renewal"
-    );
+    assert!(renewed > 0, "300 page tables and 100,000 scans were not worth a renewal");
     for round in (0..300_usize).filter(|round| round * 3001 % pages != 7) {
         assert_eq!(load(&shadow, round * 3001 % pages * PAGE), round as u8);
     }

@@ -33,10 +33,7 @@ pub(crate) fn pid_alive(pid: u32) -> bool {
         return false;
     };
     // EPERM means that it exists and belongs to somebody else.
-    matches!(
-        test_kill_process(pid),
-        Ok(()) | Err(rustix::io::Errno::PERM)
-    )
+    matches!(test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
 }
 
 #[cfg(test)]
@@ -48,12 +45,9 @@ mod tests {
         let id = parse("00112233-4455-6677-8899-aabbccddeeff").unwrap();
         assert_eq!(id[..3], [0x00, 0x11, 0x22]);
         assert_eq!(id[15], 0xff);
-        for bad in [
-            "",
-            "0011",
-            "00112233-4455-6677-8899-aabbccddeeff0",
-            "zz112233-4455-6677-8899-aabbccddeeff",
-        ] {
+        for bad in
+            ["", "0011", "00112233-4455-6677-8899-aabbccddeeff0", "zz112233-4455-6677-8899-aabbccddeeff"]
+        {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
         assert_eq!(boot_id(), boot_id());

@@ -38,10 +38,7 @@ impl Facilities {
     pub(crate) fn gather() -> Facilities {
         let reach = uffd::Uffd::open(uffd::Reach::UserMode, 0, 0).map(|uffd| uffd.reach());
         Facilities {
-            kernel: rustix::system::uname()
-                .release()
-                .to_string_lossy()
-                .into_owned(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             uffd: match reach {
                 Ok(uffd::Reach::Full) => UffdAccess::Full,
                 Ok(uffd::Reach::UserMode) => UffdAccess::UserModeOnly,

@@ -56,15 +56,9 @@ impl ForkFd {
         install()?;
         for (slot, entry) in FDS.iter().enumerate() {
             if entry.load(Ordering::Relaxed) == -1
-                && entry
-                    .compare_exchange(-1, fd.as_raw_fd(), Ordering::SeqCst, Ordering::Relaxed)
-                    .is_ok()
+                && entry.compare_exchange(-1, fd.as_raw_fd(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
             {
-                return Ok(ForkFd {
-                    fd,
-                    slot,
-                    generation: generation(),
-                });
+                return Ok(ForkFd { fd, slot, generation: generation() });
             }
         }
         Err(io::Error::from_raw_os_error(libc::ENFILE))
@@ -111,10 +105,7 @@ impl Drop for NoFork {
 }
 
 fn acquire() {
-    while MAPPING
-        .compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
+    while MAPPING.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         // Held for the length of a few system calls only.
         std::thread::yield_now();
     }
@@ -135,28 +126,17 @@ struct Entry<T> {
 
 impl<T: Send + Sync + 'static> ForkLocal<T> {
     pub(crate) const fn new() -> ForkLocal<T> {
-        ForkLocal {
-            cell: AtomicPtr::new(ptr::null_mut()),
-        }
+        ForkLocal { cell: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// The value of this process, made by `make` if there is none yet. A failure is not remembered.
-    pub(crate) fn get_or_try<E>(
-        &self,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<&'static T, E> {
+    pub(crate) fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let old = self.cell.load(Ordering::Acquire);
         if let Some(value) = Self::current(old) {
             return Ok(value);
         }
-        let fresh = Box::into_raw(Box::new(Entry {
-            generation: generation(),
-            value: make()?,
-        }));
-        match self
-            .cell
-            .compare_exchange(old, fresh, Ordering::AcqRel, Ordering::Acquire)
-        {
+        let fresh = Box::into_raw(Box::new(Entry { generation: generation(), value: make()? }));
+        match self.cell.compare_exchange(old, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: `fresh` is now the leaked entry (invariant of `cell`).
             Ok(_) => Ok(unsafe { &(*fresh).value }),
             Err(winner) => {
@@ -189,8 +169,7 @@ fn install() -> io::Result<()> {
             Err(e) => RESULT.store(e.raw_os_error(), Ordering::SeqCst),
         }
         // SAFETY: the handlers are `extern "C"`, never unwind and keep invariant 3.
-        let failed =
-            unsafe { libc::pthread_atfork(Some(before), Some(after_parent), Some(after_child)) };
+        let failed = unsafe { libc::pthread_atfork(Some(before), Some(after_parent), Some(after_child)) };
         if failed != 0 {
             RESULT.store(failed, Ordering::SeqCst);
         }

@@ -90,11 +90,7 @@ pub(crate) fn shared(
     protection: Protection,
     sync: bool,
 ) -> io::Result<NonNull<u8>> {
-    let flags = if sync {
-        MapFlags::SHARED_VALIDATE | MapFlags::SYNC
-    } else {
-        MapFlags::SHARED
-    };
+    let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
     // SAFETY: no address is given, so the mapping replaces nothing.
     let base = unsafe { mm::mmap(ptr::null_mut(), len, protection.map(), flags, file, 0) }?;
     NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))

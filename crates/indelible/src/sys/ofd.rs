@@ -8,9 +8,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use indelible_store::medium::{LockMode, MediumError};
 
 fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
-    let range = |value: u64| {
-        libc::off_t::try_from(value).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
-    };
+    let range =
+        |value: u64| libc::off_t::try_from(value).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW));
     Ok(libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

@@ -83,11 +83,7 @@ impl Pagemap {
         static MAP: ForkLocal<Pagemap> = ForkLocal::new();
         MAP.get_or_try(|| {
             use rustix::fs::{Mode, OFlags, open};
-            let fd = open(
-                "/proc/self/pagemap",
-                OFlags::RDONLY | OFlags::CLOEXEC,
-                Mode::empty(),
-            )?;
+            let fd = open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
             Ok(Pagemap(ForkFd::new(fd)?))
         })
     }
@@ -95,15 +91,8 @@ impl Pagemap {
     /// Whether the kernel knows the call.
     pub(crate) fn supported() -> bool {
         let page = std::ptr::from_ref(&PAGEMAP_SCAN).addr() & !(PAGE - 1);
-        Pagemap::get().is_ok_and(|map| {
-            map.scan(
-                page,
-                page + PAGE,
-                Seek::Present,
-                &mut [Region::default(); 2],
-            )
-            .is_ok()
-        })
+        Pagemap::get()
+            .is_ok_and(|map| map.scan(page, page + PAGE, Seek::Present, &mut [Region::default(); 2]).is_ok())
     }
 
     /// Fills `found` with runs of matching pages of `[start, end)`, in order. Returns how many, and

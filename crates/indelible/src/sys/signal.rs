@@ -36,9 +36,7 @@ const SEGV_ACCERR: libc::c_int = 2;
 /// Installs the handler, once; later calls have no effect.
 pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
-    let mut installed = INSTALLED
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
@@ -49,10 +47,7 @@ pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: written by the successful call above; never freed (1).
-    PREVIOUS.store(
-        Box::into_raw(Box::new(unsafe { previous.assume_init() })),
-        Ordering::SeqCst,
-    );
+    PREVIOUS.store(Box::into_raw(Box::new(unsafe { previous.assume_init() })), Ordering::SeqCst);
     // SAFETY: an all-zero `sigaction` is a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_segv as *const () as usize;
@@ -73,10 +68,7 @@ pub(crate) fn reinstall_for_tests() {
     // SAFETY: as in `install`; the child has one thread.
     unsafe {
         libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr());
-        PREVIOUS.store(
-            Box::into_raw(Box::new(previous.assume_init())),
-            Ordering::SeqCst,
-        );
+        PREVIOUS.store(Box::into_raw(Box::new(previous.assume_init())), Ordering::SeqCst);
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_segv as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
@@ -105,12 +97,7 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     pass_on(signal, code, info, context);
 }
 
-fn pass_on(
-    signal: libc::c_int,
-    code: libc::c_int,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
+fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let previous = PREVIOUS.load(Ordering::Relaxed);
     // SAFETY: filled before the handler ran and never freed (1).
     let previous = unsafe { &*previous };

@@ -61,10 +61,8 @@ struct Message {
     thread: u64,
 }
 
-const _: () =
-    assert!(size_of::<Api>() == 24 && size_of::<Range>() == 16 && size_of::<RangeMode>() == 32);
-const _: () =
-    assert!(size_of::<Protect>() == 24 && size_of::<Copy>() == 40 && size_of::<Message>() == 32);
+const _: () = assert!(size_of::<Api>() == 24 && size_of::<Range>() == 16 && size_of::<RangeMode>() == 32);
+const _: () = assert!(size_of::<Protect>() == 24 && size_of::<Copy>() == 40 && size_of::<Message>() == 32);
 
 const fn request(direction: libc::c_ulong, number: libc::c_ulong, size: usize) -> libc::c_ulong {
     direction << 30 | (size as libc::c_ulong) << 16 | 0xaa << 8 | number
@@ -121,27 +119,16 @@ impl Uffd {
         // A handshake fixes the features for good, so the kernel's are asked on a descriptor of
         // its own.
         let (probe, _) = new_fd(reach)?;
-        let mut api = Api {
-            api: 0xaa,
-            ..Api::default()
-        };
+        let mut api = Api { api: 0xaa, ..Api::default() };
         ioctl(&probe, API, &mut api)?;
         if api.features & wanted != wanted {
             return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         }
         let features = wanted | optional & api.features;
         let (fd, reach) = new_fd(reach)?;
-        let mut api = Api {
-            api: 0xaa,
-            features,
-            ..Api::default()
-        };
+        let mut api = Api { api: 0xaa, features, ..Api::default() };
         ioctl(&fd, API, &mut api)?;
-        Ok(Uffd {
-            fd: ForkFd::new(fd)?,
-            reach,
-            features,
-        })
+        Ok(Uffd { fd: ForkFd::new(fd)?, reach, features })
     }
 
     /// The descriptor for asynchronous write protection that all objects of this process share.
@@ -167,15 +154,7 @@ impl Uffd {
             Watch::Writes => 2,
             Watch::MissingAndWrites => 3,
         };
-        ioctl(
-            &self.fd,
-            REGISTER,
-            &mut RangeMode {
-                range: range(addr, len),
-                mode,
-                answer: 0,
-            },
-        )
+        ioctl(&self.fd, REGISTER, &mut RangeMode { range: range(addr, len), mode, answer: 0 })
     }
 
     /// Stops watching.
@@ -187,14 +166,7 @@ impl Uffd {
     #[inline]
     pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
         loop {
-            let done = ioctl(
-                &self.fd,
-                WRITEPROTECT,
-                &mut Protect {
-                    range: range(addr, len),
-                    mode: 1,
-                },
-            );
+            let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode: 1 });
             match done {
                 // The kernel asks to try again while the address space is changing.
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
@@ -222,28 +194,12 @@ impl Uffd {
 
     /// Fills missing pages with zeros.
     pub(crate) fn zeropage(&self, addr: usize, len: usize) -> io::Result<()> {
-        ioctl(
-            &self.fd,
-            ZEROPAGE,
-            &mut RangeMode {
-                range: range(addr, len),
-                mode: 0,
-                answer: 0,
-            },
-        )
+        ioctl(&self.fd, ZEROPAGE, &mut RangeMode { range: range(addr, len), mode: 0, answer: 0 })
     }
 
     /// Makes a missing page raise SIGBUS. Needs [`FEATURE_POISON`].
     pub(crate) fn poison(&self, addr: usize) -> io::Result<()> {
-        ioctl(
-            &self.fd,
-            POISON,
-            &mut RangeMode {
-                range: range(addr, PAGE),
-                mode: 0,
-                answer: 0,
-            },
-        )
+        ioctl(&self.fd, POISON, &mut RangeMode { range: range(addr, PAGE), mode: 0, answer: 0 })
     }
 
     /// Lets threads that wait for a page of the range try again.
@@ -256,13 +212,7 @@ impl Uffd {
         let mut messages = [Message::default(); 16];
         let room = size_of_val(&messages);
         // SAFETY: `messages` is `room` bytes of plain integers for the kernel to fill.
-        let read = unsafe {
-            libc::read(
-                self.fd.as_fd().as_raw_fd(),
-                messages.as_mut_ptr().cast(),
-                room,
-            )
-        };
+        let read = unsafe { libc::read(self.fd.as_fd().as_raw_fd(), messages.as_mut_ptr().cast(), room) };
         let Ok(read) = usize::try_from(read) else {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
@@ -280,10 +230,7 @@ impl Uffd {
 }
 
 fn range(addr: usize, len: usize) -> Range {
-    Range {
-        start: addr as u64,
-        len: len as u64,
-    }
+    Range { start: addr as u64, len: len as u64 }
 }
 
 fn ioctl<T>(fd: &impl AsFd, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
@@ -318,11 +265,7 @@ fn syscall(flags: libc::c_int) -> io::Result<OwnedFd> {
 
 fn device(flags: libc::c_int) -> io::Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags, open};
-    let device = open(
-        "/dev/userfaultfd",
-        OFlags::RDWR | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let device = open("/dev/userfaultfd", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     // SAFETY: the request takes flags by value and returns a new descriptor.
     own(unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into())
 }

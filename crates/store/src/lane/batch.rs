@@ -142,7 +142,11 @@ impl Batch {
         self.header = Header {
             magic: U32::new(MAGIC),
             sections: U32::new(self.sections.len() as u32),
-            body_sum: U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { checksum(seed, &[&self.bytes[L..]]) }),
+            body_sum: U64::new(if Mutant::ShortChecksum.is_on() {
+                0
+            } else {
+                checksum(seed, &[&self.bytes[L..]])
+            }),
             len: U64::new(self.bytes.len() as u64),
             runs: U32::new(self.runs.len() as u32),
             lines: U64::new(((self.data_end - L) / L) as u64),

@@ -29,16 +29,11 @@ pub struct BatchView<'r, 'm> {
 
 impl BatchView<'_, '_> {
     /// Calls `redo(target, bytes)` for the data of the runs of section `index`, in pieces.
-    pub fn redo(
-        &mut self,
-        index: usize,
-        redo: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
+    pub fn redo(&mut self, index: usize, redo: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         let skipped: usize = self.sections[..index].iter().map(|s| s.runs.get() as usize).sum();
         let count = self.sections[index].runs.get() as usize;
-        let mut at = self.at
-            + LINE
-            + self.runs[..skipped].iter().map(|run| run.lines.get() * LINE).sum::<u64>();
+        let mut at =
+            self.at + LINE + self.runs[..skipped].iter().map(|run| run.lines.get() * LINE).sum::<u64>();
         for run in &self.runs[skipped..skipped + count] {
             let (mut target, end) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
             while target < end {

@@ -136,4 +136,3 @@ pub fn read_struct<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
     medium.read(offset, <T as IntoBytes>::as_mut_bytes(&mut value))?;
     Ok(value)
 }
-

@@ -100,7 +100,9 @@ impl<'m> Draft<'m> {
         while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
             match self.take_chunk() {
                 Ok(()) => {}
-                Err(StoreError::NoRoom { .. } | StoreError::Medium(MediumError::NoSpace)) if !required => break,
+                Err(StoreError::NoRoom { .. } | StoreError::Medium(MediumError::NoSpace)) if !required => {
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }

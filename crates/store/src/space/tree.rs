@@ -118,12 +118,7 @@ impl Draft<'_> {
         }
     }
 
-    fn walk_node(
-        &self,
-        offset: u64,
-        level: u16,
-        visit: &mut Visit<'_>,
-    ) -> Result<()> {
+    fn walk_node(&self, offset: u64, level: u16, visit: &mut Visit<'_>) -> Result<()> {
         let node = self.node(offset, level)?;
         visit(offset, level, node.used())?;
         if level > 0 {

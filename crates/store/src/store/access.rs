@@ -112,9 +112,11 @@ impl Held<'_> {
         let (device, seed) = (&*self.store.device, self.store.seed);
         let failures = self.store.guard.failures();
         let found = read_table_log(device, seed)?;
-        let known = self.state.log.take().filter(|known| {
-            known.generation == found.generation && self.state.failures == failures
-        });
+        let known = self
+            .state
+            .log
+            .take()
+            .filter(|known| known.generation == found.generation && self.state.failures == failures);
         let mut log = known.unwrap_or(found);
         catch_up(device, seed, &mut log, known.is_some())?;
         self.state.log = Some(log);

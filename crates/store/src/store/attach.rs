@@ -1,8 +1,8 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
+use super::Store;
 use super::hold::Hold;
 use super::writer_lane::WriterLane;
-use super::Store;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
 use crate::format::lane::Directory;
@@ -178,7 +178,11 @@ impl Store {
     }
 
     /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
-    pub(super) fn acquire(&self, draft: &mut Draft<'_>, index: u32) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
+    pub(super) fn acquire(
+        &self,
+        draft: &mut Draft<'_>,
+        index: u32,
+    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(mut found) = directory(draft, index)? else { return Ok(None) };
         let Some(claim) = self.lanes.claim(&self.guard, index)? else { return Ok(None) };
         let (log, recovered) = replay(draft, index, &found)?;
@@ -250,7 +254,13 @@ impl Store {
     /// in the directory.
     ///
     /// Before that is published the space is free, so that nothing but zeros may go there.
-    pub(super) fn place_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64, generation: u64) -> Result<Directory> {
+    pub(super) fn place_lane(
+        &self,
+        draft: &mut Draft<'_>,
+        index: u32,
+        len: u64,
+        generation: u64,
+    ) -> Result<Directory> {
         draft.stock_up(true)?;
         let offset = draft.take_extent(len / PAGE)? * PAGE;
         let used = draft.root.virgin.get().saturating_sub(offset).min(len);

@@ -274,11 +274,21 @@ impl Survey {
     }
 
     /// The struct at `offset`; a read that fails is a finding.
-    fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(&mut self, part: Part, offset: u64) -> Option<T> {
+    fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
+        &mut self,
+        part: Part,
+        offset: u64,
+    ) -> Option<T> {
         match read_struct(&*self.medium, offset) {
             Ok(found) => Some(found),
             Err(error) => {
-                self.find(Severity::Error, part, offset, Cure::Rebuild, format!("it cannot be read: {error}"));
+                self.find(
+                    Severity::Error,
+                    part,
+                    offset,
+                    Cure::Rebuild,
+                    format!("it cannot be read: {error}"),
+                );
                 None
             }
         }

@@ -56,11 +56,7 @@ impl Hold {
         let holds = lock(&self.store.holds);
         self.mode == LockMode::Shared
             && holds.0.get(&self.entry) == Some(&1)
-            && self
-                .store
-                .device
-                .try_lock(LockKey::Object(self.entry), LockMode::Exclusive)
-                .unwrap_or(false)
+            && self.store.device.try_lock(LockKey::Object(self.entry), LockMode::Exclusive).unwrap_or(false)
     }
 }
 

@@ -92,7 +92,12 @@ impl Store {
     }
 
     /// State and holder of an object as `draft` has it.
-    pub(super) fn status_in(&self, draft: &Draft<'_>, object: &Located, waiting: &mut Waiting) -> Result<Status> {
+    pub(super) fn status_in(
+        &self,
+        draft: &Draft<'_>,
+        object: &Located,
+        waiting: &mut Waiting,
+    ) -> Result<Status> {
         let progress = draft.progress(object)?;
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(draft, object)?;

@@ -47,14 +47,8 @@ impl Store {
                     continue;
                 }
                 if entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
-                    let object = Located {
-                        offset: *offset,
-                        entry,
-                    };
-                    all.push(
-                        self.status_in(draft, &object, &mut waiting)
-                            .map(|status| (object, status)),
-                    );
+                    let object = Located { offset: *offset, entry };
+                    all.push(self.status_in(draft, &object, &mut waiting).map(|status| (object, status)));
                 }
             }
             Ok(all)

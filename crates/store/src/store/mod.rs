@@ -22,8 +22,8 @@ pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
-pub use repair::{RepairAction, RepairOptions};
 pub use psync::{Changes, Staged, psync_all, stage};
+pub use repair::{RepairAction, RepairOptions};
 pub use writer_lane::LaneUse;
 
 use crate::error::{Result, StoreError};
@@ -162,9 +162,7 @@ fn random_id() -> Result<[u8; 16]> {
 
 /// Seconds since 1970.
 fn now() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole

@@ -2,12 +2,12 @@
 
 use super::attach::Writer;
 use super::writer_lane::{Advance, LaneUse};
-use crate::recovery::Standing;
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
 use crate::lane::{Batch, LaneLog};
+use crate::recovery::Standing;
 use crate::table::{directory, put_directory};
 use std::sync::Arc;
 

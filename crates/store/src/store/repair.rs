@@ -18,7 +18,7 @@ mod table;
 
 use super::Store;
 use super::access::append;
-use super::check::{Cure, Survey, SuperblockSlot, TableLock, superblocks, usable};
+use super::check::{Cure, SuperblockSlot, Survey, TableLock, superblocks, usable};
 use crate::error::{Holder, Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::Entry;
@@ -141,7 +141,12 @@ impl Repair {
     }
 
     /// Invariant 1, for objects. Taking one needs the table, so that none is taken from here on.
-    fn nobody_has(&self, device: &dyn Device, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn nobody_has(
+        &self,
+        device: &dyn Device,
+        survey: &Survey,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
         let mut entries: Vec<_> = survey.objects.iter().map(|object| object.offset).collect();
         if !plan::entries_are_known(survey) {
             let scanned = scan::entries(&*survey.medium, self.seed, self.len, progress)?;

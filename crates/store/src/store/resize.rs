@@ -108,13 +108,20 @@ impl Store {
     }
 
     /// Copies the object into a larger extent and lets that take the old one's place.
-    fn move_larger(self: &Arc<Self>, object: &Located, kept: u64, size: u64, lane: Option<u32>) -> Result<Located> {
+    fn move_larger(
+        self: &Arc<Self>,
+        object: &Located,
+        kept: u64,
+        size: u64,
+        lane: Option<u32>,
+    ) -> Result<Located> {
         let tag = random_id()?.iter().fold(String::new(), |tag, byte| tag + &format!("{byte:02x}"));
         let name = format!("{HIDDEN}{tag}");
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
         let (larger, hold) =
             self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
-        let result = self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, size, lane));
+        let result =
+            self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, size, lane));
         drop(hold);
         if result.is_err() {
             // What cannot be removed now is removed by the next resize.

@@ -162,7 +162,13 @@ impl Draft<'_> {
     }
 
     /// [`create`](Draft::create) for names users cannot give.
-    pub fn create_any(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
+    pub fn create_any(
+        &mut self,
+        name: &str,
+        id: [u8; 16],
+        now: u64,
+        how: &CreateOptions<'_>,
+    ) -> Result<Located> {
         if how.size == 0 {
             return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
         }
@@ -300,7 +306,11 @@ impl Located {
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;
         // Who may not read may not write either.
-        if *write_key == [0; 16] { self.opens_for_reading(key) } else { *write_key == key.verifier(id, "write") }
+        if *write_key == [0; 16] {
+            self.opens_for_reading(key)
+        } else {
+            *write_key == key.verifier(id, "write")
+        }
     }
 
     /// Whether the slot says that a writer has the object; whether it lives is another question.

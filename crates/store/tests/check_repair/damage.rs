@@ -54,7 +54,10 @@ fn every_line_of_the_table_is_watched() {
         // Not all of them, for the sake of time.
         if index % 5 == 0 {
             let actions = try_repair(&damaged, false).unwrap();
-            assert!(actions.iter().all(|action| action.done && action.lost.is_none()), "{what}: {actions:#?}");
+            assert!(
+                actions.iter().all(|action| action.done && action.lost.is_none()),
+                "{what}: {actions:#?}"
+            );
             let left = check(&damaged);
             // Stray bytes in a free slot do no harm and stay.
             let harmless = what == "free slot" && left.worst() < Some(Severity::Error);

@@ -7,14 +7,16 @@ use indelible_store::format::lane::{DIRECTORY_MAGIC, Directory};
 use indelible_store::format::node::{CAPACITY, Node, Slot};
 use indelible_store::format::root::{Root, TreeId};
 use indelible_store::format::superblock::{SLOTS, Superblock};
-use indelible_store::format::{DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT, checksum};
+use indelible_store::format::{
+    DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT, checksum,
+};
 use indelible_store::lane::{LaneLog, scan};
 use indelible_store::medium::{Device, Medium, read_struct};
 use indelible_store::store::{Severity, Store};
 use indelible_testing::SimMedium;
 use std::sync::Arc;
-use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
 
 /// A pool to be forged in.
 struct Forge {
@@ -75,7 +77,9 @@ type Forgery = (&'static str, fn(&Forge));
 
 const FORGERIES: &[Forgery] = &[
     ("a node is its own child", |f| f.loops(TreeId::Names, f.top(TreeId::Names), f.top(TreeId::Names), 15)),
-    ("a node is its own child, one level deep", |f| f.loops(TreeId::Ids, f.top(TreeId::Ids), f.top(TreeId::Ids), 1)),
+    ("a node is its own child, one level deep", |f| {
+        f.loops(TreeId::Ids, f.top(TreeId::Ids), f.top(TreeId::Ids), 1)
+    }),
     ("all children are one leaf", |f| f.loops(TreeId::Names, f.map.free_pages[0], f.top(TreeId::Names), 1)),
     ("a child of another tree", |f| f.loops(TreeId::Names, f.map.free_pages[0], f.top(TreeId::Ids), 1)),
     ("children in the superblock", |f| f.loops(TreeId::FreeByPage, f.map.free_pages[0], 0, 1)),
@@ -90,7 +94,9 @@ const FORGERIES: &[Forgery] = &[
             root.trees.iter_mut().for_each(|tree| tree.count = U64::new(u64::MAX));
         });
     }),
-    ("trees of sixteen levels", |f| f.root(|r| r.trees.iter_mut().for_each(|tree| tree.height = U32::new(16)))),
+    ("trees of sixteen levels", |f| {
+        f.root(|r| r.trees.iter_mut().for_each(|tree| tree.height = U32::new(16)))
+    }),
     ("all trees are one", |f| {
         let names = f.top(TreeId::Names);
         f.root(|root| root.trees.iter_mut().for_each(|tree| tree.node = U64::new(names)));
@@ -179,7 +185,10 @@ const FORGERIES: &[Forgery] = &[
     ("names that lead nowhere", |f| {
         f.node(f.top(TreeId::Names), |node| {
             let len = node.len();
-            node.slots[..len].iter_mut().enumerate().for_each(|(at, slot)| slot.value = U64::new(at as u64 * 1000));
+            node.slots[..len]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, slot)| slot.value = U64::new(at as u64 * 1000));
         });
     }),
     ("a table batch over the superblock", |f| table_batch(f, 0)),

@@ -39,7 +39,9 @@ const BEARABLE: &[Damage] = &[
     ("lane directory", |m, _| scribble(m, LANE_DIRECTORY, 128 * LINE)),
     ("lane directory and root", |m, _| scribble(m, LANE_DIRECTORY, 128 * LINE + PAGE)),
     ("table lane", |m, _| scribble(m, TABLE_LANE, TABLE_LANE_LEN)),
-    ("table lane's headers", |m, _| HEADERS.into_iter().for_each(|copy| scribble(m, TABLE_LANE + copy, LINE))),
+    ("table lane's headers", |m, _| {
+        HEADERS.into_iter().for_each(|copy| scribble(m, TABLE_LANE + copy, LINE))
+    }),
     ("everything but slots", |m, map| {
         scribble(m, SLOTS[0], PAGE);
         scribble(m, LANE_DIRECTORY, TABLE_LANE + TABLE_LANE_LEN - LANE_DIRECTORY);
@@ -152,7 +154,8 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
         let store = open(&medium, 3).unwrap();
         let name = indelible_testing::pool::objects(&store).unwrap();
         let object = name.iter().find(|object| object.offset == *slot).unwrap();
-        let (name, extent) = (object.entry.name(), (object.entry.primary_offset(), object.entry.extent_len()));
+        let (name, extent) =
+            (object.entry.name(), (object.entry.primary_offset(), object.entry.extent_len()));
         // The fields, or the end of the name and beyond.
         scribble(&damaged, *slot + [16, 390, 0][index % 3], [100, 200, PROGRESS][index % 3]);
         if index % 2 == 0 {
@@ -163,7 +166,10 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
         let actions = try_repair(&damaged, false).unwrap();
         assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
         let range = extent.0 as usize..(extent.0 + extent.1) as usize;
-        assert!(damaged.to_bytes()[range.clone()] == before[range], "{name:?} was not dropped, but overwritten");
+        assert!(
+            damaged.to_bytes()[range.clone()] == before[range],
+            "{name:?} was not dropped, but overwritten"
+        );
 
         let actions = try_repair(&damaged, true).unwrap();
         assert!(actions.iter().all(|action| action.done), "{actions:#?}");
@@ -205,7 +211,10 @@ fn a_progress_line_is_written_again() {
         damaged.flip(at + range.start, 1);
         damaged.flip(at + range.end - 1, 7);
         let report = check(&damaged);
-        assert!(report.findings.iter().any(|f| f.part == Part::Progress && f.severity == Severity::Error), "{what}");
+        assert!(
+            report.findings.iter().any(|f| f.part == Part::Progress && f.severity == Severity::Error),
+            "{what}"
+        );
         let actions = repair(&damaged);
         assert!(actions.iter().any(|action| action.lost.is_some()), "{actions:#?}");
         assert_whole(&damaged, &expected);

@@ -57,7 +57,9 @@ pub fn repair(medium: &SimMedium) -> Vec<RepairAction> {
 }
 
 pub fn bytes_of(name: &str, size: u64) -> Vec<u8> {
-    (0..size).map(|at| (at as u8).wrapping_mul(31).wrapping_add(name.len() as u8 + name.as_bytes()[0])).collect()
+    (0..size)
+        .map(|at| (at as u8).wrapping_mul(31).wrapping_add(name.len() as u8 + name.as_bytes()[0]))
+        .collect()
 }
 
 pub fn create(store: &Arc<Store>, name: &str, size: u64) {

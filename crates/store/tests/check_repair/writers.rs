@@ -1,6 +1,8 @@
 //! Writers that died, and damage on top of it.
 
-use crate::sample::{assert_whole, bytes_of, check, copy, create, format, map, open, repair, same, try_repair};
+use crate::sample::{
+    assert_whole, bytes_of, check, copy, create, format, map, open, repair, same, try_repair,
+};
 use indelible_store::error::Part;
 use indelible_store::format::batch::kind;
 use indelible_store::format::entry::PROGRESS;
@@ -25,7 +27,8 @@ fn orphaned() -> (SimMedium, Snapshot) {
     medium.settle();
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
-    let mut writers: Vec<_> = ["a", "b", "c"].map(|name| store.attach_writer(name, Key::default()).unwrap()).into();
+    let mut writers: Vec<_> =
+        ["a", "b", "c"].map(|name| store.attach_writer(name, Key::default()).unwrap()).into();
     // Unites two of them on one lane.
     let [a, b, _] = &mut writers[..] else { unreachable!() };
     psync_many(&mut [(a, &[(8000, &[1; 10])]), (b, &[(8000, &[2; 10])])]).unwrap();
@@ -60,7 +63,9 @@ type Damage = (&'static str, fn(&SimMedium));
 
 fn headers(medium: &SimMedium) {
     for (_, lane) in directory(medium) {
-        HEADERS.iter().for_each(|copy| medium.scribble(lane.offset.get() + copy..lane.offset.get() + copy + 64, 1));
+        HEADERS
+            .iter()
+            .for_each(|copy| medium.scribble(lane.offset.get() + copy..lane.offset.get() + copy + 64, 1));
     }
 }
 
@@ -113,8 +118,7 @@ fn what_was_psynced_is_recovered() {
 fn void_table_lane(medium: &SimMedium) {
     use indelible_store::medium::Medium;
     let seed = crate::sample::seed_of(medium);
-    let mut log =
-        indelible_store::lane::LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
+    let mut log = indelible_store::lane::LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     medium.barrier().unwrap();
     log.next_generation(medium, seed).unwrap();
     medium.settle();
@@ -135,7 +139,9 @@ fn recovery_by_repair_can_be_cut_short() {
         }
     }));
     let losing = |name: &str| name == "progress lines";
-    cases.extend(BEARABLE.iter().filter(|(name, _)| !losing(name)).map(|(name, damage)| (*name, &settled, *damage)));
+    cases.extend(
+        BEARABLE.iter().filter(|(name, _)| !losing(name)).map(|(name, damage)| (*name, &settled, *damage)),
+    );
     for (name, medium, damage) in cases {
         let damaged = copy(medium);
         damage(&damaged);
@@ -182,7 +188,10 @@ fn batches_that_cannot_be_trusted_are_named() {
     let found = snapshot(&open(&medium, 3).unwrap()).unwrap();
     assert!(found["idle"] == expected["idle"]);
     for name in ["a", "b", "c"] {
-        assert!(found[name].2[..7999] == bytes_of(name, 9000)[..7999], "{name} is what the checkpoint before left");
+        assert!(
+            found[name].2[..7999] == bytes_of(name, 9000)[..7999],
+            "{name} is what the checkpoint before left"
+        );
     }
 }
 
@@ -226,7 +235,10 @@ fn a_damaged_batch_before_intact_ones_is_reported() {
         let damaged = copy(&medium);
         damaged.flip(second + 80, 0);
         let report = check(&damaged);
-        assert!(report.findings.iter().any(|f| f.offset == *second && f.severity == Severity::Warning), "{report:#?}");
+        assert!(
+            report.findings.iter().any(|f| f.offset == *second && f.severity == Severity::Warning),
+            "{report:#?}"
+        );
         seen += 1;
     }
     assert!(seen > 0);

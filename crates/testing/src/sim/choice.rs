@@ -47,12 +47,10 @@ impl Choice {
         match self {
             Choice::None => vec![0; units.len()],
             Choice::All => units.map(|unit| unit.versions.len()).collect(),
-            Choice::Only(event) => units
-                .map(|unit| position(unit, event).map_or(0, |i| i + 1))
-                .collect(),
-            Choice::AllBut(event) => units
-                .map(|unit| position(unit, event).unwrap_or(unit.versions.len()))
-                .collect(),
+            Choice::Only(event) => units.map(|unit| position(unit, event).map_or(0, |i| i + 1)).collect(),
+            Choice::AllBut(event) => {
+                units.map(|unit| position(unit, event).unwrap_or(unit.versions.len())).collect()
+            }
             Choice::Random(seed) => random(model, &mut derived(seed, 0)),
             Choice::Exact(nth) => {
                 let mut rest = nth;
@@ -77,17 +75,11 @@ pub(super) fn undecided_events(model: &Model) -> Vec<u64> {
 }
 
 fn position(unit: &Unit, event: u64) -> Option<usize> {
-    unit.versions
-        .iter()
-        .position(|version| version.event == event)
+    unit.versions.iter().position(|version| version.event == event)
 }
 
 fn random(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
-    let full: Vec<usize> = model
-        .pending()
-        .values()
-        .map(|unit| unit.versions.len())
-        .collect();
+    let full: Vec<usize> = model.pending().values().map(|unit| unit.versions.len()).collect();
     if full.is_empty() {
         return full;
     }
@@ -141,10 +133,7 @@ fn random(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
             }
         }
     };
-    full.iter()
-        .enumerate()
-        .map(|(i, all)| pick(i, *all))
-        .collect()
+    full.iter().enumerate().map(|(i, all)| pick(i, *all)).collect()
 }
 
 /// What a medium without reordering leaves: all writes up to one, which is torn, and none after it.

@@ -53,11 +53,6 @@ pub struct SimConfig {
 impl Default for SimConfig {
     /// A block device with undefined discards.
     fn default() -> Self {
-        Self {
-            tear_unit: TearUnit::Sector,
-            group_commit: false,
-            discard: Discard::Any,
-            seed: 0,
-        }
+        Self { tear_unit: TearUnit::Sector, group_commit: false, discard: Discard::Any, seed: 0 }
     }
 }

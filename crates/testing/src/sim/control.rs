@@ -48,17 +48,14 @@ impl SimMedium {
     /// Notes in the log what the test has just been promised ("psync 3 returned"), or what it is
     /// about to ask for. An image carries the marks set before its cut.
     pub fn mark(&self, mark: u64) {
-        self.lock()
-            .log(self.holder, EventKind::Mark(mark), Vec::new());
+        self.lock().log(self.holder, EventKind::Mark(mark), Vec::new());
     }
 
     /// The log since it was last forgotten, with the events' numbers.
     #[must_use]
     pub fn events(&self) -> Vec<(u64, Event)> {
         let recording = &self.lock().recording;
-        (recording.first..)
-            .zip(recording.events.iter().cloned())
-            .collect()
+        (recording.first..).zip(recording.events.iter().cloned()).collect()
     }
 
     /// Empties the log, and frees what it holds. What is pending stays pending.
@@ -103,10 +100,7 @@ impl SimMedium {
     pub fn crash_at(&self, cut: Cut) -> CrashImage {
         let recording = &self.lock().recording;
         let range = recording.first..=recording.next();
-        assert!(
-            range.contains(&cut.before),
-            "{cut} lies outside of the log, {range:?}"
-        );
+        assert!(range.contains(&cut.before), "{cut} lies outside of the log, {range:?}");
         recording.image(&recording.state_at(cut.before), cut)
     }
 
@@ -116,10 +110,7 @@ impl SimMedium {
     ///
     /// If the medium has no such byte, or a byte no such bit.
     pub fn flip(&self, offset: u64, bit: u32) {
-        assert!(
-            offset < self.len && bit < 8,
-            "bit {bit} at {offset} does not exist"
-        );
+        assert!(offset < self.len && bit < 8, "bit {bit} at {offset} does not exist");
         let mut shared = self.lock();
         let mut byte = [0];
         shared.volatile.read(offset, &mut byte);
@@ -133,15 +124,11 @@ impl SimMedium {
     ///
     /// If the range does not lie within the medium.
     pub fn scribble(&self, range: std::ops::Range<u64>, seed: u64) {
-        assert!(
-            range.start <= range.end && range.end <= self.len,
-            "{range:?} is out of bounds"
-        );
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} is out of bounds");
         let mut bytes = vec![0; (range.end - range.start) as usize];
         derived(seed, range.start).fill(&mut bytes);
         let extent = Extent::bytes(range.start, &bytes);
-        self.lock()
-            .log(self.holder, EventKind::Damage, vec![extent]);
+        self.lock().log(self.holder, EventKind::Damage, vec![extent]);
     }
 
     /// What programs see, in full.

@@ -18,11 +18,7 @@ pub struct Cut {
 
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Cut {{ before: {}, choice: {:?} }}",
-            self.before, self.choice
-        )
+        write!(f, "Cut {{ before: {}, choice: {:?} }}", self.before, self.choice)
     }
 }
 
@@ -37,20 +33,8 @@ pub struct CrashImage {
 }
 
 impl CrashImage {
-    pub(super) fn new(
-        contents: Pages,
-        len: u64,
-        config: SimConfig,
-        cut: Cut,
-        marks: Vec<u64>,
-    ) -> Self {
-        Self {
-            contents,
-            len,
-            config,
-            cut,
-            marks,
-        }
+    pub(super) fn new(contents: Pages, len: u64, config: SimConfig, cut: Cut, marks: Vec<u64>) -> Self {
+        Self { contents, len, config, cut, marks }
     }
 
     /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
@@ -87,12 +71,6 @@ impl CrashImage {
 
 impl fmt::Debug for CrashImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "image of {} (marks {:?}, digest {:016x})",
-            self.cut,
-            self.marks,
-            self.digest()
-        )
+        write!(f, "image of {} (marks {:?}, digest {:016x})", self.cut, self.marks, self.digest())
     }
 }

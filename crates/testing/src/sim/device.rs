@@ -17,18 +17,16 @@ impl SimMedium {
         match fault {
             Fault::Io | Fault::NoSpace | Fault::Gone(_) => 0,
             Fault::KillLate => len,
-            Fault::Short | Fault::Kill => {
-                derived(self.config.seed, shared.recording.next()).u64(..=len)
-            }
+            Fault::Short | Fault::Kill => derived(self.config.seed, shared.recording.next()).u64(..=len),
         }
     }
 
     fn discarded(&self, shared: &Shared, offset: u64, len: u64) -> Vec<Extent> {
         let mut rng = derived(self.config.seed, shared.recording.next());
         let effect = match self.config.discard {
-            Discard::Any => *rng
-                .choice(&[Discard::Keep, Discard::Zero, Discard::Noise])
-                .unwrap_or(&Discard::Noise),
+            Discard::Any => {
+                *rng.choice(&[Discard::Keep, Discard::Zero, Discard::Noise]).unwrap_or(&Discard::Noise)
+            }
             fixed => fixed,
         };
         match effect {
@@ -75,9 +73,8 @@ impl Medium for SimMedium {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let (mut shared, fault) = self.enter(OpKind::Write)?;
         self.check_change(offset, bytes.len() as u64)?;
-        let visible = fault.map_or(bytes.len() as u64, |fault| {
-            self.visible_part(&shared, fault, bytes.len() as u64)
-        });
+        let visible =
+            fault.map_or(bytes.len() as u64, |fault| self.visible_part(&shared, fault, bytes.len() as u64));
         if visible > 0 {
             let extent = Extent::bytes(offset, &bytes[..visible as usize]);
             shared.log(self.holder, EventKind::Write, vec![extent]);
@@ -100,10 +97,7 @@ impl Medium for SimMedium {
         let write = shared.log(self.holder, EventKind::WriteDurable, vec![extent]);
         if let Some(fault) = fault {
             if !matches!(fault, Fault::Kill | Fault::KillLate) {
-                let kind = EventKind::PersistFailed {
-                    offset,
-                    len: visible,
-                };
+                let kind = EventKind::PersistFailed { offset, len: visible };
                 shared.log(self.holder, kind, Vec::new());
             }
             return Err(fault.error());
@@ -111,11 +105,7 @@ impl Medium for SimMedium {
         // Others see the bytes before they are durable, and may rely on them too early.
         drop(shared);
         std::thread::yield_now();
-        let kind = EventKind::Persisted {
-            write,
-            offset,
-            len: visible,
-        };
+        let kind = EventKind::Persisted { write, offset, len: visible };
         self.lock().log(self.holder, kind, Vec::new());
         Ok(())
     }
@@ -140,8 +130,7 @@ impl Medium for SimMedium {
         let before = shared.recording.next();
         drop(shared);
         std::thread::yield_now();
-        self.lock()
-            .log(self.holder, EventKind::Barrier { before }, Vec::new());
+        self.lock().log(self.holder, EventKind::Barrier { before }, Vec::new());
         Ok(())
     }
 
@@ -150,11 +139,7 @@ impl Medium for SimMedium {
         self.check_change(offset, len)?;
         let visible = fault.map_or(len, |fault| self.visible_part(&shared, fault, len));
         if visible > 0 {
-            shared.log(
-                self.holder,
-                EventKind::Zero,
-                vec![Extent::zeros(offset, visible)],
-            );
+            shared.log(self.holder, EventKind::Zero, vec![Extent::zeros(offset, visible)]);
         }
         fault.map_or(Ok(()), |fault| Err(fault.error()))
     }
@@ -169,7 +154,10 @@ impl Medium for SimMedium {
         let Ok((mut shared, fault)) = self.enter(OpKind::Discard) else {
             return;
         };
-        if matches!(fault, Some(Fault::Kill | Fault::KillLate)) || len == 0 || self.check_change(offset, len).is_err() {
+        if matches!(fault, Some(Fault::Kill | Fault::KillLate))
+            || len == 0
+            || self.check_change(offset, len).is_err()
+        {
             return;
         }
         let extents = self.discarded(&shared, offset, len);

@@ -57,18 +57,13 @@ pub enum EventKind {
 impl Event {
     /// The ranges it changed: (offset, length).
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.extents
-            .iter()
-            .map(|extent| (extent.offset, extent.len()))
+        self.extents.iter().map(|extent| (extent.offset, extent.len()))
     }
 
     /// Whether a cut after this event may leave something that a cut before it could not, or must
     /// be judged differently.
     pub(super) fn is_point(&self) -> bool {
-        !matches!(
-            self.kind,
-            EventKind::BarrierFailed | EventKind::PersistFailed { .. }
-        )
+        !matches!(self.kind, EventKind::BarrierFailed | EventKind::PersistFailed { .. })
     }
 }
 
@@ -97,17 +92,11 @@ pub(super) enum Fill {
 
 impl Extent {
     pub(super) fn bytes(offset: u64, bytes: &[u8]) -> Self {
-        Self {
-            offset,
-            fill: Fill::Bytes(bytes.into()),
-        }
+        Self { offset, fill: Fill::Bytes(bytes.into()) }
     }
 
     pub(super) fn zeros(offset: u64, len: u64) -> Self {
-        Self {
-            offset,
-            fill: Fill::Zeros(len),
-        }
+        Self { offset, fill: Fill::Zeros(len) }
     }
 
     pub(super) fn len(&self) -> u64 {

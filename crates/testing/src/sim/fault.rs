@@ -98,12 +98,7 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn plan(&mut self, kind: OpKind, nth: u64, repeats: bool, fault: Fault) {
         let at = self.count(kind) + nth;
-        self.planned.push(Planned {
-            kind,
-            at,
-            repeats,
-            fault,
-        });
+        self.planned.push(Planned { kind, at, repeats, fault });
     }
 
     pub(super) fn clear(&mut self) {

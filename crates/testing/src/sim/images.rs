@@ -26,13 +26,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Every event; all subsets of 8 units, else 16 writes singly and 16 random subsets.
     fn default() -> Self {
-        Self {
-            exhaustive: 256,
-            singles: 16,
-            random: 16,
-            points: u64::MAX,
-            seed: 0,
-        }
+        Self { exhaustive: 256, singles: 16, random: 16, points: u64::MAX, seed: 0 }
     }
 }
 
@@ -131,10 +125,7 @@ impl Iterator for CrashImages {
     fn next(&mut self) -> Option<CrashImage> {
         loop {
             if let Some(choice) = self.choices.next() {
-                let cut = Cut {
-                    before: self.at,
-                    choice,
-                };
+                let cut = Cut { before: self.at, choice };
                 return Some(self.recording.image(&self.state, cut));
             }
             if !self.advance() {

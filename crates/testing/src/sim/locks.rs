@@ -44,14 +44,8 @@ impl LockTable {
     }
 
     pub(super) fn strongest_other(&self, holder: u64, key: LockKey) -> Option<LockMode> {
-        let others = self
-            .held
-            .get(&key)?
-            .iter()
-            .filter(|(who, _)| *who != holder);
-        others
-            .map(|(_, mode)| *mode)
-            .reduce(|a, b| if a == LockMode::Exclusive { a } else { b })
+        let others = self.held.get(&key)?.iter().filter(|(who, _)| *who != holder);
+        others.map(|(_, mode)| *mode).reduce(|a, b| if a == LockMode::Exclusive { a } else { b })
     }
 
     pub(super) fn held_by(&self, holder: u64) -> Vec<(LockKey, LockMode)> {

@@ -52,11 +52,7 @@ impl Shared {
             }
         }
         let seq = self.recording.next();
-        self.recording.events.push(Event {
-            kind,
-            holder,
-            extents,
-        });
+        self.recording.events.push(Event { kind, holder, extents });
         seq
     }
 
@@ -87,26 +83,14 @@ impl SimMedium {
         let base = Model::settled(contents.clone(), config.tear_unit);
         let shared = Shared {
             volatile: contents,
-            recording: Recording {
-                config,
-                len,
-                base,
-                first: 0,
-                events: Vec::new(),
-            },
+            recording: Recording { config, len, base, first: 0, events: Vec::new() },
             locks: LockTable::default(),
             faults: Faults::default(),
             processes: BTreeMap::from([(0, Process::default())]),
             next_holder: 1,
         };
         let shared = Arc::new(Mutex::new(shared));
-        Self {
-            shared,
-            holder: 0,
-            writable: true,
-            len,
-            config,
-        }
+        Self { shared, holder: 0, writable: true, len, config }
     }
 
     /// Another process's handle.
@@ -128,13 +112,7 @@ impl SimMedium {
         shared.processes.insert(holder, Process::default());
         drop(shared);
         let shared = Arc::clone(&self.shared);
-        Self {
-            shared,
-            holder,
-            writable,
-            len: self.len,
-            config: self.config,
-        }
+        Self { shared, holder, writable, len: self.len, config: self.config }
     }
 
     /// A test that panicked on another thread leaves nothing half-done here: each operation
@@ -144,16 +122,9 @@ impl SimMedium {
     }
 
     /// Begins an operation: counts it and finds out whether it is to fail.
-    pub(super) fn enter(
-        &self,
-        kind: OpKind,
-    ) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
+    pub(super) fn enter(&self, kind: OpKind) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
         let mut shared = self.lock();
-        if shared
-            .processes
-            .get(&self.holder)
-            .is_none_or(|process| process.dead)
-        {
+        if shared.processes.get(&self.holder).is_none_or(|process| process.dead) {
             return Err(killed());
         }
         let fault = shared.faults.next(kind);
@@ -166,11 +137,7 @@ impl SimMedium {
     pub(super) fn check_bounds(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         match offset.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
-            _ => Err(MediumError::OutOfBounds {
-                offset,
-                len,
-                size: self.len,
-            }),
+            _ => Err(MediumError::OutOfBounds { offset, len, size: self.len }),
         }
     }
 

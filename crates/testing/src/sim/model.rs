@@ -76,9 +76,7 @@ impl Model {
             EventKind::Barrier { before } => self.harden(&self.pending_in(0, u64::MAX), before),
             EventKind::BarrierFailed => self.stick(&self.pending_in(0, u64::MAX)),
             EventKind::Damage => {
-                let damaged = event
-                    .ranges()
-                    .flat_map(|(at, len)| self.pending_in(at, len));
+                let damaged = event.ranges().flat_map(|(at, len)| self.pending_in(at, len));
                 self.harden(&damaged.collect::<Vec<_>>(), seq + 1);
             }
             EventKind::Mark(mark) => self.marks.push(mark),
@@ -109,16 +107,11 @@ impl Model {
             let Some(unit) = self.pending.get_mut(at) else {
                 continue;
             };
-            let count = unit
-                .versions
-                .iter()
-                .take_while(|v| v.event < before)
-                .count();
+            let count = unit.versions.iter().take_while(|v| v.event < before).count();
             if count <= unit.stuck {
                 continue;
             }
-            self.durable
-                .write(at * self.unit, &unit.versions[count - 1].content);
+            self.durable.write(at * self.unit, &unit.versions[count - 1].content);
             unit.versions.drain(..count);
             unit.stuck = 0;
             if unit.versions.is_empty() {
@@ -165,10 +158,7 @@ impl Model {
     /// Changes bytes within one unit.
     fn change_unit(&mut self, seq: u64, offset: u64, bytes: &[u8]) {
         let at = offset / self.unit;
-        let stuck = self
-            .pending
-            .get(&at)
-            .is_some_and(|unit| unit.stuck == unit.versions.len());
+        let stuck = self.pending.get(&at).is_some_and(|unit| unit.stuck == unit.versions.len());
         let mut old = vec![0; bytes.len()];
         self.latest.read(offset, &mut old);
         // The same bytes again leave the same set of states; only where the write makes a stuck
@@ -179,18 +169,13 @@ impl Model {
         self.latest.write(offset, bytes);
         let mut content = vec![0; self.unit as usize].into_boxed_slice();
         self.latest.read(at * self.unit, &mut content);
-        self.pending.entry(at).or_default().versions.push(Version {
-            event: seq,
-            content,
-        });
+        self.pending.entry(at).or_default().versions.push(Version { event: seq, content });
     }
 
     /// How many different picks there are, `None` if more than `limit`.
     pub(super) fn states(&self, limit: u64) -> Option<u64> {
         self.pending.values().try_fold(1u64, |product, unit| {
-            product
-                .checked_mul(unit.versions.len() as u64 + 1)
-                .filter(|n| *n <= limit)
+            product.checked_mul(unit.versions.len() as u64 + 1).filter(|n| *n <= limit)
         })
     }
 
@@ -239,14 +224,7 @@ mod tests {
                     _ => (EventKind::Write, vec![Extent::bytes(offset, &bytes)]),
                 };
                 failed |= kind == EventKind::BarrierFailed;
-                model.apply(
-                    seq,
-                    &Event {
-                        kind,
-                        holder: 0,
-                        extents,
-                    },
-                );
+                model.apply(seq, &Event { kind, holder: 0, extents });
                 let image = |choice: Choice| model.contents(&choice.picks(&model)).digest();
                 assert_eq!(image(Choice::All), model.latest().digest());
                 assert_eq!(image(Choice::Exact(0)), image(Choice::None));
@@ -259,25 +237,11 @@ mod tests {
 
     fn write(model: &mut Model, seq: u64, byte: u8) {
         let extents = vec![Extent::bytes(0, &[byte; 8])];
-        model.apply(
-            seq,
-            &Event {
-                kind: EventKind::Write,
-                holder: 0,
-                extents,
-            },
-        );
+        model.apply(seq, &Event { kind: EventKind::Write, holder: 0, extents });
     }
 
     fn happen(model: &mut Model, seq: u64, kind: EventKind) {
-        model.apply(
-            seq,
-            &Event {
-                kind,
-                holder: 0,
-                extents: vec![],
-            },
-        );
+        model.apply(seq, &Event { kind, holder: 0, extents: vec![] });
     }
 
     fn first_byte(model: &Model, choice: Choice) -> u8 {
@@ -305,15 +269,7 @@ mod tests {
         let mut model = Model::settled(Pages::default(), TearUnit::Word);
         write(&mut model, 0, 1);
         write(&mut model, 1, 2);
-        happen(
-            &mut model,
-            2,
-            EventKind::Persisted {
-                write: 0,
-                offset: 0,
-                len: 8,
-            },
-        );
+        happen(&mut model, 2, EventKind::Persisted { write: 0, offset: 0, len: 8 });
         assert_eq!(first_byte(&model, Choice::None), 1);
         assert_eq!(first_byte(&model, Choice::All), 2);
     }

@@ -22,10 +22,7 @@ struct Chunk {
 
 impl Chunk {
     fn new() -> Self {
-        Self {
-            pages: std::array::from_fn(|_| None),
-            digest: OnceLock::new(),
-        }
+        Self { pages: std::array::from_fn(|_| None), digest: OnceLock::new() }
     }
 }
 
@@ -58,10 +55,7 @@ impl Pages {
 
     /// The slot of a page, unshared, its chunk's digest forgotten.
     fn slot(&mut self, number: u64) -> &mut Option<Arc<Page>> {
-        let chunk = self
-            .chunks
-            .entry(number / PAGES_PER_CHUNK)
-            .or_insert_with(|| Arc::new(Chunk::new()));
+        let chunk = self.chunks.entry(number / PAGES_PER_CHUNK).or_insert_with(|| Arc::new(Chunk::new()));
         let chunk = Arc::make_mut(chunk);
         chunk.digest = OnceLock::new();
         &mut chunk.pages[(number % PAGES_PER_CHUNK) as usize]
@@ -88,12 +82,9 @@ impl Pages {
             if self.page(number).is_none() && head.iter().all(|b| *b == 0) {
                 continue;
             }
-            let page = self.slot(number).get_or_insert_with(|| {
-                Arc::new(Page {
-                    bytes: [0; PAGE as usize],
-                    digest: OnceLock::new(),
-                })
-            });
+            let page = self
+                .slot(number)
+                .get_or_insert_with(|| Arc::new(Page { bytes: [0; PAGE as usize], digest: OnceLock::new() }));
             let page = Arc::make_mut(page);
             page.digest = OnceLock::new();
             page.bytes[within..within + step].copy_from_slice(head);
@@ -139,21 +130,17 @@ impl Pages {
 }
 
 fn chunk_digest(at: u64, chunk: &Chunk) -> u64 {
-    chunk
-        .pages
-        .iter()
-        .zip(at * PAGES_PER_CHUNK..)
-        .fold(0, |sum: u64, (page, number)| {
-            let Some(page) = page else { return sum };
-            sum.wrapping_add(*page.digest.get_or_init(|| {
-                // A page of zeros counts as much as an absent one.
-                if page.bytes.iter().all(|b| *b == 0) {
-                    0
-                } else {
-                    XxHash3_64::oneshot_with_seed(number, &page.bytes)
-                }
-            }))
-        })
+    chunk.pages.iter().zip(at * PAGES_PER_CHUNK..).fold(0, |sum: u64, (page, number)| {
+        let Some(page) = page else { return sum };
+        sum.wrapping_add(*page.digest.get_or_init(|| {
+            // A page of zeros counts as much as an absent one.
+            if page.bytes.iter().all(|b| *b == 0) {
+                0
+            } else {
+                XxHash3_64::oneshot_with_seed(number, &page.bytes)
+            }
+        }))
+    })
 }
 
 #[cfg(test)]
@@ -192,10 +179,7 @@ mod tests {
         pages.zero(4050, 100);
         let mut got = [0; 200];
         pages.read(4000, &mut got);
-        assert_eq!(
-            (&got[..50], &got[50..150], &got[150..]),
-            (&[9; 50][..], &[0; 100][..], &[9; 50][..])
-        );
+        assert_eq!((&got[..50], &got[50..150], &got[150..]), (&[9; 50][..], &[0; 100][..], &[9; 50][..]));
         assert_eq!(pages.present(0, 1 << 40), [0, 1]);
     }
 }

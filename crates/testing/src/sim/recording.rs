@@ -22,8 +22,7 @@ impl Recording {
     }
 
     pub(super) fn event(&self, seq: u64) -> Option<&Event> {
-        self.events
-            .get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
+        self.events.get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
     }
 
     /// Takes event `seq` into `model`, which is the state before it.

@@ -87,38 +87,17 @@ fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
         ("entry", format!("at {}", entry.entry)),
         ("name", printable(&entry.name)),
         ("id", entry.id.clone()),
-        (
-            "state",
-            format!(
-                "{} ({})",
-                entry.state,
-                ["D", "R", "W"].get(entry.state as usize).unwrap_or(&"?")
-            ),
-        ),
+        ("state", format!("{} ({})", entry.state, ["D", "R", "W"].get(entry.state as usize).unwrap_or(&"?"))),
         ("class", entry.class.to_string()),
         ("retention", entry.retention.to_string()),
-        (
-            "flags",
-            format!("{:#x} {}", entry.flags, flags.join(" "))
-                .trim_end()
-                .to_owned(),
-        ),
+        ("flags", format!("{:#x} {}", entry.flags, flags.join(" ")).trim_end().to_owned()),
         ("checksum", entry.checksum.clone()),
         ("size", entry.size.to_string()),
-        (
-            "primary",
-            format!("{} pages from page {}", entry.pages, entry.primary),
-        ),
+        ("primary", format!("{} pages from page {}", entry.pages, entry.primary)),
         ("shadow", entry.shadow.to_string()),
-        (
-            "address",
-            format!("{} ({} reserved)", entry.address, human(entry.reserved)),
-        ),
+        ("address", format!("{} ({} reserved)", entry.address, human(entry.reserved))),
         ("binding", entry.binding.to_string()),
-        (
-            "lane",
-            entry.lane.map_or("-".to_owned(), |lane| lane.to_string()),
-        ),
+        ("lane", entry.lane.map_or("-".to_owned(), |lane| lane.to_string())),
         ("pid", entry.pid.to_string()),
         ("boot", entry.boot.clone()),
         ("created", entry.created.clone()),

@@ -42,14 +42,8 @@ struct Section {
 
 pub fn run(context: &Context, pool: &Path) -> Result {
     let pool = context.look(pool)?;
-    let lanes: Vec<Lane> = pool
-        .insides("dump", |store| store.lanes())?
-        .iter()
-        .map(lane)
-        .collect();
-    show(context.json, &lanes, |lanes, out| {
-        lanes.iter().try_for_each(|lane| lane_text(lane, out))
-    })
+    let lanes: Vec<Lane> = pool.insides("dump", |store| store.lanes())?.iter().map(lane).collect();
+    show(context.json, &lanes, |lanes, out| lanes.iter().try_for_each(|lane| lane_text(lane, out)))
 }
 
 fn lane(found: &LaneDump) -> Lane {
@@ -87,9 +81,7 @@ fn section(found: &indelible_store::format::batch::Section) -> Section {
 }
 
 fn lane_text(lane: &Lane, out: &mut Out) -> Result {
-    let name = lane
-        .index
-        .map_or("table lane".to_owned(), |index| format!("lane {index}"));
+    let name = lane.index.map_or("table lane".to_owned(), |index| format!("lane {index}"));
     let place = format!("{} at {}", human(lane.length), lane.offset);
     let who = match (lane.index, lane.held) {
         (None, _) => String::new(),
@@ -100,18 +92,11 @@ fn lane_text(lane: &Lane, out: &mut Out) -> Result {
         1 => "1 batch".to_owned(),
         n => format!("{n} batches"),
     };
-    out.line(&format!(
-        "{name}: {place}, generation {}{who}; {batches}",
-        lane.generation
-    ))?;
+    out.line(&format!("{name}: {place}, generation {}{who}; {batches}", lane.generation))?;
     for batch in &lane.batches {
         let lines = count(batch.lines, "line");
         let sections: Vec<_> = batch.sections.iter().map(section_text).collect();
-        out.line(&format!(
-            "  batch {}: {lines}; {}",
-            batch.sequence,
-            sections.join("; ")
-        ))?;
+        out.line(&format!("  batch {}: {lines}; {}", batch.sequence, sections.join("; ")))?;
     }
     Ok(())
 }

@@ -30,10 +30,7 @@ struct Slot {
 }
 
 pub fn run(context: &Context, pool: &Path) -> Result {
-    let slots: Vec<Slot> = indelible::superblocks(pool, &context.options)?
-        .iter()
-        .map(slot)
-        .collect();
+    let slots: Vec<Slot> = indelible::superblocks(pool, &context.options)?.iter().map(slot).collect();
     show(context.json, &slots, |slots, out| {
         for (index, slot) in slots.iter().enumerate() {
             if index > 0 {
@@ -67,10 +64,7 @@ fn slot(found: &SuperblockSlot) -> Slot {
 }
 
 fn slot_text(slot: &Slot, out: &mut Out) -> Result {
-    let verdict = slot
-        .fault
-        .as_ref()
-        .map_or("intact".to_owned(), |fault| format!("not usable: {fault}"));
+    let verdict = slot.fault.as_ref().map_or("intact".to_owned(), |fault| format!("not usable: {fault}"));
     out.fields(&[
         ("slot", format!("at {}, {verdict}", slot.offset)),
         ("magic", printable(&slot.magic)),
@@ -82,18 +76,8 @@ fn slot_text(slot: &Slot, out: &mut Out) -> Result {
         ("seed", slot.seed.clone()),
         ("length", slot.length.to_string()),
         ("data", format!("from {}", slot.data)),
-        (
-            "window",
-            format!("{} and {} from there", slot.window, human(slot.window_len)),
-        ),
+        ("window", format!("{} and {} from there", slot.window, human(slot.window_len))),
         ("created", slot.created.clone()),
-        (
-            "label",
-            if slot.label.is_empty() {
-                "-".to_owned()
-            } else {
-                printable(&slot.label)
-            },
-        ),
+        ("label", if slot.label.is_empty() { "-".to_owned() } else { printable(&slot.label) }),
     ])
 }

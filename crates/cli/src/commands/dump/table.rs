@@ -65,38 +65,13 @@ fn table_text(table: &Table, out: &mut Out) -> Result {
         ("boots", format!("{}, last {}", table.boots, table.boot)),
         ("next binding", table.next_binding.to_string()),
         ("virgin", format!("from {}", table.virgin)),
-        (
-            "free pages",
-            format!(
-                "{} ({})",
-                table.free_pages,
-                human(table.free_pages.saturating_mul(4096))
-            ),
-        ),
-        (
-            "table pages",
-            format!(
-                "{} free, first at {}",
-                table.free_page_count, table.free_page
-            ),
-        ),
-        (
-            "chunk",
-            format!("{} to {}", table.chunk_next, table.chunk_end),
-        ),
+        ("free pages", format!("{} ({})", table.free_pages, human(table.free_pages.saturating_mul(4096)))),
+        ("table pages", format!("{} free, first at {}", table.free_page_count, table.free_page)),
+        ("chunk", format!("{} to {}", table.chunk_next, table.chunk_end)),
         ("free slot", format!("first at {}", table.free_slot)),
     ])?;
-    out.line(&format!(
-        "\n{:<14} {:>12}  {:>12}  HEIGHT",
-        "TREE", "KEYS", "NODE"
-    ))?;
-    for Tree {
-        tree,
-        node,
-        count,
-        height,
-    } in &table.trees
-    {
+    out.line(&format!("\n{:<14} {:>12}  {:>12}  HEIGHT", "TREE", "KEYS", "NODE"))?;
+    for Tree { tree, node, count, height } in &table.trees {
         out.line(&format!("{tree:<14} {count:>12}  {node:>12}  {height}"))?;
     }
     Ok(())

@@ -75,9 +75,8 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
         for word in 0..8 {
             let at = line * LINE + word * 8;
             // SAFETY: within the page; volatile, because others may map the memory.
-            differs |= unsafe {
-                a.add(at).cast::<u64>().read_volatile() ^ b.add(at).cast::<u64>().read_volatile()
-            };
+            differs |=
+                unsafe { a.add(at).cast::<u64>().read_volatile() ^ b.add(at).cast::<u64>().read_volatile() };
         }
         mask |= u64::from(differs != 0) << line;
     }

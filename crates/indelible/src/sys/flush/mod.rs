@@ -129,11 +129,7 @@ mod tests {
                     // SAFETY: the destination is this test's own and long enough.
                     unsafe {
                         let to = dst.as_mut_ptr().add(skew);
-                        if streamed {
-                            persist_copy(to, &src[..len])
-                        } else {
-                            cached_copy(to, &src[..len])
-                        }
+                        if streamed { persist_copy(to, &src[..len]) } else { cached_copy(to, &src[..len]) }
                     }
                     fence();
                     assert!(dst[..skew].iter().all(|b| *b == 0));

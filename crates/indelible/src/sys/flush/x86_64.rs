@@ -47,13 +47,7 @@ fn detect() -> u8 {
     // Older compilers declare these unsafe; every x86-64 CPU has the instruction.
     #[allow(unused_unsafe)]
     // SAFETY: `cpuid` exists on x86-64 and only reads.
-    let bits = unsafe {
-        if __cpuid(0).eax >= 7 {
-            __cpuid_count(7, 0).ebx
-        } else {
-            0
-        }
-    };
+    let bits = unsafe { if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 } };
     let back = if bits & 1 << 24 != 0 {
         Back::Clwb
     } else if bits & 1 << 23 != 0 {
@@ -288,11 +282,7 @@ pub(super) mod tests {
                     streams.push(stream_512);
                 }
                 for (n, kernel) in kernels.iter().enumerate() {
-                    assert_eq!(
-                        kernel(a.0.as_ptr(), b.0.as_ptr()),
-                        expected,
-                        "kernel {n}, round {round}"
-                    );
+                    assert_eq!(kernel(a.0.as_ptr(), b.0.as_ptr()), expected, "kernel {n}, round {round}");
                 }
                 for stream in streams {
                     let mut to = Page([0; 4096]);

@@ -129,7 +129,8 @@ impl Survey {
         }
         if self.damaged.binary_search(&entry).is_ok() {
             if lane.refused.is_none() {
-                let what = format!("lane {} holds batches of it, which cannot be told from void ones", lane.index);
+                let what =
+                    format!("lane {} holds batches of it, which cannot be told from void ones", lane.index);
                 self.find_of(entry, Found(Severity::Error, Part::Record, entry, Cure::Drop), &what);
                 lane.refused = Some(what);
             }
@@ -163,16 +164,27 @@ impl Survey {
             match lane {
                 _ if object.lane >= LANES => {
                     let found = Found(Severity::Error, Part::Entry, offset, Cure::Recover);
-                    self.find_of(offset, found, format!("it is bound to lane {}, and there is none", object.lane));
+                    self.find_of(
+                        offset,
+                        found,
+                        format!("it is bound to lane {}, and there is none", object.lane),
+                    );
                 }
                 None if self.lost_lanes.contains(&object.lane) => {
                     let found = Found(Severity::Error, Part::Entry, offset, Cure::Rebuild);
-                    let what = format!("its last writer is gone, and the slot of its lane {} is damaged", object.lane);
+                    let what = format!(
+                        "its last writer is gone, and the slot of its lane {} is damaged",
+                        object.lane
+                    );
                     self.find_of(offset, found, what);
                 }
                 None => {
                     let found = Found(Severity::Warning, Part::Entry, offset, Cure::Recover);
-                    self.find_of(offset, found, format!("it is bound to lane {}, which has no space", object.lane));
+                    self.find_of(
+                        offset,
+                        found,
+                        format!("it is bound to lane {}, which has no space", object.lane),
+                    );
                 }
                 Some(lane) if lane.held => {
                     let what = "its writer has not detached it, but has let it go";
@@ -184,7 +196,9 @@ impl Survey {
                 Some(lane) => {
                     let what = match lane.waiting.get(&offset).copied().unwrap_or(0) {
                         1 => "its last writer is gone; it needs recovery: 1 batch waits".to_owned(),
-                        waiting => format!("its last writer is gone; it needs recovery: {waiting} batches wait"),
+                        waiting => {
+                            format!("its last writer is gone; it needs recovery: {waiting} batches wait")
+                        }
                     };
                     self.find_of(offset, note, what);
                 }

@@ -3,9 +3,7 @@
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::Part;
-use crate::format::entry::{
-    Entry, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
-};
+use crate::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
@@ -94,7 +92,8 @@ impl Survey {
         self.judge_bindings_differ();
         let known = self.trees[TreeId::Names as usize].complete;
         if let Some(root) = self.root.filter(|_| known) {
-            let (counted, found) = (root.objects.get(), self.trees[TreeId::Names as usize].slots.len() as u64);
+            let (counted, found) =
+                (root.objects.get(), self.trees[TreeId::Names as usize].slots.len() as u64);
             if counted != found {
                 let what = format!("the root counts {counted} objects, there are {found}");
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
@@ -164,7 +163,10 @@ impl Survey {
         let name = entry.name();
         let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
             Some("its size and the pages of its extent differ")
-        } else if entry.flags & !(FLAG_READ_ONLY | FLAG_SPARSE) != 0 || entry.class != 0 || entry.retention != 0 {
+        } else if entry.flags & !(FLAG_READ_ONLY | FLAG_SPARSE) != 0
+            || entry.class != 0
+            || entry.retention != 0
+        {
             Some("it has a class, a retention model or flags that are not defined")
         } else if entry.shadow.get() != 0 || entry.ties.get() != 0 || entry.seal != [0; 128] {
             Some("it has a shadow, ties or a seal, which are not defined")
@@ -185,13 +187,18 @@ impl Survey {
         }
         if object.hidden && !self.is_held(LockKey::Object(offset)) {
             let found = Found(Severity::Note, Part::Entry, offset, Cure::Reap);
-            self.find_of(offset, found, format!("left by a resize that was cut short ({} pages)", object.pages));
+            self.find_of(
+                offset,
+                found,
+                format!("left by a resize that was cut short ({} pages)", object.pages),
+            );
         }
     }
 
     /// Two objects must not have one name.
     fn judge_names(&mut self) {
-        let mut hashes: Vec<_> = self.objects.iter().filter(|o| !o.hidden).map(|o| (o.hash, o.offset)).collect();
+        let mut hashes: Vec<_> =
+            self.objects.iter().filter(|o| !o.hidden).map(|o| (o.hash, o.offset)).collect();
         hashes.sort_unstable();
         let mut doubled = Vec::new();
         for pair in hashes.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
@@ -201,7 +208,11 @@ impl Survey {
         }
         for offset in doubled {
             let found = Found(Severity::Error, Part::Entry, offset, Cure::Manual);
-            self.find_of(offset, found, "another object has the same name: only one of them can be reached by it");
+            self.find_of(
+                offset,
+                found,
+                "another object has the same name: only one of them can be reached by it",
+            );
         }
     }
 

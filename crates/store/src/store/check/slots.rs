@@ -46,7 +46,8 @@ impl Survey {
             page = next.get();
         }
         if page == 0 && count != root.free_page_count.get() {
-            let what = format!("{count} free table pages are listed, the root counts {}", root.free_page_count);
+            let what =
+                format!("{count} free table pages are listed, the root counts {}", root.free_page_count);
             self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
         }
         let (next, end) = (root.chunk_next.get(), root.chunk_end.get());
@@ -99,8 +100,10 @@ impl Survey {
     /// Every slot of a page with slots is used or free, not both, not neither.
     pub(super) fn judge_slots(&mut self) {
         let used = self.objects.iter().map(|object| object.offset).chain(self.damaged.iter().copied());
-        let mut slots: Vec<(u64, bool)> =
-            used.map(|offset| (offset, true)).chain(self.free_slots.iter().map(|offset| (*offset, false))).collect();
+        let mut slots: Vec<(u64, bool)> = used
+            .map(|offset| (offset, true))
+            .chain(self.free_slots.iter().map(|offset| (*offset, false)))
+            .collect();
         slots.sort_unstable();
         for pair in slots.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
             self.slots_sound = false;

@@ -108,9 +108,16 @@ impl Survey {
         for claim in &claims {
             if claim.first < from || claim.end > to {
                 let what = format!("{} reaches beyond the data region", self.describe(claim.owner));
-                self.find(Severity::Error, Part::FreeSpace, claim.first.saturating_mul(PAGE), Cure::Rebuild, what);
+                self.find(
+                    Severity::Error,
+                    Part::FreeSpace,
+                    claim.first.saturating_mul(PAGE),
+                    Cure::Rebuild,
+                    what,
+                );
             } else if claim.end > virgin && !matches!(claim.owner, Owner::Free | Owner::Chunk) {
-                let what = format!("{} lies where nothing is said to have been yet", self.describe(claim.owner));
+                let what =
+                    format!("{} lies where nothing is said to have been yet", self.describe(claim.owner));
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
             }
         }
@@ -172,7 +179,9 @@ impl Survey {
         tile(&claims, from, to, |fault| faults.push(fault));
         for fault in faults {
             let (what, cure) = match fault {
-                Fault::Gap(..) if self.root.is_none() || !self.trees.iter().all(|tree| tree.complete) => continue,
+                Fault::Gap(..) if self.root.is_none() || !self.trees.iter().all(|tree| tree.complete) => {
+                    continue;
+                }
                 Fault::Gap(first, end) => {
                     let cure = if self.damaged.is_empty() { Cure::Rebuild } else { Cure::Drop };
                     (format!("addresses {first:#x} to {end:#x} belong to nobody"), cure)

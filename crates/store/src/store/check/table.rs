@@ -22,7 +22,11 @@ pub(in crate::store) struct TableLane {
 }
 
 /// The generations that the header copies of the lane at `offset` state; `None`: damaged.
-pub(in crate::store) fn read_headers(medium: &dyn Medium, seed: u64, offset: u64) -> Result<[Option<u64>; 2]> {
+pub(in crate::store) fn read_headers(
+    medium: &dyn Medium,
+    seed: u64,
+    offset: u64,
+) -> Result<[Option<u64>; 2]> {
     let mut generations = [None; 2];
     for (generation, copy) in generations.iter_mut().zip(HEADERS) {
         let header: Header = read_struct(medium, offset + copy)?;
@@ -32,7 +36,12 @@ pub(in crate::store) fn read_headers(medium: &dyn Medium, seed: u64, offset: u64
 }
 
 /// The generation of the lane's first batch: whoever used the lane last wrote that first.
-pub(in crate::store) fn first_batch(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Option<u64>> {
+pub(in crate::store) fn first_batch(
+    medium: &dyn Medium,
+    seed: u64,
+    offset: u64,
+    len: u64,
+) -> Result<Option<u64>> {
     let header: batch::Header = read_struct(medium, offset + BODY)?;
     let generation = header.generation.get();
     if !header.verify(seed, generation, 0, len - BODY) {
@@ -82,7 +91,10 @@ impl Survey {
         let one_serves = headers.iter().any(Option::is_some);
         for (_, copy) in headers.iter().zip(HEADERS).filter(|(generation, _)| generation.is_none()) {
             let (severity, what) = if one_serves {
-                (Severity::Note, format!("this copy of {lane} is damaged, or torn by a power cut; the other serves"))
+                (
+                    Severity::Note,
+                    format!("this copy of {lane} is damaged, or torn by a power cut; the other serves"),
+                )
             } else {
                 (Severity::Error, format!("both copies of {lane} are damaged"))
             };

@@ -27,7 +27,8 @@ impl Repair {
         // Lanes that are left as they are, with the objects bound to them.
         let mut left = survey.lost_lanes.clone();
         for lane in &survey.lanes {
-            let bound: Vec<_> = survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
+            let bound: Vec<_> =
+                survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, !bound.is_empty())?;
             if !bound.is_empty() && !self.recover_lane(lane, &bound, survey)? {
                 left.push(lane.index);
@@ -78,7 +79,11 @@ impl Repair {
         let slot = LANE_DIRECTORY + u64::from(lane.index) * LINE;
         let mut directory = lane.directory;
         if let Some(refused) = lane.refused.as_ref().filter(|_| !self.options.drop_damaged) {
-            self.leave(Part::LaneDirectory, slot, format!("lane {} was not recovered: {refused}", lane.index));
+            self.leave(
+                Part::LaneDirectory,
+                slot,
+                format!("lane {} was not recovered: {refused}", lane.index),
+            );
             return Ok(false);
         }
         let medium = self.medium.clone();
@@ -104,7 +109,10 @@ impl Repair {
         for object in bound {
             let waiting = lane.waiting.get(&object.offset).copied().unwrap_or(0);
             let name = survey.name_at(object.offset);
-            let what = format!("recovered from lane {}: {waiting} batches redone; detached from its writer, which is gone", lane.index);
+            let what = format!(
+                "recovered from lane {}: {waiting} batches redone; detached from its writer, which is gone",
+                lane.index
+            );
             self.did(Part::Entry, object.offset, Some(name), what);
         }
         if let Some(lost) = lost {
@@ -192,8 +200,15 @@ impl Repair {
             let located = Draft::begin(&*medium, self.seed, self.len)?.entry(offset)?;
             let standing = Standing { published: located.entry.extent_len(), ..Standing::default() };
             put_progress(&*medium, self.seed, &located, &standing)?;
-            self.did(Part::Progress, offset + PROGRESS, Some(located.entry.name()), "the progress line was written again");
-            self.losing("the number of its psyncs, and how much of it they reached: all of it is taken for psynced");
+            self.did(
+                Part::Progress,
+                offset + PROGRESS,
+                Some(located.entry.name()),
+                "the progress line was written again",
+            );
+            self.losing(
+                "the number of its psyncs, and how much of it they reached: all of it is taken for psynced",
+            );
         }
         if !survey.progress.is_empty() {
             self.medium.barrier()?;

@@ -49,7 +49,11 @@ impl Plan {
 
 impl Repair {
     /// `None`: what is damaged leaves open what is free, and dropping it is not allowed.
-    pub(super) fn plan(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<Option<Plan>> {
+    pub(super) fn plan(
+        &mut self,
+        survey: &Survey,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<Plan>> {
         let known = entries_are_known(survey);
         let Scanned { mut objects, mut damaged } = match known {
             true => Scanned::default(),
@@ -136,7 +140,12 @@ impl Repair {
         }
         for object in objects.iter().filter(|object| goes.contains(&object.offset)) {
             let name = read_struct::<Entry>(&*self.medium, object.offset).ok().map(|entry| entry.name());
-            self.did(Part::Entry, object.offset, name, "dropped: an object attached later has the same pages");
+            self.did(
+                Part::Entry,
+                object.offset,
+                name,
+                "dropped: an object attached later has the same pages",
+            );
             self.losing(format!("the object: {} pages from page {}", object.pages, object.primary));
         }
         objects.retain(|object| !goes.contains(&object.offset));
@@ -175,7 +184,11 @@ impl Repair {
                 return Ok(false);
             }
             plan.pages.push(Claim::new(first, pages, Owner::Object(kept.offset)));
-            plan.addresses.push(Claim::new(raw.address.get(), raw.reserved.get(), Owner::Object(kept.offset)));
+            plan.addresses.push(Claim::new(
+                raw.address.get(),
+                raw.reserved.get(),
+                Owner::Object(kept.offset),
+            ));
         }
         plan.pages.sort_unstable();
         plan.addresses.sort_unstable();

@@ -184,7 +184,12 @@ impl Repair {
         })?;
         for index in &survey.lost_lanes {
             let offset = LANE_DIRECTORY + u64::from(*index) * LINE;
-            self.did(Part::LaneDirectory, offset, None, format!("lane {index} was given up; it gets space again when it is needed"));
+            self.did(
+                Part::LaneDirectory,
+                offset,
+                None,
+                format!("lane {index} was given up; it gets space again when it is needed"),
+            );
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Finding entries and lanes without the table: by looking at every page.
 
 use crate::error::Result;
-use crate::format::entry::{Entry, FREE_MAGIC, MAGIC, SIZE};
 use crate::format::batch;
+use crate::format::entry::{Entry, FREE_MAGIC, MAGIC, SIZE};
 use crate::format::lane::{BODY, HEADER_MAGIC, HEADERS, Header};
 use crate::format::{DATA, PAGE};
 use crate::medium::Medium;
@@ -98,10 +98,11 @@ pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Ve
                 let magic = bytes[..4] == HEADER_MAGIC.to_le_bytes();
                 Header::read_from_bytes(bytes).ok().filter(|_| magic)?.generation(seed, offset)
             });
-            let batch = batch::Header::read_from_prefix(page).ok().map(|(header, _)| header).filter(|header| {
-                let generation = header.generation.get();
-                header.magic.get() == batch::MAGIC && header.verify(seed, generation, 0, end - offset)
-            });
+            let batch =
+                batch::Header::read_from_prefix(page).ok().map(|(header, _)| header).filter(|header| {
+                    let generation = header.generation.get();
+                    header.magic.get() == batch::MAGIC && header.verify(seed, generation, 0, end - offset)
+                });
             let header = headers.into_iter().flatten().max().map(|generation| (offset, generation));
             let batch = batch.filter(|_| offset >= first + BODY).map(|b| (offset - BODY, b.generation.get()));
             for (lane, generation) in header.into_iter().chain(batch) {

@@ -18,7 +18,8 @@ pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, le
     for at in (offset..offset + len).step_by(LINE as usize) {
         let header: batch::Header = read_struct(medium, at)?;
         let (generation, sequence) = (header.generation.get(), header.sequence.get());
-        if header.magic.get() == batch::MAGIC && header.verify(seed, generation, sequence, offset + len - at) {
+        if header.magic.get() == batch::MAGIC && header.verify(seed, generation, sequence, offset + len - at)
+        {
             highest = highest.max(generation);
         }
     }
@@ -27,11 +28,21 @@ pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, le
 
 impl Repair {
     /// Writes the header copies of a lane that are damaged. `generation`: what they should say.
-    pub(super) fn rewrite_headers(&mut self, offset: u64, found: [Option<u64>; 2], generation: u64) -> Result<()> {
+    pub(super) fn rewrite_headers(
+        &mut self,
+        offset: u64,
+        found: [Option<u64>; 2],
+        generation: u64,
+    ) -> Result<()> {
         for (_, copy) in found.iter().zip(HEADERS).filter(|(found, _)| found.is_none()) {
             let header = Header::new(self.seed, offset, generation);
             self.medium.write_durable(offset + copy, header.as_bytes())?;
-            self.did(Part::LaneHeader, offset + copy, None, format!("written again, of generation {generation}"));
+            self.did(
+                Part::LaneHeader,
+                offset + copy,
+                None,
+                format!("written again, of generation {generation}"),
+            );
         }
         Ok(())
     }
@@ -51,7 +62,12 @@ impl Repair {
         if survey.table.gap {
             self.close_gap(survey, start, progress)?;
         } else if let Err(error) = catch_up(&*medium, seed, &mut log, false) {
-            self.did(Part::Record, offset, None, format!("the table's lane is voided, it cannot be replayed: {error}"));
+            self.did(
+                Part::Record,
+                offset,
+                None,
+                format!("the table's lane is voided, it cannot be replayed: {error}"),
+            );
             self.losing("changes to the table that were not in place");
         }
         medium.barrier()?;
@@ -64,7 +80,12 @@ impl Repair {
 
     /// One batch is damaged, later ones are intact. What lies in place may be newer than all of them;
     /// if it does not make a sound table, all batches but the damaged one are redone.
-    fn close_gap(&mut self, survey: &Survey, start: LaneLog, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn close_gap(
+        &mut self,
+        survey: &Survey,
+        start: LaneLog,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
         let errors = |survey: &Survey| {
             let found = survey.report.findings.iter();
             found.filter(|finding| finding.severity == Severity::Error).count()
