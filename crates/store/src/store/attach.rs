@@ -5,20 +5,16 @@ use super::hold::Hold;
 use super::writer_lane::WriterLane;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
-use crate::format::lane::Directory;
-use crate::format::{LANES, PAGE, TABLE_ROOT};
-use crate::lane::{Batch, LaneLog};
+use crate::format::{LANES, TABLE_ROOT};
+use crate::lane::Batch;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
-use crate::recovery::{Recovered, Standing, clear, put_progress, replay};
+use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
-use crate::table::{Key, Located, directory, put_directory};
+use crate::table::{Key, Located, directory};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
-
-/// Lanes one process takes at most: psyncs of objects on different lanes do not meet.
-const LANES_PER_PROCESS: usize = 4;
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
@@ -175,118 +171,6 @@ impl Store {
             Some(found) => Ok(Some(found)),
             None => Err(StoreError::Held { holder: super::hold::holder_of(object) }),
         }
-    }
-
-    /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
-    pub(super) fn acquire(
-        &self,
-        draft: &mut Draft<'_>,
-        index: u32,
-    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
-        let Some(mut found) = directory(draft, index)? else { return Ok(None) };
-        let Some(claim) = self.lanes.claim(&self.guard, index)? else { return Ok(None) };
-        let (log, recovered) = replay(draft, index, &found)?;
-        found.generation = U64::new(log.generation + 1);
-        self.put_lane(draft, index, found)?;
-        let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
-        Ok(Some((WriterLane::new(claim, self.seed, log), recovered)))
-    }
-
-    fn put_lane(&self, draft: &mut Draft<'_>, index: u32, mut found: Directory) -> Result<Directory> {
-        found.since = draft.root.next_binding;
-        found.pid = U32::new(self.identity.pid);
-        found.boot = self.identity.boot;
-        put_directory(draft, index, found)?;
-        Ok(found)
-    }
-
-    /// A lane for one more object.
-    fn choose_lane(&self, draft: &mut Draft<'_>, found: Option<Arc<WriterLane>>) -> Result<Arc<WriterLane>> {
-        if let Some(lane) = found {
-            return Ok(lane);
-        }
-        let mut own = self.lanes.all();
-        own.retain(|lane| !lane.is_poisoned());
-        own.sort_by_key(|lane| lane.bound.load(Ordering::Relaxed));
-        let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
-        let idle = own.first().is_some_and(|lane| lane.bound.load(Ordering::Relaxed) == 0);
-        if idle || own.len() >= limit {
-            return Ok(own.swap_remove(0));
-        }
-        match (self.acquire_any(draft), own.into_iter().next()) {
-            (Ok(lane), _) => Ok(lane),
-            // Any other failure may have come half-way: what the draft has by then must not be published.
-            (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    fn acquire_any(&self, draft: &mut Draft<'_>) -> Result<Arc<WriterLane>> {
-        let mut unused = None;
-        for index in 0..LANES {
-            match directory(draft, index) {
-                Ok(Some(_)) => {
-                    if let Some((lane, _)) = self.acquire(draft, index)? {
-                        return Ok(lane);
-                    }
-                }
-                Ok(None) => unused = unused.or(Some(index)),
-                // A damaged slot costs a lane, not the pool; check reports it.
-                Err(StoreError::Damaged { .. }) => {}
-                Err(error) => return Err(error),
-            }
-            if unused.is_some() {
-                break;
-            }
-        }
-        let index = unused.ok_or(StoreError::NoLane { lanes: LANES })?;
-        self.make_lane(draft, index, LaneLog::default_len(self.len))
-    }
-
-    /// Gives lane `index` space.
-    pub(super) fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
-        let claim = self.lanes.claim(&self.guard, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
-        let found = self.place_lane(draft, index, len, 1)?;
-        Ok(WriterLane::new(claim, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
-    }
-
-    /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it
-    /// in the directory.
-    ///
-    /// Before that is published the space is free, so that nothing but zeros may go there.
-    pub(super) fn place_lane(
-        &self,
-        draft: &mut Draft<'_>,
-        index: u32,
-        len: u64,
-        generation: u64,
-    ) -> Result<Directory> {
-        draft.stock_up(true)?;
-        let offset = draft.take_extent(len / PAGE)? * PAGE;
-        let used = draft.root.virgin.get().saturating_sub(offset).min(len);
-        if used > 0 {
-            self.device.zero(offset, used)?;
-        }
-        self.claim(offset, len)?;
-        if self.device.prefers_group_commit() {
-            let zeros = vec![0; 1 << 20];
-            let mut at = 0;
-            while at < len {
-                let piece = (len - at).min(zeros.len() as u64);
-                self.device.write(offset + at, &zeros[..piece as usize])?;
-                at += piece;
-            }
-        }
-        self.device.barrier()?;
-        draft.raise_virgin(offset + len);
-        let found = Directory {
-            magic: U32::new(crate::format::lane::DIRECTORY_MAGIC),
-            offset: U64::new(offset),
-            len: U64::new(len),
-            generation: U64::new(generation),
-            ..Directory::default()
-        };
-        self.put_lane(draft, index, found)
     }
 }
 

@@ -7,9 +7,11 @@
 mod access;
 mod attach;
 mod check;
+mod claims;
 mod format;
 mod hold;
 mod inspect;
+mod lanes;
 mod listing;
 mod objects;
 mod psync;
@@ -31,9 +33,9 @@ use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
 use crate::medium::{Device, Guard, Medium, read_struct};
 use access::TableLog;
+use claims::Lanes;
 use hold::Holds;
 use std::sync::{Arc, Mutex};
-use writer_lane::Lanes;
 
 /// Who this process is, as recorded for people in what it attaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,17 +9,18 @@
 //! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
 //!    with `state` held and never reset, so that who asks with `state` held gets the truth.
 
+use super::claims::Claim;
 use super::lock;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Guard, LockKey, LockMode, Locks, Medium, MediumError};
+use crate::medium::{Guard, Medium, MediumError};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
 use crate::table::Located;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// What a lane has done since this process has it.
@@ -65,65 +66,6 @@ struct State {
     done: HashMap<u64, (Batch, Result<()>)>,
     ticket: u64,
     used: LaneUse,
-}
-
-/// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
-/// lock on a lane, so that it is kept here who of them has it.
-#[derive(Default)]
-pub(super) struct Lanes {
-    held: Mutex<HashMap<u32, (u64, Weak<WriterLane>)>>,
-    claims: AtomicU64,
-}
-
-impl Lanes {
-    /// The lanes in use.
-    pub(super) fn all(&self) -> Vec<Arc<WriterLane>> {
-        lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
-    }
-
-    /// Lane `index`, if this process uses it.
-    pub(super) fn get(&self, index: u32) -> Option<Arc<WriterLane>> {
-        lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
-    }
-
-    /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
-    pub(super) fn claim(self: &Arc<Self>, guard: &Arc<Guard>, index: u32) -> Result<Option<Claim>> {
-        let mut held = lock(&self.held);
-        let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
-        if in_use || !guard.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
-            return Ok(None);
-        }
-        // A lane of ours that is just being dropped has lost its lock to this claim.
-        let number = self.claims.fetch_add(1, Ordering::Relaxed);
-        held.insert(index, (number, Weak::new()));
-        Ok(Some(Claim { lanes: self.clone(), guard: guard.clone(), index, number }))
-    }
-}
-
-/// The lock on a lane; dropping it gives it up.
-pub(super) struct Claim {
-    lanes: Arc<Lanes>,
-    guard: Arc<Guard>,
-    pub index: u32,
-    number: u64,
-}
-
-impl Claim {
-    /// Gives the lock up, after `last`, unless a later claim took it over.
-    fn release(&self, last: impl FnOnce()) {
-        let mut held = lock(&self.lanes.held);
-        if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
-            last();
-            held.remove(&self.index);
-            self.guard.unlock(LockKey::Lane(self.index));
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.release(|| {});
-    }
 }
 
 /// See the module.

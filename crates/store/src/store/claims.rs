@@ -1,0 +1,68 @@
+//! Claims: which lanes this process has locked.
+
+use super::lock;
+use super::writer_lane::WriterLane;
+use crate::error::Result;
+use crate::medium::{Guard, LockKey, LockMode, Locks};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
+/// lock on a lane, so that it is kept here who of them has it.
+#[derive(Default)]
+pub(super) struct Lanes {
+    pub(super) held: Mutex<HashMap<u32, (u64, Weak<WriterLane>)>>,
+    claims: AtomicU64,
+}
+
+impl Lanes {
+    /// The lanes in use.
+    pub(super) fn all(&self) -> Vec<Arc<WriterLane>> {
+        lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
+    }
+
+    /// Lane `index`, if this process uses it.
+    pub(super) fn get(&self, index: u32) -> Option<Arc<WriterLane>> {
+        lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
+    }
+
+    /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
+    pub(super) fn claim(self: &Arc<Self>, guard: &Arc<Guard>, index: u32) -> Result<Option<Claim>> {
+        let mut held = lock(&self.held);
+        let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
+        if in_use || !guard.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
+            return Ok(None);
+        }
+        // A lane of ours that is just being dropped has lost its lock to this claim.
+        let number = self.claims.fetch_add(1, Ordering::Relaxed);
+        held.insert(index, (number, Weak::new()));
+        Ok(Some(Claim { lanes: self.clone(), guard: guard.clone(), index, number }))
+    }
+}
+
+/// The lock on a lane; dropping it gives it up.
+pub(super) struct Claim {
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) index: u32,
+    pub(super) number: u64,
+}
+
+impl Claim {
+    /// Gives the lock up, after `last`, unless a later claim took it over.
+    pub(super) fn release(&self, last: impl FnOnce()) {
+        let mut held = lock(&self.lanes.held);
+        if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
+            last();
+            held.remove(&self.index);
+            self.guard.unlock(LockKey::Lane(self.index));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.release(|| {});
+    }
+}
