@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::ground::{Medium, discard};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use clap::Subcommand;
-use indelible::{MediumKind, Object, PoolOptions};
+use indelible::{CreateOptions, MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub enum Job {
         scattered: bool,
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
+        /// Attaches and detaches instead.
+        #[arg(long)]
+        attach: bool,
     },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
@@ -53,7 +56,10 @@ pub struct Recovered {
 pub fn work(job: Job) -> Result<()> {
     match job {
         Job::Fill { path, lane, pages } => fill(&path, lane, pages),
-        Job::Spin { path, size, pages, scattered, seconds } => spin(&path, size, pages, scattered, seconds),
+        Job::Spin { path, size, seconds, attach: true, .. } => spin_attach(&path, size, seconds),
+        Job::Spin { path, size, pages, scattered, seconds, .. } => {
+            spin(&path, size, pages, scattered, seconds)
+        }
         Job::Recover { path, medium } => recover(&path, &medium),
     }
 }
@@ -119,6 +125,19 @@ fn spin(path: &Path, size: u64, count: usize, scattered: bool, seconds: f64) -> 
         let (pages, line) = chooser.round();
         store(&mut object, pages, line, rounds + 2);
         object.psync()?;
+        rounds += 1;
+    }
+    eprintln!("{rounds} rounds, {:.0} ns each", start.elapsed().as_nanos() as f64 / rounds as f64);
+    discard(pool);
+    Ok(())
+}
+
+fn spin_attach(path: &Path, size: u64, seconds: f64) -> Result<()> {
+    let pool = PoolOptions::new().force(true).format(path, size + (64 << 20))?;
+    pool.create_with(OBJECT, &CreateOptions::new(size).sparse(true).reach(size))?;
+    let (start, mut rounds) = (Instant::now(), 0_u64);
+    while start.elapsed().as_secs_f64() < seconds {
+        pool.attach(OBJECT)?.detach()?;
         rounds += 1;
     }
     eprintln!("{rounds} rounds, {:.0} ns each", start.elapsed().as_nanos() as f64 / rounds as f64);

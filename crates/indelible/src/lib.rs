@@ -34,8 +34,6 @@
 //! rest is sound, in SAFETY.md.
 
 #![deny(unsafe_code)]
-// The layers are built bottom-up: what a lower one offers may have no user yet.
-#![allow(dead_code, unused_imports)]
 
 extern crate self as indelible;
 

@@ -114,10 +114,6 @@ impl Tree {
         }
     }
 
-    pub(super) fn get(&self, page: usize) -> bool {
-        self.levels[0][page / 64].load(Ordering::SeqCst) >> (page % 64) & 1 != 0
-    }
-
     /// Calls `each` with every set page in ascending order.
     pub(super) fn for_each(&self, mut each: impl FnMut(usize)) {
         self.descend(self.levels.len() - 1, 0, &mut each);

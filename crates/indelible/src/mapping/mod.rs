@@ -11,7 +11,7 @@
 mod error;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
 pub(crate) use error::MappingError;

@@ -1,6 +1,4 @@
-//! Who is alive: the boot's identity and whether a process still exists.
-
-use rustix::process::{Pid, test_kill_process};
+//! Who this is: the boot and the process, as recorded for people.
 
 /// The ID of this boot, all zeros where the kernel does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {
@@ -26,16 +24,6 @@ pub(crate) fn pid() -> u32 {
     std::process::id()
 }
 
-/// Whether a process with this ID exists in this PID namespace. The ID may have been reused, and
-/// processes of other containers are not seen: use it to inform people, never to decide.
-pub(crate) fn pid_alive(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        return false;
-    };
-    // EPERM means that it exists and belongs to somebody else.
-    matches!(test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,12 +39,5 @@ mod tests {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
         assert_eq!(boot_id(), boot_id());
-    }
-
-    #[test]
-    fn this_process_is_alive_and_nonsense_is_not() {
-        assert!(pid_alive(pid()));
-        assert!(!pid_alive(0));
-        assert!(!pid_alive(u32::MAX));
     }
 }

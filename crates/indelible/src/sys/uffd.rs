@@ -70,10 +70,8 @@ const fn request(direction: libc::c_ulong, number: libc::c_ulong, size: usize) -
 
 const API: libc::c_ulong = request(3, 0x3f, 24);
 const REGISTER: libc::c_ulong = request(3, 0, 32);
-const UNREGISTER: libc::c_ulong = request(2, 1, 16);
 const WAKE: libc::c_ulong = request(2, 2, 16);
 const COPY: libc::c_ulong = request(3, 3, 40);
-const ZEROPAGE: libc::c_ulong = request(3, 4, 32);
 const WRITEPROTECT: libc::c_ulong = request(3, 6, 24);
 const POISON: libc::c_ulong = request(3, 8, 32);
 /// `USERFAULTFD_IOC_NEW` of /dev/userfaultfd: `_IO(0xAA, 0)`.
@@ -157,11 +155,6 @@ impl Uffd {
         ioctl(&self.fd, REGISTER, &mut RangeMode { range: range(addr, len), mode, answer: 0 })
     }
 
-    /// Stops watching.
-    pub(crate) fn unregister(&self, addr: usize, len: usize) -> io::Result<()> {
-        ioctl(&self.fd, UNREGISTER, &mut range(addr, len))
-    }
-
     /// Protects the range, so that the next write to each of its pages is noticed.
     #[inline]
     pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
@@ -190,11 +183,6 @@ impl Uffd {
             Err(_) if copy.copied > 0 => Ok(copy.copied as usize),
             Err(e) => Err(e),
         }
-    }
-
-    /// Fills missing pages with zeros.
-    pub(crate) fn zeropage(&self, addr: usize, len: usize) -> io::Result<()> {
-        ioctl(&self.fd, ZEROPAGE, &mut RangeMode { range: range(addr, len), mode: 0, answer: 0 })
     }
 
     /// Makes a missing page raise SIGBUS. Needs [`FEATURE_POISON`].
