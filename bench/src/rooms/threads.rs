@@ -48,7 +48,7 @@ struct Row {
 }
 
 enum Floor {
-    Scan(ScanFloor),
+    Scan(Box<ScanFloor>),
     Write(WriteFloor),
 }
 
@@ -73,7 +73,9 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
         pool.create(&name, SIZE)?;
         objects.push(pool.attach(&name)?);
         match medium {
-            Medium::Memory => floors.extend(ScanFloor::new(SIZE as usize).ok().map(Floor::Scan)),
+            Medium::Memory => {
+                floors.extend(ScanFloor::new(SIZE as usize).ok().map(|floor| Floor::Scan(Box::new(floor))))
+            }
             Medium::File => floors.push(Floor::Write(WriteFloor::new(
                 &ground.path(medium, &format!("floor-{index}")),
                 1 << 20,
