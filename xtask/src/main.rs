@@ -11,6 +11,7 @@ Usage: cargo xtask COMMAND
   test        everything CI runs: format, lints, all tests as this user and as an
               unprivileged one, the protocol faults that tests must catch, the documentation
   quick       format, lints and tests as this user
+  unprivileged  the tests once more as an unprivileged user (as root only)
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let result = match arguments.next().as_deref() {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
+        Some("unprivileged") => unprivileged::run(),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

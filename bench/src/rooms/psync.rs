@@ -60,6 +60,7 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>
         Medium::File => Floor::Write(WriteFloor::new(&ground.path(medium, "floor"), 16 << 20)?),
     };
     let pool = ground.pool(medium, "psync", POOL)?;
+    lap(&pool)?;
     let bar = progress(SIZES.len() * COUNTS.len() * 2, &format!("psync, {}", medium.word()));
     let mut rows = Vec::new();
     let mut table = Table::new("", &COLUMNS);
@@ -86,6 +87,18 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>
     table.title = format!("psync on {}, tracking by {rung}", medium.word());
     section.tables.push(table);
     Ok(rows)
+}
+
+/// Goes round the lane once: its first lap meets memory that nobody touched yet.
+fn lap(pool: &Pool) -> Result<()> {
+    pool.create("lap", 1 << 20)?;
+    let mut object = pool.attach("lap")?;
+    for value in 0..16 {
+        object.as_mut_slice().fill(value);
+        object.psync()?;
+    }
+    object.detach()?;
+    Ok(pool.destroy("lap")?)
 }
 
 /// Gives everything that rows will store to its space, and the object its full length.

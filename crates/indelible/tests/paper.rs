@@ -161,23 +161,16 @@ fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
     const SIZE: u64 = 16 << 30;
     everywhere(|world| {
         let pool = match world.ground {
+            Ground::Simulated if !support::faults_in() => {
+                eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
+                return;
+            }
             Ground::Simulated => {
-                if !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true))
-                {
-                    eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
-                    return;
-                }
                 let sim = SimMedium::new(SIZE + (64 << 20), SimConfig::default());
                 world.options().on_device(Arc::new(sim), true).unwrap()
             }
             _ => world.options().format(world.dir().join("huge.pmo"), SIZE + (64 << 20)).unwrap(),
         };
-        if world.fault_in
-            && !doctor(None).facilities.iter().any(|f| f.name == "fault-in" && f.available == Some(true))
-        {
-            eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
-            return;
-        }
         pool.create_with("huge", &CreateOptions::new(SIZE).sparse(true)).unwrap();
         let mut huge = pool.attach("huge").unwrap();
         let places = [0, 5 << 30, SIZE as usize - 8];

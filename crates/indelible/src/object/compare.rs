@@ -10,10 +10,13 @@ use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
 use indelible_store::medium::{Device, MediumError};
 use indelible_store::store::Changes;
+use std::sync::OnceLock;
 
 const LINE: usize = 64;
-/// Pages from which on comparing is shared among cores: below, starting a thread costs more.
-const PARALLEL_FROM: u64 = 2048;
+/// Pages that are worth a thread of their own: comparing them takes several times what starting it does.
+const SHARE: u64 = 448;
+/// Threads that share a comparison at most.
+const THREADS: usize = 8;
 /// Pages of the primary read at a time, where it is not memory.
 const READ_PAGES: u64 = 16;
 
@@ -46,18 +49,28 @@ unsafe impl Send for Pages<'_> {}
 unsafe impl Sync for Pages<'_> {}
 
 impl Pages<'_> {
-    /// Calls `each(page, mask of changed lines)` for the pages of a range.
-    fn compare(&self, range: PageRange, mut each: impl FnMut(u64, u64)) -> Result<(), MediumError> {
-        if !self.primary.is_null() {
-            for page in range.start..range.end() {
-                // SAFETY: a page of the shadow, and the same page of the primary.
-                let mask = unsafe {
-                    lines_changed_raw(self.shadow.page_bytes(page), self.primary.add(page as usize * PAGE))
-                };
-                each(page, mask);
-            }
-            return Ok(());
+    /// Calls `each(page, mask of changed lines)` for the pages of the ranges.
+    fn compare(&self, ranges: &[PageRange], mut each: impl FnMut(u64, u64)) -> Result<(), MediumError> {
+        if self.primary.is_null() {
+            return ranges.iter().try_for_each(|range| self.compare_read(*range, &mut each));
         }
+        let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
+        while let Some(page) = pages.next() {
+            if let Some(next) = pages.peek() {
+                prefetch(self.shadow.page_bytes(*next));
+                prefetch(self.primary.wrapping_add(*next as usize * PAGE));
+            }
+            // SAFETY: a page of the shadow, and the same page of the primary.
+            let mask = unsafe {
+                lines_changed_raw(self.shadow.page_bytes(page), self.primary.add(page as usize * PAGE))
+            };
+            each(page, mask);
+        }
+        Ok(())
+    }
+
+    /// As `compare`, with a primary that has to be read.
+    fn compare_read(&self, range: PageRange, each: &mut impl FnMut(u64, u64)) -> Result<(), MediumError> {
         let mut buffer = [0; READ_PAGES as usize * PAGE];
         let mut page = range.start;
         while page < range.end() {
@@ -73,27 +86,32 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The masks of all pages of the ranges, in order, found by several cores.
-    fn compare_on_all_cores(&self, ranges: &[PageRange], total: u64) -> Result<Vec<u64>, MediumError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
-        let share = total.div_ceil(cores);
+    fn masks(&self, ranges: &[PageRange], count: u64) -> Result<Vec<u64>, MediumError> {
+        let mut masks = Vec::with_capacity(count as usize);
+        self.compare(ranges, |_, mask| masks.push(mask))?;
+        Ok(masks)
+    }
+
+    /// The masks of all pages of the ranges, in order, found by this thread and others.
+    fn compare_together(
+        &self,
+        ranges: &[PageRange],
+        total: u64,
+        threads: u64,
+    ) -> Result<Vec<u64>, MediumError> {
+        let share = total.div_ceil(threads);
         let pieces: Vec<Vec<PageRange>> = split(ranges, share);
+        let Some((own, others)) = pieces.split_first() else { return Ok(Vec::new()) };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = pieces
+            let others: Vec<_> = others
                 .iter()
                 .map(|piece| {
                     let pages = *self;
-                    scope.spawn(move || {
-                        let mut masks = Vec::with_capacity(share as usize);
-                        for range in piece {
-                            pages.compare(*range, |_, mask| masks.push(mask))?;
-                        }
-                        Ok::<_, MediumError>(masks)
-                    })
+                    scope.spawn(move || pages.masks(piece, share))
                 })
                 .collect();
-            let mut all = Vec::with_capacity(total as usize);
-            for thread in threads {
+            let mut all = self.masks(own, total)?;
+            for thread in others {
                 match thread.join() {
                     Ok(masks) => all.extend(masks?),
                     Err(panic) => std::panic::resume_unwind(panic),
@@ -102,6 +120,29 @@ impl Pages<'_> {
             Ok(all)
         })
     }
+}
+
+/// Threads that `total` pages are worth on this machine.
+fn threads_for(total: u64) -> u64 {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    if total < 2 * SHARE {
+        return 1;
+    }
+    let cores = CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    (total / SHARE).min((*cores).min(THREADS) as u64)
+}
+
+/// Asks for the lines of a page that comparing looks at first. The page need not exist.
+#[inline]
+fn prefetch(page: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    for line in PAGE / LINE - 8..PAGE / LINE {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint: it neither faults nor changes anything.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(page.wrapping_add(line * LINE).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = page;
 }
 
 /// Cuts the ranges into pieces of `share` pages.
@@ -164,16 +205,15 @@ impl Changes for Comparison<'_> {
         let pages =
             Pages { shadow: self.shadow, primary: self.primary, device: self.device, offset: primary };
         let mut end = 0;
-        if total >= PARALLEL_FROM {
-            let masks = pages.compare_on_all_cores(self.ranges, total)?;
+        let threads = threads_for(total);
+        if threads > 1 {
+            let masks = pages.compare_together(self.ranges, total, threads)?;
             let all = self.ranges.iter().flat_map(|range| range.start..range.end());
             for (page, mask) in all.zip(masks) {
                 end = end.max(self.take(primary, page, mask, batch));
             }
         } else {
-            for range in self.ranges {
-                pages.compare(*range, |page, mask| end = end.max(self.take(primary, page, mask, batch)))?;
-            }
+            pages.compare(self.ranges, |page, mask| end = end.max(self.take(primary, page, mask, batch)))?;
         }
         self.stats.compared(start);
         Ok(end)

@@ -2,6 +2,7 @@
 
 use crate::dirty::Rung;
 use crate::error::Cause;
+use crate::fault;
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
@@ -191,6 +192,10 @@ impl PoolOptions {
                 "this kernel does not offer tracking by {:?}",
                 self.tracking
             )));
+        }
+        if self.fault_in && !fault::available() {
+            let why = "pages are filled on demand only with full userfaultfd, which this user does not have";
+            return Err(Cause::Unsupported(why.into()));
         }
         Ok(Settings { rung, fault_in: self.fault_in })
     }
