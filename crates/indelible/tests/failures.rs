@@ -143,7 +143,9 @@ fn read_only_files_can_be_read_and_not_written() {
     assert_eq!(pool.list().count(), 1);
     drop(pool);
     if rustix::process::geteuid().is_root() {
-        eprintln!("NOT TESTED as root: refusal of a file without write permission (root may write it)");
+        indelible_testing::not_tested(format_args!(
+            "as root: refusal of a file without write permission (root may write it)"
+        ));
     } else {
         assert_eq!(kind(Pool::open(world.path())), ErrorKind::ReadOnly);
     }
@@ -174,10 +176,10 @@ fn system_calls_that_write_into_an_object_are_noticed() {
     pool.create("a", 100_000).unwrap();
     let mut a = pool.attach("a").unwrap();
     if a.rung() != "wp-async" {
-        eprintln!(
-            "NOT TESTED: only the rung wp-async sees stores of system calls, this kernel has {}",
+        indelible_testing::not_tested(format_args!(
+            "only the rung wp-async sees stores of system calls, this kernel has {}",
             a.rung()
-        );
+        ));
         return;
     }
     let source = world.dir().join("source");
@@ -196,7 +198,7 @@ fn system_calls_that_write_into_an_object_are_noticed() {
 fn a_failed_write_poisons_and_the_next_attach_recovers() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
         if !tracking.is_available() {
-            eprintln!("NOT TESTED: {tracking:?}");
+            indelible_testing::not_tested(format_args!("{tracking:?}"));
             continue;
         }
         let world = World::new(Ground::Simulated, tracking, false);
@@ -277,7 +279,7 @@ impl Small {
                 && run("mount", &["-o", "loop", image, target])
         };
         if !mounted {
-            eprintln!("NOT TESTED: a full {kind} needs the right to mount one");
+            indelible_testing::not_tested(format_args!("a full {kind} needs the right to mount one"));
             return None;
         }
         Some(Small { at, _world: world })

@@ -162,7 +162,9 @@ fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
     everywhere(|world| {
         let pool = match world.ground {
             Ground::Simulated if !support::faults_in() => {
-                eprintln!("NOT TESTED: without full userfaultfd the object is copied whole");
+                indelible_testing::not_tested(format_args!(
+                    "without full userfaultfd the object is copied whole"
+                ));
                 return;
             }
             Ground::Simulated => {

@@ -17,7 +17,7 @@ pub(crate) fn window(n: usize) -> usize {
 pub(crate) fn rungs() -> Vec<Rung> {
     let (here, absent): (Vec<_>, Vec<_>) = Rung::ALL.into_iter().partition(|rung| rung.available());
     for rung in absent {
-        eprintln!("SKIPPED on this machine: rung {rung}");
+        indelible_testing::not_tested(format_args!("rung {rung}"));
     }
     here
 }
@@ -152,7 +152,7 @@ fn a_page_that_was_only_read_is_not_dirty() {
 fn a_page_dirty_time_after_time_costs_no_fault() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
         if !rung.available() {
-            eprintln!("SKIPPED on this machine: rung {rung}");
+            indelible_testing::not_tested(format_args!("rung {rung}"));
             continue;
         }
         let mut rig = Rig::new(window(2), 64, rung);
@@ -298,7 +298,7 @@ fn a_stored_page_under_a_hold_is_collected_afterwards() {
 fn a_system_call_that_writes_into_the_range_dirties_it() {
     use std::io::Read;
     if !Rung::WpAsync.available() {
-        eprintln!("SKIPPED on this machine: rung {}", Rung::WpAsync);
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
         return;
     }
     let mut rig = Rig::new(window(7), 1000, Rung::WpAsync);

@@ -10,7 +10,7 @@ fn places() -> Vec<tempfile::TempDir> {
     let mut places = vec![tempfile::tempdir().unwrap()];
     match tempfile::tempdir_in("/dev/shm") {
         Ok(dir) => places.push(dir),
-        Err(e) => eprintln!("SKIPPED on this machine: /dev/shm ({e})"),
+        Err(e) => indelible_testing::not_tested(format_args!("/dev/shm ({e})")),
     }
     places
 }
@@ -289,7 +289,7 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
 fn a_full_file_system_is_an_error_and_no_signal() {
     // Blocks of a file beyond its quota are out of reach without root; a hole larger than tmpfs is not.
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
-        eprintln!("SKIPPED on this machine: /dev/shm");
+        indelible_testing::not_tested(format_args!("/dev/shm"));
         return;
     };
     let free = rustix::fs::statvfs(dir.path()).unwrap();

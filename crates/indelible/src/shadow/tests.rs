@@ -77,7 +77,7 @@ impl Locks for Pattern {
 fn rungs() -> Vec<Rung> {
     let (here, absent): (Vec<_>, Vec<_>) = Rung::ALL.into_iter().partition(|rung| rung.available());
     for rung in absent {
-        eprintln!("SKIPPED on this machine: rung {rung}");
+        indelible_testing::not_tested(format_args!("rung {rung}"));
     }
     here
 }
@@ -86,7 +86,9 @@ fn ways() -> Vec<bool> {
     if fault::available() {
         return vec![false, true];
     }
-    eprintln!("SKIPPED on this machine: fault-in (userfaultfd for system calls, or its poison, is absent)");
+    indelible_testing::not_tested(format_args!(
+        "fault-in (userfaultfd for system calls, or its poison, is absent)"
+    ));
     vec![false]
 }
 
@@ -220,7 +222,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
 #[test]
 fn renewal_loses_neither_bytes_nor_tracking() {
     if !Rung::WpAsync.available() {
-        eprintln!("SKIPPED on this machine: rung {}", Rung::WpAsync);
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
         return;
     }
     let file = tempfile::tempfile().unwrap();

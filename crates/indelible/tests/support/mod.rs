@@ -34,7 +34,9 @@ pub fn everywhere(test: impl Fn(&World)) {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
         for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
             if !tracking.is_available() {
-                eprintln!("NOT TESTED on {ground:?}: this kernel lacks tracking by {tracking:?}");
+                indelible_testing::not_tested(format_args!(
+                    "on {ground:?}: this kernel lacks tracking by {tracking:?}"
+                ));
                 continue;
             }
             for fault_in in [false, true] {
@@ -43,7 +45,9 @@ pub fn everywhere(test: impl Fn(&World)) {
                     continue;
                 }
                 if fault_in && !faults_in() {
-                    eprintln!("NOT TESTED on {ground:?}: without full userfaultfd nothing is faulted in");
+                    indelible_testing::not_tested(format_args!(
+                        "on {ground:?}: without full userfaultfd nothing is faulted in"
+                    ));
                     continue;
                 }
                 let world = World::new(ground, tracking, fault_in);
