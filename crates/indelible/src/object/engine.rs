@@ -23,8 +23,10 @@ use std::sync::Arc;
 /// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
 /// barriers cost more than writing twice.
 const DIRECT_FROM: u64 = 256;
-/// Bytes copied out of the shadow at a time on their way straight to the primary.
-const PIECE: usize = 1 << 20;
+/// Bytes copied out of the shadow at a time on their way straight to the primary. A file system may keep
+/// what comes in one write as one large folio, of which it visits every block at every small write later:
+/// on ext4, applying one line to a page that was written by the MiB costs 30 µs, by 64 KiB 3 µs.
+const PIECE: usize = 64 << 10;
 
 /// What a writable attachment consists of.
 pub(crate) struct Core {
