@@ -13,8 +13,9 @@ use indelible_store::store::Changes;
 use std::sync::OnceLock;
 
 const LINE: usize = 64;
-/// Pages that are worth a thread of their own: comparing them takes several times what starting it does.
-const SHARE: u64 = 448;
+/// Pages that are worth a thread of their own: comparing them takes more than starting it does, even if
+/// all of them are in the cache.
+const SHARE: u64 = 1024;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
 /// Pages of the primary read at a time, where it is not memory.

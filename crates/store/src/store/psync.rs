@@ -47,7 +47,7 @@ impl Writer {
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let (batch, result) = self.lane.commit(batch, &[Advance::new(&self.object, standing)]);
+        let result = self.lane.commit(&mut batch, &[Advance::new(&self.object, standing)]);
         self.scratch = batch;
         result?;
         self.standing = standing;
@@ -245,9 +245,7 @@ impl Staged {
         if self.batch.sealed_len() > first.lane.capacity() {
             first.enlarge_lane(self.batch.sealed_len())?;
         }
-        let (batch, result) = first.lane.commit(std::mem::take(&mut self.batch), &self.advances);
-        self.batch = batch;
-        result?;
+        first.lane.commit(&mut self.batch, &self.advances)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {

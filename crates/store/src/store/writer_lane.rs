@@ -18,7 +18,7 @@ use crate::medium::{Guard, Medium, MediumError};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
 use crate::table::Located;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ struct State {
     applying: usize,
     /// Threads that wait for `changed`: without one, telling it would be a system call for nothing.
     waiting: usize,
-    progress: HashMap<u64, Advance>,
+    progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
     done: HashMap<u64, (Batch, Result<()>)>,
     ticket: u64,
@@ -102,7 +102,7 @@ impl WriterLane {
                 writing: false,
                 applying: 0,
                 waiting: 0,
-                progress: HashMap::new(),
+                progress: BTreeMap::new(),
                 queue: Vec::new(),
                 done: HashMap::new(),
                 ticket: 0,
@@ -140,24 +140,22 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it. The batch comes back for reuse.
-    pub(super) fn commit(&self, mut batch: Batch, advances: &[Advance]) -> (Batch, Result<()>) {
+    /// Makes a batch durable and applies it. The batch keeps its memory for reuse.
+    pub(super) fn commit(&self, batch: &mut Batch, advances: &[Advance]) -> Result<()> {
         batch.seal(self.seed);
         if Mutant::ApplyFirst.is_on() {
-            let _ = commit::apply(&*self.device, &batch);
+            let _ = commit::apply(&*self.device, batch);
         }
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
-        let (batch, result) = if self.device.prefers_group_commit() {
-            self.publish_grouped(batch)
+        if self.device.prefers_group_commit() {
+            let result;
+            (*batch, result) = self.publish_grouped(std::mem::take(batch));
+            result?;
         } else {
-            let result = self.publish_alone(&mut batch);
-            (batch, result)
-        };
-        if result.is_err() {
-            return (batch, result);
+            self.publish_alone(batch)?;
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
-        let applied = commit::apply(&*self.device, &batch);
+        let applied = commit::apply(&*self.device, batch);
         let mut state = lock(&self.state);
         if let Some((publish, apply)) = published {
             state.used.publish += publish;
@@ -172,7 +170,7 @@ impl WriterLane {
         }
         self.tell(&state);
         drop(state);
-        (batch, applied)
+        applied
     }
 
     fn publish_alone(&self, batch: &mut Batch) -> Result<()> {
