@@ -4,6 +4,7 @@ use crate::Result;
 use crate::clock::Clock;
 use indelible::{MediumKind, Pool, PoolOptions};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -56,8 +57,8 @@ impl Ground {
     /// A folder on the medium.
     pub fn dir(&self, medium: Medium) -> &Path {
         match medium {
-            Medium::Memory => &self.memory.0,
-            Medium::File => &self.file.0,
+            Medium::Memory => &self.memory.path,
+            Medium::File => &self.file.path,
         }
     }
 
@@ -108,44 +109,48 @@ pub fn progress(total: usize, what: &str) -> ProgressBar {
 
 const PREFIX: &str = "pmo-bench.";
 
-/// A folder of this process. Those that killed runs left behind are removed on the way.
-struct Scratch(PathBuf);
+/// A folder of this process, locked as long as it is used. Those that killed runs left behind are removed
+/// on the way.
+struct Scratch {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Scratch {
     fn new(parent: &Path) -> Result<Self> {
         let within = |error| format!("{}: {error}", parent.display());
         for entry in std::fs::read_dir(parent).map_err(within)?.flatten() {
-            if left_by(&entry.file_name().to_string_lossy()).is_some_and(|pid| !is_alive(pid)) {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) && lock(&entry.path()).is_some() {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        // Both media may be told to use one folder.
-        let mut number = 0;
-        loop {
-            let dir = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
-            match std::fs::create_dir(&dir) {
-                Ok(()) => return Ok(Scratch(dir)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 16 => number += 1,
+        // Both media may be told to use one folder; and another run may take a new folder for a stale one.
+        for number in 0..16 {
+            let path = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(within(error).into()),
             }
+            if let Some(lock) = lock(&path).filter(|_| path.exists()) {
+                return Ok(Scratch { path, _lock: lock });
+            }
         }
+        Err(format!("{}: no folder could be made", parent.display()).into())
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// The process whose folder has this name.
-fn left_by(name: &str) -> Option<i32> {
-    name.strip_prefix(PREFIX)?.split('.').next()?.parse().ok()
-}
-
-fn is_alive(pid: i32) -> bool {
-    rustix::process::Pid::from_raw(pid)
-        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+/// The folder, locked; `None` if a run has it.
+fn lock(path: &Path) -> Option<File> {
+    let folder = File::open(path).ok()?;
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(folder)
 }
 
 #[cfg(test)]
@@ -153,21 +158,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_name_their_process() {
-        assert_eq!(left_by("pmo-bench.123.0"), Some(123));
-        assert_eq!(left_by("pmo-bench.x"), None);
-        assert_eq!(left_by("other.123"), None);
-        assert!(is_alive(std::process::id().cast_signed()));
-        assert!(!is_alive(i32::MAX));
-    }
-
-    #[test]
-    fn a_scratch_folder_goes_with_its_owner() {
-        let parent = std::env::temp_dir();
+    fn a_folder_lives_as_long_as_its_run() {
+        let parent = std::env::temp_dir().join(format!("scratch-{}", std::process::id()));
+        std::fs::create_dir(&parent).unwrap();
+        let stale = parent.join("pmo-bench.1.0");
+        std::fs::create_dir(&stale).unwrap();
         let (one, two) = (Scratch::new(&parent).unwrap(), Scratch::new(&parent).unwrap());
-        let path = one.0.clone();
-        assert!(path.is_dir() && two.0 != path);
+        assert!(!stale.exists() && one.path.is_dir() && two.path.is_dir() && one.path != two.path);
+        let path = one.path.clone();
         drop(one);
-        assert!(!path.exists());
+        assert!(!path.exists() && two.path.is_dir());
+        drop(two);
+        std::fs::remove_dir(&parent).unwrap();
     }
 }

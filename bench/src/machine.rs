@@ -6,8 +6,8 @@ use std::path::Path;
 /// Asks the system.
 pub fn describe(file: &Path, memory: &Path) -> Machine {
     let doctor = indelible::doctor(None);
-    let facilities =
-        doctor.facilities.iter().map(|facility| (facility.name.to_owned(), facility.found.clone())).collect();
+    let known = doctor.facilities.iter().filter(|facility| facility.name != "kernel");
+    let facilities = known.map(|facility| (facility.name.to_owned(), facility.found.clone())).collect();
     Machine {
         cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
