@@ -284,18 +284,3 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
         assert_eq!(left, None);
     });
 }
-
-#[test]
-fn a_full_file_system_is_an_error_and_no_signal() {
-    // Blocks of a file beyond its quota are out of reach without root; a hole larger than tmpfs is not.
-    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
-        indelible_testing::not_tested(format_args!("/dev/shm"));
-        return;
-    };
-    let free = rustix::fs::statvfs(dir.path()).unwrap();
-    let free = free.f_bavail * free.f_frsize;
-    let len = (free + (1 << 30)).next_multiple_of(4096);
-    let media = make(&dir.path().join("pool"), len, MediumChoice::Auto);
-    assert!(matches!(media.device().reserve(0, len), Err(MediumError::NoSpace)));
-    media.device().write(len - 10, &[1; 10]).unwrap();
-}
