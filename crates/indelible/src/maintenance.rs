@@ -8,8 +8,7 @@ use crate::media::{self, Access, Media};
 use crate::pool::{Pool, PoolOptions};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
-use indelible_store::format::superblock::{SLOTS, Superblock};
-use indelible_store::medium::read_struct;
+use indelible_store::format::superblock::Superblock;
 use indelible_store::store::Store;
 pub use indelible_store::store::{Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot};
 use std::path::Path;
@@ -55,12 +54,8 @@ pub fn repair(
 pub fn superblocks(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Vec<SuperblockSlot>> {
     run("inspect", path.as_ref(), options, Access::ReadOnly, |media| {
         let medium = &**media.device();
-        let fits = |offset: &u64| offset + size_of::<Superblock>() as u64 <= medium.len();
-        let slot = |offset: u64| -> Result<SuperblockSlot, StoreError> {
-            let superblock: Superblock = read_struct(medium, offset)?;
-            Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
-        };
-        SLOTS.into_iter().filter(fits).map(slot).collect()
+        let fits = |slot: &SuperblockSlot| slot.offset + size_of::<Superblock>() as u64 <= medium.len();
+        Ok(Store::superblocks(medium)?.into_iter().filter(fits).collect())
     })
 }
 
