@@ -1,0 +1,35 @@
+//! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
+//! [`Record`](record::Record), and fails if it found a violation.
+
+mod record;
+mod report;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Tries to break the promise of psync, and counts.
+#[derive(Parser)]
+#[command(name = "pmo-evidence", version)]
+struct Arguments {
+    #[command(subcommand)]
+    layer: Layer,
+}
+
+#[derive(Subcommand)]
+enum Layer {
+    /// Prints what the records of all layers say, and renders docs/evidence.md from them
+    Report(report::Report),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().layer {
+        Layer::Report(report) => report.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pmo-evidence: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
