@@ -15,6 +15,7 @@ pub(crate) fn test() -> Result {
         "protocol faults are caught",
         &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants"],
     )?;
+    aarch64()?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());
@@ -26,6 +27,17 @@ pub(crate) fn quick() -> Result {
     step("format", &["fmt", "--all", "--check"])?;
     step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     step("tests", &["test", "--workspace"])
+}
+
+/// What users depend on compiles for the other architecture; only there its assembly is looked at.
+fn aarch64() -> Result {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
+    if !added.is_ok_and(|output| output.status.success()) {
+        println!("\nNOT TESTED: {TARGET}, whose standard library could not be installed by rustup");
+        return Ok(());
+    }
+    step("compiles for aarch64", &["check", "-p", "indelible", "-p", "indelible-cli", "--target", TARGET])
 }
 
 /// Hands over to the benchmark crate.

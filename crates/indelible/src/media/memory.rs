@@ -9,7 +9,8 @@
 //!    write"): an explicit `reserve` always asks the kernel.
 //! 3. A range is written by one process at a time: the one whose lock covers it. Its bytes are
 //!    copied by assembly, never through references, as other processes may read them meanwhile.
-//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier.
+//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier; whichever
+//!    thread's, as it hands them over.
 //!
 //! A file that is truncated while it is mapped raises SIGBUS on access; `verify` tells beforehand,
 //! nothing can tell during.
@@ -192,6 +193,7 @@ impl Medium for MemoryMedium {
                 flush::cached_copy(at, bytes);
             }
         }
+        flush::hand_over();
         Ok(())
     }
 
@@ -213,6 +215,7 @@ impl Medium for MemoryMedium {
             let at = self.target(offset, len)?;
             // SAFETY: as in `write`; `len` fits, being within the mapping.
             unsafe { flush::persist_zeros(at, len as usize) };
+            flush::hand_over();
             return Ok(());
         }
         if self.read_only {

@@ -25,6 +25,11 @@ pub(super) fn fence() {
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) }
 }
 
+/// A `dsb` waits for the cache maintenance of its own processor only.
+pub(super) fn hand_over() {
+    fence();
+}
+
 /// # Safety
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {

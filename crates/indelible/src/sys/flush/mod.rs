@@ -106,6 +106,12 @@ pub(crate) fn fence() {
     arch::fence();
 }
 
+/// Makes the write-backs that this thread has started subject to the fences of whichever thread it hands
+/// over to by a lock: x86-64 orders them by releasing that lock, aarch64 only by a barrier of its own.
+pub(crate) fn hand_over() {
+    arch::hand_over();
+}
+
 /// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`.
 ///
 /// # Safety

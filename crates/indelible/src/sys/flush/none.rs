@@ -15,6 +15,9 @@ pub(super) fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
+/// Nothing is written back.
+pub(super) fn hand_over() {}
+
 /// # Safety
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {

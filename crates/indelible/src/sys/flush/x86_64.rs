@@ -92,6 +92,10 @@ pub(super) fn fence() {
     unsafe { _mm_sfence() }
 }
 
+/// Write-backs and streamed lines are ordered by locked instructions, such as the one that releases a
+/// lock.
+pub(super) fn hand_over() {}
+
 /// # Safety
 /// See `flush::copy`.
 #[inline]
