@@ -3,7 +3,7 @@
 //! Where every access to the medium is a system call, reading pages back to compare them, and writing
 //! each changed line to its place, costs more than the commit itself. So the pages that psyncs change
 //! have twins. Comparing with a twin reads no medium, and a batch is applied to twins; the primary gets
-//! what gathered in them, by whole pages, before anything relies on it.
+//! what gathered in them, page by page, before anything relies on it.
 //!
 //! Invariants:
 //! 1. A twin holds what its page holds as of the newest durable batch. The primary differs from it in
@@ -11,7 +11,7 @@
 //! 2. Each waiting line is in a batch of the lane's present generation. Whoever voids the lane, takes
 //!    the object from it or lets others read the primary writes out before, and a barrier follows.
 //!
-//! Writing a page whole tears nothing: the lines that do not wait are rewritten as they are.
+//! Writing what lies between waiting lines, too, tears nothing: those lines are rewritten as they are.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -152,8 +152,16 @@ impl Twins {
         for neighbours in offsets.chunk_by(|a, b| a + PAGE == *b) {
             for pages in neighbours.chunks(PIECE / PAGE as usize) {
                 piece.clear();
-                pages.iter().filter_map(|page| self.get(*page)).for_each(|twin| piece.extend_from_slice(twin));
-                medium.write(pages[0], &piece)?;
+                let (mut skip, mut spare) = (0, 0);
+                for (nth, twin) in pages.iter().filter_map(|page| self.pages.get(page)).enumerate() {
+                    if nth == 0 {
+                        skip = twin.waiting.trailing_zeros() as usize * LINE as usize;
+                    }
+                    spare = twin.waiting.leading_zeros() as usize * LINE as usize;
+                    piece.extend_from_slice(&twin.bytes.0);
+                }
+                // From the first waiting line to the last.
+                medium.write(pages[0] + skip as u64, &piece[skip..piece.len() - spare])?;
                 for page in pages {
                     if let Some(twin) = self.pages.get_mut(page) {
                         twin.waiting = 0;
