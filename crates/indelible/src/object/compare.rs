@@ -32,8 +32,9 @@ pub(super) struct Comparison<'a> {
     pub(super) stats: &'a mut PsyncStats,
 }
 
-/// Pages that changed and had to be read, to be kept for the next time.
+/// Pages that had to be read; those that changed, to be kept for the next time.
 struct Fresh {
+    read: u64,
     pages: Vec<(u64, Box<PageImage>)>,
     /// How many may be kept.
     room: usize,
@@ -41,7 +42,12 @@ struct Fresh {
 
 impl Fresh {
     fn new(room: usize) -> Fresh {
-        Fresh { pages: Vec::new(), room }
+        Fresh { read: 0, pages: Vec::new(), room }
+    }
+
+    fn join(&mut self, other: Fresh) {
+        self.read += other.read;
+        self.pages.extend(other.pages);
     }
 
     fn add(&mut self, page: u64, bytes: &[u8; PAGE]) {
@@ -111,6 +117,7 @@ impl Pages<'_> {
             let next = page + 1..range.end().min(page + READ_PAGES);
             let count = 1 + next.take_while(|page| self.slow.twin(*page).is_none()).count();
             self.slow.read(page, &mut buffer[..count * PAGE])?;
+            fresh.read += count as u64;
             for bytes in &buffer.as_chunks::<PAGE>().0[..count] {
                 // SAFETY: a page of the shadow.
                 let mask = unsafe { lines_changed(self.shadow.page_bytes(page), bytes) };
@@ -124,12 +131,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    fn masks(
-        &self,
-        ranges: &[PageRange],
-        count: u64,
-        room: usize,
-    ) -> Result<(Vec<u64>, Fresh), MediumError> {
+    fn masks(&self, ranges: &[PageRange], count: u64, room: usize) -> Result<(Vec<u64>, Fresh), MediumError> {
         let (mut masks, mut fresh) = (Vec::with_capacity(count as usize), Fresh::new(room));
         self.compare(ranges, &mut fresh, |_, mask| masks.push(mask))?;
         Ok((masks, fresh))
@@ -155,13 +157,13 @@ impl Pages<'_> {
                 })
                 .collect();
             let (mut all, own) = self.masks(own, total, room)?;
-            fresh.pages.extend(own.pages);
+            fresh.join(own);
             for thread in others {
                 match thread.join() {
                     Ok(found) => {
                         let (masks, found) = found?;
                         all.extend(masks);
-                        fresh.pages.extend(found.pages);
+                        fresh.join(found);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -270,6 +272,8 @@ impl Changes for Comparison<'_> {
         for (page, image) in fresh.pages {
             primary.keep(page, image);
         }
+        self.stats.pages_read += fresh.read;
+        self.stats.pages_kept = primary.kept() as u64;
         self.stats.compared(start);
         Ok(end)
     }

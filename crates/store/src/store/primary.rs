@@ -1,9 +1,9 @@
 //! An object's content as last psynced, for whoever compares with it.
 
+use super::Store;
 use super::attach::Writer;
 use super::lock;
 use super::twins::{PageImage, Twins};
-use super::Store;
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
@@ -47,6 +47,12 @@ impl<'a> Primary<'a> {
     #[must_use]
     pub fn room(&self) -> usize {
         self.twins.as_ref().map_or(0, |twins| twins.room())
+    }
+
+    /// How many pages are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.twins.as_ref().map_or(0, |twins| twins.len())
     }
 
     /// Keeps a page without a twin, which was just read. Without room for it, does nothing.

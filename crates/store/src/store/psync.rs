@@ -49,7 +49,8 @@ impl Writer {
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let result = self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())]);
+        let result =
+            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())]);
         self.scratch = batch;
         result?;
         self.standing = standing;
@@ -212,7 +213,8 @@ impl Staged {
         let before = self.batch.data_len();
         let entry = &writer.object.entry;
         self.batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
-        let mut primary = Primary::new(&*writer.store.device, entry.primary_offset(), writer.twins.as_deref());
+        let mut primary =
+            Primary::new(&*writer.store.device, entry.primary_offset(), writer.twins.as_deref());
         let end = changes.collect(&mut primary, &mut self.batch)?;
         drop(primary);
         if self.batch.data_len() == before && writer.direct().is_none() {
