@@ -32,6 +32,8 @@ pub enum Mutant {
     VisibleIsDurable,
     /// Lines on their way to a primary are forgotten by the progress of the object.
     ProgressForgotten,
+    /// What relies on the primary does not wait for lines that wait in memory.
+    ApplyForgotten,
 }
 
 #[cfg(feature = "mutants")]

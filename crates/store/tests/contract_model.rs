@@ -158,11 +158,14 @@ impl Machine {
     }
 
     fn compare(&self) {
-        for store in &self.stores {
+        for (who, store) in self.stores.iter().enumerate() {
             let found: BTreeMap<_, _> =
                 snapshot(store).unwrap().into_iter().map(|(n, (_, _, bytes))| (n, bytes)).collect();
             assert!(found.keys().eq(self.model.keys()));
             for (name, bytes) in &found {
+                if self.writers.get(name).is_some_and(|(holder, _)| *holder != who) {
+                    continue; // The holder alone knows what waits to be applied.
+                }
                 assert!(*bytes == self.model[name], "{name}");
             }
             check_tiling(store).unwrap();

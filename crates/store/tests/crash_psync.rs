@@ -86,6 +86,38 @@ fn several_objects_are_one_step() {
     );
 }
 
+/// Few pages are kept in memory, so that some lines wait there for the checkpoint, some are written at
+/// once, and some when other pages take the room.
+#[test]
+fn pages_kept_come_and_go() {
+    let limits = Limits { points: 120, ..LIMITS };
+    everywhere(
+        "pages come and go",
+        1 << 20,
+        &limits,
+        |store| ["a", "b"].iter().for_each(|name| create(store, name, 32 << 10)),
+        |run| {
+            let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
+            a.set_kept_pages(3);
+            for round in 1..12_u8 {
+                let page = u64::from(round) * 3 % 7 * 4096;
+                run.step(|_| {
+                    psync(&mut a, &[(0, &[round; 70]), (page, &[round; 300]), (4000, &[round; 200])])
+                })?;
+                assert!(a.kept_pages() <= 3);
+                if round % 4 == 0 {
+                    run.step(|_| {
+                        psync_many(&mut [(&mut a, &[(page, &[99])]), (&mut b, &[(page, &[round])])])
+                    })?;
+                    run.quiet(|_| b.checkpoint())?;
+                }
+            }
+            run.quiet(|_| a.detach())?;
+            run.quiet(|_| b.detach())
+        },
+    );
+}
+
 #[test]
 fn lane_full() {
     let limits = Limits { exhaustive: 16, singles: 3, random: 4, points: 60, seed: 2 };

@@ -89,6 +89,25 @@ fn checkpoint_before_the_apply_is_durable() {
 }
 
 #[test]
+fn what_waits_in_memory_forgotten_by_the_checkpoint() {
+    caught(Mutant::ApplyForgotten, psyncs);
+}
+
+#[test]
+fn what_waits_in_memory_forgotten_by_the_detach() {
+    caught(Mutant::ApplyForgotten, || {
+        crash(
+            |store| create(store, "a", &of(9000)),
+            |run| {
+                let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+                run.step(|_| psync(&mut a, &[(0, &[1; 200])]))?;
+                run.quiet(|_| a.detach())
+            },
+        )
+    });
+}
+
+#[test]
 fn lane_forgotten() {
     // With one lane the next writer would take, and so recover, just that one.
     caught(Mutant::LaneForgotten, || {

@@ -5,9 +5,9 @@ use indelible_store::format::entry::{Entry, FREE_MAGIC, SIZE as SLOT};
 use indelible_store::format::root::{TREES, TreeId};
 use indelible_store::format::{DATA, LINE, PAGE};
 use indelible_store::lane::Batch;
-use indelible_store::medium::{Device, Medium, read_struct};
+use indelible_store::medium::{Medium, read_struct};
 use indelible_store::space::{ADDRESSES, Draft, PAGES};
-use indelible_store::store::{Changes, Identity, Store, Writer, psync_all};
+use indelible_store::store::{Changes, Identity, PageImage, Primary, Store, Writer, psync_all};
 use indelible_store::table::{Key, Located};
 use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,47 +20,46 @@ pub fn process(pid: u32) -> Identity {
 }
 
 /// Stores to an object, as (offset, bytes): what a psync makes durable.
-pub struct Stores<'a> {
-    device: Arc<dyn Device>,
-    edits: &'a [(u64, &'a [u8])],
-}
-
-impl<'a> Stores<'a> {
-    /// `edits` to an object of `store`.
-    #[must_use]
-    pub fn new(store: &Store, edits: &'a [(u64, &'a [u8])]) -> Self {
-        Stores { device: store.device().clone(), edits }
-    }
-}
+pub struct Stores<'a>(pub &'a [(u64, &'a [u8])]);
 
 impl Changes for Stores<'_> {
     /// The lines that differ from the primary, as the mapped half would find them.
-    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64> {
-        let mut lines: BTreeMap<u64, [u8; LINE as usize]> = BTreeMap::new();
-        for &(offset, bytes) in self.edits {
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
+        let mut pages: BTreeMap<u64, [[u8; PAGE as usize]; 2]> = BTreeMap::new();
+        for &(offset, bytes) in self.0 {
             for (at, byte) in (offset..).zip(bytes) {
-                let start = at / LINE * LINE;
-                if let btree_map::Entry::Vacant(slot) = lines.entry(start) {
-                    let mut line = [0; LINE as usize];
-                    self.device.read(primary + start, &mut line)?;
-                    slot.insert(line);
-                }
-                if let Some(line) = lines.get_mut(&start) {
-                    line[(at - start) as usize] = *byte;
-                }
+                let [_, new] = match pages.entry(at / PAGE) {
+                    btree_map::Entry::Vacant(slot) => slot.insert([page(primary, at / PAGE)?; 2]),
+                    btree_map::Entry::Occupied(slot) => slot.into_mut(),
+                };
+                new[(at % PAGE) as usize] = *byte;
             }
         }
         let mut end = 0;
-        for (start, line) in lines {
-            let mut old = [0; LINE as usize];
-            self.device.read(primary + start, &mut old)?;
-            if old != line {
-                batch.copy_lines(primary + start, &line);
-                end = start + LINE;
+        for (number, [old, new]) in pages {
+            for at in (0..PAGE).step_by(LINE as usize) {
+                let line = at as usize..(at + LINE) as usize;
+                if old[line.clone()] != new[line.clone()] {
+                    end = number * PAGE + at + LINE;
+                    batch.copy_lines(primary.start() + end - LINE, &new[line]);
+                }
+            }
+            if old != new && primary.twin(number).is_none() {
+                primary.keep(number, Box::new(PageImage(old)));
             }
         }
         Ok(end)
     }
+}
+
+/// A page as last psynced.
+fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
+    if let Some(twin) = primary.twin(number) {
+        return Ok(*twin);
+    }
+    let mut bytes = [0; PAGE as usize];
+    primary.read(number, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Stores to one object: (offset, bytes).
@@ -68,15 +67,12 @@ pub type Edits<'e> = &'e [(u64, &'e [u8])];
 
 /// psync of stores to one object.
 pub fn psync(writer: &mut Writer, edits: Edits<'_>) -> Result<()> {
-    let store = writer.store().clone();
-    writer.psync(&mut Stores::new(&store, edits))
+    writer.psync(&mut Stores(edits))
 }
 
 /// psync of stores to several objects as one step.
 pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
-    let Some((first, _)) = parts.first() else { return Ok(()) };
-    let store = first.store().clone();
-    let mut stores: Vec<Stores<'_>> = parts.iter().map(|(_, edits)| Stores::new(&store, edits)).collect();
+    let mut stores: Vec<Stores<'_>> = parts.iter().map(|(_, edits)| Stores(edits)).collect();
     let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
         .iter_mut()
         .zip(&mut stores)
@@ -85,10 +81,10 @@ pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     psync_all(&mut joined)
 }
 
-/// The bytes of an object's primary, without what lies beyond its size.
+/// The bytes of an object as last psynced, without what lies beyond its size.
 pub fn contents(store: &Store, object: &Located) -> Result<Vec<u8>> {
     let mut bytes = vec![0; object.entry.size.get() as usize];
-    store.device().read(object.entry.primary_offset(), &mut bytes)?;
+    store.read_object(object, 0, &mut bytes)?;
     Ok(bytes)
 }
 

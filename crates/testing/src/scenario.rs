@@ -159,7 +159,7 @@ fn usable(store: &Arc<Store>) -> Result<()> {
     for object in objects(store)? {
         let Ok(mut writer) = store.attach_writer(&object.entry.name(), Key::default()) else { continue };
         let mut first = [0];
-        store.device().read(object.entry.primary_offset(), &mut first)?;
+        store.read_object(&object, 0, &mut first)?;
         psync(&mut writer, &[(0, &[!first[0]])])?;
         psync(&mut writer, &[(0, &first)])?;
         writer.detach()?;

@@ -15,6 +15,11 @@ use crate::sys::ofd;
 /// What no disk is allowed to tear.
 const SECTOR: usize = 512;
 
+/// Bytes written at a time. A file system may keep what comes in one write as one large folio, of which it
+/// visits every block at every small write later: on ext4, writing one line to a page that was written by
+/// the MiB costs 30 µs, by 64 KiB 3 µs.
+const PIECE: usize = 64 << 10;
+
 /// A file on a block device, or the device itself.
 pub(crate) struct FileMedium {
     fd: Arc<ForkFd>,
@@ -81,7 +86,9 @@ impl Medium for FileMedium {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let fd = self.writable(offset, bytes.len() as u64)?;
-        space::write_all(bytes, offset, |bytes, at| rustix::io::pwrite(fd, bytes, at))
+        space::write_all(bytes, offset, |bytes, at| {
+            rustix::io::pwrite(fd, &bytes[..bytes.len().min(PIECE)], at)
+        })
     }
 
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

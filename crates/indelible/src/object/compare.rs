@@ -8,8 +8,8 @@ use crate::shadow::{Shadow, copy_lines, each_run, lines_changed, lines_changed_r
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
-use indelible_store::medium::{Device, MediumError};
-use indelible_store::store::Changes;
+use indelible_store::medium::MediumError;
+use indelible_store::store::{Changes, PageImage, Primary};
 use std::sync::OnceLock;
 
 const LINE: usize = 64;
@@ -26,11 +26,35 @@ pub(super) struct Comparison<'a> {
     pub(super) shadow: &'a Shadow,
     /// The primary where the medium is memory, else null.
     pub(super) primary: *const u8,
-    pub(super) device: &'a dyn Device,
     pub(super) ranges: &'a [PageRange],
     pub(super) changed: &'a mut Vec<PageRange>,
     pub(super) unchanged: &'a mut Vec<PageRange>,
     pub(super) stats: &'a mut PsyncStats,
+}
+
+/// Pages that had to be read; those that changed, to be kept for the next time.
+struct Fresh {
+    read: u64,
+    pages: Vec<(u64, Box<PageImage>)>,
+    /// How many may be kept.
+    room: usize,
+}
+
+impl Fresh {
+    fn new(room: usize) -> Fresh {
+        Fresh { read: 0, pages: Vec::new(), room }
+    }
+
+    fn join(&mut self, other: Fresh) {
+        self.read += other.read;
+        self.pages.extend(other.pages);
+    }
+
+    fn add(&mut self, page: u64, bytes: &[u8; PAGE]) {
+        if self.pages.len() < self.room {
+            self.pages.push((page, Box::new(PageImage(*bytes))));
+        }
+    }
 }
 
 /// What comparing needs, in a form that threads can share.
@@ -38,9 +62,8 @@ pub(super) struct Comparison<'a> {
 struct Pages<'a> {
     shadow: &'a Shadow,
     primary: *const u8,
-    device: &'a dyn Device,
-    /// First byte of the object in the pool.
-    offset: u64,
+    /// The primary where it has to be read.
+    slow: &'a Primary<'a>,
 }
 
 // SAFETY: the primary and the shadow's pages are read by assembly, which any thread may do; the
@@ -51,9 +74,14 @@ unsafe impl Sync for Pages<'_> {}
 
 impl Pages<'_> {
     /// Calls `each(page, mask of changed lines)` for the pages of the ranges.
-    fn compare(&self, ranges: &[PageRange], mut each: impl FnMut(u64, u64)) -> Result<(), MediumError> {
+    fn compare(
+        &self,
+        ranges: &[PageRange],
+        fresh: &mut Fresh,
+        mut each: impl FnMut(u64, u64),
+    ) -> Result<(), MediumError> {
         if self.primary.is_null() {
-            return ranges.iter().try_for_each(|range| self.compare_read(*range, &mut each));
+            return ranges.iter().try_for_each(|range| self.compare_read(*range, fresh, &mut each));
         }
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
         while let Some(page) = pages.next() {
@@ -70,27 +98,43 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// As `compare`, with a primary that has to be read.
-    fn compare_read(&self, range: PageRange, each: &mut impl FnMut(u64, u64)) -> Result<(), MediumError> {
+    /// As `compare`, with a primary of which pages not kept in memory have to be read.
+    fn compare_read(
+        &self,
+        range: PageRange,
+        fresh: &mut Fresh,
+        each: &mut impl FnMut(u64, u64),
+    ) -> Result<(), MediumError> {
         let mut buffer = [0; READ_PAGES as usize * PAGE];
         let mut page = range.start;
         while page < range.end() {
-            let count = (range.end() - page).min(READ_PAGES);
-            let bytes = &mut buffer[..count as usize * PAGE];
-            self.device.read(self.offset + page * PAGE as u64, bytes)?;
-            for (primary, _) in bytes.as_chunks::<PAGE>().0.iter().zip(0..count) {
+            if let Some(twin) = self.slow.twin(page) {
                 // SAFETY: a page of the shadow.
-                each(page, unsafe { lines_changed(self.shadow.page_bytes(page), primary) });
+                each(page, unsafe { lines_changed(self.shadow.page_bytes(page), twin) });
+                page += 1;
+                continue;
+            }
+            let next = page + 1..range.end().min(page + READ_PAGES);
+            let count = 1 + next.take_while(|page| self.slow.twin(*page).is_none()).count();
+            self.slow.read(page, &mut buffer[..count * PAGE])?;
+            fresh.read += count as u64;
+            for bytes in &buffer.as_chunks::<PAGE>().0[..count] {
+                // SAFETY: a page of the shadow.
+                let mask = unsafe { lines_changed(self.shadow.page_bytes(page), bytes) };
+                if mask != 0 {
+                    fresh.add(page, bytes);
+                }
+                each(page, mask);
                 page += 1;
             }
         }
         Ok(())
     }
 
-    fn masks(&self, ranges: &[PageRange], count: u64) -> Result<Vec<u64>, MediumError> {
-        let mut masks = Vec::with_capacity(count as usize);
-        self.compare(ranges, |_, mask| masks.push(mask))?;
-        Ok(masks)
+    fn masks(&self, ranges: &[PageRange], count: u64, room: usize) -> Result<(Vec<u64>, Fresh), MediumError> {
+        let (mut masks, mut fresh) = (Vec::with_capacity(count as usize), Fresh::new(room));
+        self.compare(ranges, &mut fresh, |_, mask| masks.push(mask))?;
+        Ok((masks, fresh))
     }
 
     /// The masks of all pages of the ranges, in order, found by this thread and others.
@@ -99,8 +143,9 @@ impl Pages<'_> {
         ranges: &[PageRange],
         total: u64,
         threads: u64,
+        fresh: &mut Fresh,
     ) -> Result<Vec<u64>, MediumError> {
-        let share = total.div_ceil(threads);
+        let (share, room) = (total.div_ceil(threads), fresh.room / threads as usize);
         let pieces: Vec<Vec<PageRange>> = split(ranges, share);
         let Some((own, others)) = pieces.split_first() else { return Ok(Vec::new()) };
         std::thread::scope(|scope| {
@@ -108,13 +153,18 @@ impl Pages<'_> {
                 .iter()
                 .map(|piece| {
                     let pages = *self;
-                    scope.spawn(move || pages.masks(piece, share))
+                    scope.spawn(move || pages.masks(piece, share, room))
                 })
                 .collect();
-            let mut all = self.masks(own, total)?;
+            let (mut all, own) = self.masks(own, total, room)?;
+            fresh.join(own);
             for thread in others {
                 match thread.join() {
-                    Ok(masks) => all.extend(masks?),
+                    Ok(found) => {
+                        let (masks, found) = found?;
+                        all.extend(masks);
+                        fresh.join(found);
+                    }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
@@ -199,23 +249,31 @@ impl Comparison<'_> {
 }
 
 impl Changes for Comparison<'_> {
-    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64, StoreError> {
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64, StoreError> {
         let start = self.stats.start();
         let total = self.ranges.iter().map(|range| range.count).sum();
         self.stats.pages_compared += total;
-        let pages =
-            Pages { shadow: self.shadow, primary: self.primary, device: self.device, offset: primary };
+        let pages = Pages { shadow: self.shadow, primary: self.primary, slow: primary };
+        let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
         let mut end = 0;
         let threads = threads_for(total);
         if threads > 1 {
-            let masks = pages.compare_together(self.ranges, total, threads)?;
+            let masks = pages.compare_together(self.ranges, total, threads, &mut fresh)?;
             let all = self.ranges.iter().flat_map(|range| range.start..range.end());
             for (page, mask) in all.zip(masks) {
-                end = end.max(self.take(primary, page, mask, batch));
+                end = end.max(self.take(start_at, page, mask, batch));
             }
         } else {
-            pages.compare(self.ranges, |page, mask| end = end.max(self.take(primary, page, mask, batch)))?;
+            let ranges = self.ranges;
+            pages.compare(ranges, &mut fresh, |page, mask| {
+                end = end.max(self.take(start_at, page, mask, batch));
+            })?;
         }
+        for (page, image) in fresh.pages {
+            primary.keep(page, image);
+        }
+        self.stats.pages_read += fresh.read;
+        self.stats.pages_kept = primary.kept() as u64;
         self.stats.compared(start);
         Ok(end)
     }

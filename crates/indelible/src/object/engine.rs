@@ -23,9 +23,7 @@ use std::sync::Arc;
 /// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
 /// barriers cost more than writing twice.
 const DIRECT_FROM: u64 = 256;
-/// Bytes copied out of the shadow at a time on their way straight to the primary. A file system may keep
-/// what comes in one write as one large folio, of which it visits every block at every small write later:
-/// on ext4, applying one line to a page that was written by the MiB costs 30 µs, by 64 KiB 3 µs.
+/// Bytes copied out of the shadow at a time on their way straight to the primary.
 const PIECE: usize = 64 << 10;
 
 /// What a writable attachment consists of.
@@ -214,7 +212,6 @@ impl Core {
         let comparison = Comparison {
             shadow,
             primary: self.primary,
-            device: &**self.pool.media.device(),
             ranges: &self.ranges,
             changed: &mut self.changed,
             unchanged: &mut self.unchanged,
@@ -225,9 +222,12 @@ impl Core {
 
     fn settle_and_reclaim(&mut self) -> Result<(), Cause> {
         self.settle()?;
-        // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
-        // caller's promise) keeps stores away until this returns.
-        unsafe { self.shadow_mut()?.reclaim() }?;
+        if self.shadow_mut()?.renewal_due()? {
+            self.writer()?.apply()?;
+            // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
+            // caller's promise) keeps stores away until this returns.
+            unsafe { self.shadow_mut()?.renew() }?;
+        }
         Ok(())
     }
 

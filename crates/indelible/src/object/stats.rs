@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 pub struct PsyncStats {
     /// Pages compared with the primary.
     pub pages_compared: u64,
+    /// Pages read from the medium for that; the others were in memory.
+    pub pages_read: u64,
+    /// Pages kept in memory now, so that comparing them reads nothing: at most 64 MiB, and none where the
+    /// medium is memory.
+    pub pages_kept: u64,
     /// Pages in which a line had changed.
     pub pages_changed: u64,
     /// Bytes of changed lines given to the lane.

@@ -177,24 +177,24 @@ impl Shadow {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.release()?))
     }
 
-    /// Drops every page if that has become cheaper than scanning them; tells whether it did. Cheap
-    /// to ask after every psync.
+    /// Whether dropping every page has become cheaper than scanning them. Cheap to ask after every psync.
+    #[inline]
+    pub(crate) fn renewal_due(&mut self) -> Result<bool, ShadowError> {
+        match &mut self.tracker {
+            Some(tracker) if self.mapping.is_file() => Ok(tracker.renewal_due()?),
+            _ => Ok(false),
+        }
+    }
+
+    /// Drops every page.
     ///
     /// # Safety
-    /// Everything collected was settled and applied to the primary, nothing was stored since, and
-    /// nobody stores (or holds) until this returns.
-    #[inline]
-    pub(crate) unsafe fn reclaim(&mut self) -> Result<bool, ShadowError> {
-        let Some(tracker) = &mut self.tracker else {
-            return Ok(false);
-        };
-        if !self.mapping.is_file() || !tracker.renewal_due()? {
-            return Ok(false);
-        }
+    /// The shadow is over a file. Everything collected was settled and applied to the primary, nothing
+    /// was stored since, and nobody stores (or holds) until this returns.
+    pub(crate) unsafe fn renew(&mut self) -> Result<(), ShadowError> {
         // SAFETY: the caller's promise.
         unsafe { self.mapping.renew() }?;
-        tracker.renewed()?;
-        Ok(true)
+        Ok(self.tracker.as_mut().map_or(Ok(()), Tracker::renewed)?)
     }
 
     /// The first page that could not be read, and why.

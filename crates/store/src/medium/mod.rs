@@ -113,7 +113,8 @@ pub trait Medium: Send + Sync {
     /// Bytes that never tear: a write of this size, aligned to it, is durable wholly or not at all.
     fn tear_unit(&self) -> usize;
 
-    /// Whether one durable write costs so much that concurrent commits should share it.
+    /// Whether a durable write costs so much that concurrent commits should share it, and every other
+    /// access a system call, so that what psync compares and applies is better kept in memory.
     fn prefers_group_commit(&self) -> bool;
 
     /// Confirms that the medium is still the one that was opened (not truncated, not unlinked).

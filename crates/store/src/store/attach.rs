@@ -2,6 +2,8 @@
 
 use super::Store;
 use super::hold::Hold;
+use super::primary::twins_for;
+use super::twins::Twins;
 use super::writer_lane::WriterLane;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
@@ -12,8 +14,8 @@ use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
 use crate::table::{Key, Located, directory};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use zerocopy::little_endian::{U32, U64};
 
 /// An object attached for reading; dropping it detaches.
@@ -33,6 +35,8 @@ pub struct Writer {
     /// Whether the primary may hold bytes that are not durable in place.
     pub(super) unsettled: bool,
     pub(super) scratch: Batch,
+    /// Pages kept in memory, where comparing with the medium is slow.
+    pub(super) twins: Option<Arc<Mutex<Twins>>>,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
     recovered: Recovered,
@@ -110,6 +114,7 @@ impl Store {
                 standing,
                 unsettled: false,
                 scratch: Batch::new(),
+                twins: twins_for(&*self.device),
                 backed: Vec::new(),
                 recovered,
             };
@@ -266,6 +271,7 @@ impl Writer {
         if !self.unsettled {
             return Ok(());
         }
+        self.apply()?;
         let device = &*self.store.device;
         let result = put_progress(device, self.store.seed, &self.object, &self.standing)
             .and_then(|()| Ok(device.barrier()?));
@@ -286,6 +292,7 @@ impl Writer {
     /// Takes back a direct write that no psync has published.
     fn cancel_direct(&mut self) -> Result<()> {
         let Some((from, to)) = self.direct() else { return Ok(()) };
+        self.dissolve_twins()?;
         let device = &*self.store.device;
         clear(device, &self.object.entry, from, to)?;
         device.barrier()?;

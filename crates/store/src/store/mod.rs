@@ -1,7 +1,8 @@
 //! The store: a pool as the processes that share it see it.
 //!
-//! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state →
-//! the table (mutex in the process, then the kernel lock) → the list of lanes, the list of holds.
+//! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state → an
+//! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
+//! of holds.
 //! A lane's kernel lock is taken under the table and never waited for.
 
 mod access;
@@ -14,9 +15,11 @@ mod inspect;
 mod lanes;
 mod listing;
 mod objects;
+mod primary;
 mod psync;
 mod repair;
 mod resize;
+mod twins;
 mod writer_lane;
 
 pub use attach::{Reader, Writer};
@@ -24,8 +27,10 @@ pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
+pub use primary::Primary;
 pub use psync::{Changes, Staged, psync_all, stage};
 pub use repair::{RepairAction, RepairOptions};
+pub use twins::PageImage;
 pub use writer_lane::LaneUse;
 
 use crate::error::{Result, StoreError};

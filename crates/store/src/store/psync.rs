@@ -1,6 +1,7 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
 use super::attach::Writer;
+use super::primary::Primary;
 use super::writer_lane::{Advance, LaneUse};
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
@@ -15,12 +16,12 @@ use std::sync::Arc;
 pub trait Changes {
     /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from the
     /// object's start, of the last line appended (0 if there is none).
-    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64>;
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64>;
 }
 
 impl<F: FnMut(u64, &mut Batch) -> Result<u64>> Changes for F {
-    fn collect(&mut self, primary: u64, batch: &mut Batch) -> Result<u64> {
-        self(primary, batch)
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
+        self(primary.start(), batch)
     }
 }
 
@@ -38,6 +39,7 @@ impl Writer {
     /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
+        self.dissolve_twins()?;
         self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
 
@@ -47,7 +49,8 @@ impl Writer {
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let result = self.lane.commit(&mut batch, &[Advance::new(&self.object, standing)]);
+        let result =
+            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())]);
         self.scratch = batch;
         result?;
         self.standing = standing;
@@ -210,7 +213,10 @@ impl Staged {
         let before = self.batch.data_len();
         let entry = &writer.object.entry;
         self.batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
-        let end = changes.collect(entry.primary_offset(), &mut self.batch)?;
+        let mut primary =
+            Primary::new(&*writer.store.device, entry.primary_offset(), writer.twins.as_deref());
+        let end = changes.collect(&mut primary, &mut self.batch)?;
+        drop(primary);
         if self.batch.data_len() == before && writer.direct().is_none() {
             self.batch.cancel();
             return Ok(());
@@ -219,7 +225,7 @@ impl Staged {
         let published = writer.standing.published.max(end).max(direct);
         let standing = Standing { published, psyncs: writer.standing.psyncs + 1, direct: 0 };
         self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        self.advances.push(Advance::new(&writer.object, standing));
+        self.advances.push(Advance::new(&writer.object, standing, writer.twins.clone()));
         Ok(())
     }
 

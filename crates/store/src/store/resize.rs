@@ -210,6 +210,7 @@ impl Writer {
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }
+        self.dissolve_twins()?;
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }

@@ -3,14 +3,16 @@
 //! Invariants:
 //! 1. `log` is the end of the lane; only the thread that set `writing`, or that holds `state`
 //!    throughout, appends.
-//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries; the
-//!    generation does not change while there is one.
-//! 3. `progress` has every object with a batch in this generation.
+//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries or twins;
+//!    the generation does not change while there is one.
+//! 3. `progress` has every object with a batch in this generation; only their twins have lines waiting,
+//!    and those are written out before the generation changes.
 //! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
 //!    with `state` held and never reset, so that who asks with `state` held gets the truth.
 
 use super::claims::Claim;
 use super::lock;
+use super::twins::Twins;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog};
@@ -36,22 +38,23 @@ pub struct LaneUse {
     pub checkpoints: u64,
     /// Time in durable writes, if times are taken.
     pub publish: Duration,
-    /// Time bringing batches into primaries, if times are taken.
+    /// Time bringing batches into primaries, or into what is kept of them in memory, if times are taken.
     pub apply: Duration,
 }
 
 /// Where an object stands after its newest batch.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Advance {
     /// Offset of its slot.
     pub slot: u64,
     id: [u8; 16],
     pub standing: Standing,
+    twins: Option<Arc<Mutex<Twins>>>,
 }
 
 impl Advance {
-    pub(super) fn new(object: &Located, standing: Standing) -> Self {
-        Advance { slot: object.offset, id: object.entry.id, standing }
+    pub(super) fn new(object: &Located, standing: Standing, twins: Option<Arc<Mutex<Twins>>>) -> Self {
+        Advance { slot: object.offset, id: object.entry.id, standing, twins }
     }
 }
 
@@ -155,7 +158,7 @@ impl WriterLane {
             self.publish_alone(batch)?;
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
-        let applied = commit::apply(&*self.device, batch);
+        let applied = self.apply(batch, advances);
         let mut state = lock(&self.state);
         if let Some((publish, apply)) = published {
             state.used.publish += publish;
@@ -166,11 +169,32 @@ impl WriterLane {
             self.poison_held(&state);
         }
         for advance in advances {
-            state.progress.insert(advance.slot, *advance);
+            state.progress.insert(advance.slot, advance.clone());
         }
         self.tell(&state);
         drop(state);
         applied
+    }
+
+    /// Brings a durable batch into the twins of its objects, or into the primaries.
+    fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
+        if advances.iter().all(|advance| advance.twins.is_none()) {
+            return commit::apply(&*self.device, batch);
+        }
+        let mut redo = batch.redo();
+        for section in batch.sections() {
+            let runs = redo.by_ref().take(section.runs.get() as usize);
+            let advance = advances.iter().find(|advance| advance.slot == section.entry.get());
+            if let Some(twins) = advance.and_then(|advance| advance.twins.as_ref()) {
+                lock(twins).apply(&*self.device, runs).map_err(MediumError::settled)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The twins of an object that may have lines waiting.
+    pub(super) fn twins(&self, slot: u64) -> Option<Arc<Mutex<Twins>>> {
+        lock(&self.state).progress.get(&slot)?.twins.clone()
     }
 
     fn publish_alone(&self, batch: &mut Batch) -> Result<()> {
@@ -319,6 +343,9 @@ impl WriterLane {
         let device = &*self.device;
         let result = (|| {
             for advance in state.progress.values() {
+                if let Some(twins) = &advance.twins {
+                    lock(twins).write_out(device)?;
+                }
                 if !Mutant::ProgressForgotten.is_on() {
                     put_progress_at(device, self.seed, advance.slot, advance.id, &advance.standing)?;
                 }

@@ -1,0 +1,149 @@
+//! Pages that psync keeps in memory where the medium is slow: what they spare, and that nothing is lost
+//! on their account.
+
+mod support;
+
+use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions};
+use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+const PAGE: usize = 4096;
+
+/// A pool of 16 MiB on a simulated disk, formatted.
+fn disk() -> (SimMedium, Pool) {
+    let medium = SimMedium::new(16 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    (medium, pool)
+}
+
+fn store(object: &mut Object, pages: impl Iterator<Item = usize>, value: u8) {
+    pages.for_each(|page| object.range_mut(page * PAGE..page * PAGE + 10).fill(value));
+}
+
+fn holds(object: &Object, pages: impl Iterator<Item = usize>, value: u8) -> bool {
+    pages.into_iter().all(|page| object.as_slice()[page * PAGE..page * PAGE + 10] == [value; 10])
+}
+
+#[test]
+fn hot_pages_are_read_and_written_once() {
+    let (medium, pool) = disk();
+    pool.create("a", 64 * PAGE as u64).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    store(&mut a, 0..64, 1);
+    a.psync().unwrap();
+    store(&mut a, 0..40, 2);
+    a.psync().unwrap();
+    let (read, stats) = (medium.count(OpKind::Read), a.stats());
+    assert_eq!(stats.pages_kept, 64);
+    let written = medium.count(OpKind::Write);
+    for value in 3..100 {
+        store(&mut a, 0..40, value);
+        a.psync().unwrap();
+    }
+    assert_eq!(medium.count(OpKind::Read), read);
+    assert_eq!(medium.count(OpKind::Write), written);
+    assert_eq!(a.stats().pages_read, stats.pages_read);
+    a.checkpoint().unwrap();
+    // 64 neighbouring pages in four pieces, a progress line, the second header.
+    assert_eq!(medium.count(OpKind::Write), written + 6);
+    drop(a);
+    assert!(holds(&pool.attach("a").unwrap(), 0..40, 99));
+}
+
+/// The write that fails may be any: of pages, of a progress line, of the header behind.
+#[test]
+fn a_failure_to_apply_loses_nothing() {
+    for fault in [Fault::Io, Fault::Short, Fault::NoSpace] {
+        for nth in 0..8 {
+            for checkpoint in [false, true] {
+                let at = format!("{fault:?} of write {nth}, checkpoint {checkpoint}");
+                let (medium, pool) = disk();
+                pool.create("a", 64 * PAGE as u64).unwrap();
+                let mut a = pool.attach("a").unwrap();
+                for value in 1..4 {
+                    store(&mut a, (0..64).step_by(9), value);
+                    a.psync().unwrap();
+                }
+                medium.fail_at(OpKind::Write, nth, fault);
+                let failed = checkpoint && a.checkpoint().is_err();
+                if failed && fault != Fault::NoSpace {
+                    store(&mut a, 0..1, 9);
+                    assert_eq!(a.psync().unwrap_err().kind(), ErrorKind::Poisoned, "{at}");
+                } else if failed {
+                    a.checkpoint().unwrap_or_else(|error| panic!("{at}: again: {error}"));
+                }
+                let _ = a.detach();
+                medium.clear_faults();
+                let a = pool.attach("a").unwrap_or_else(|error| panic!("{at}: {error}"));
+                assert!(holds(&a, (0..64).step_by(9), 3), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_waits_survives_growth_and_the_end_of_the_process() {
+    let (medium, pool) = disk();
+    pool.create("a", 8 * PAGE as u64).unwrap();
+    pool.create("wall", 1).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    store(&mut a, 0..8, 1);
+    a.psync().unwrap();
+    a.grow(16 * PAGE as u64).unwrap();
+    assert!(holds(&a, 0..8, 1));
+    store(&mut a, 4..16, 2);
+    a.psync().unwrap();
+    let medium = medium.power_cut(indelible_testing::Choice::None).medium();
+    std::mem::forget(a);
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+    // The first attachment still has the range.
+    let mut bytes = vec![0; 16 * PAGE];
+    let found = pool.store().find("a").unwrap();
+    drop(pool.store().attach_writer("a", indelible_store::table::Key::default()).unwrap());
+    pool.store().read_object(&found, 0, &mut bytes).unwrap();
+    assert!((0..4).all(|page| bytes[page * PAGE] == 1) && (4..16).all(|page| bytes[page * PAGE] == 2));
+}
+
+/// A renewal maps the file anew: what it then shows must have been applied.
+#[test]
+fn a_renewed_mapping_shows_what_waited_in_memory() {
+    let world = support::World::new(support::Ground::Memory, indelible::Tracking::WpAsync, false);
+    if !indelible::Tracking::WpAsync.is_available() {
+        indelible_testing::not_tested(format_args!("mappings are renewed on the rung wp-async alone"));
+        return;
+    }
+    const SIZE: u64 = 4 << 30;
+    // A file by system calls, where they are cheap.
+    let pool = PoolOptions::new().medium(MediumKind::File).format(world.path(), 8 << 30).unwrap();
+    pool.create_with("a", &CreateOptions::new(SIZE).sparse(true)).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    let spread = |nth: usize| nth * 3001 % (SIZE as usize / PAGE);
+    for round in 0..300 {
+        store(&mut a, [spread(round)].into_iter(), round as u8 | 1);
+        a.psync().unwrap();
+    }
+    let page = a.as_ptr() as usize / PAGE + spread(5);
+    assert!(is_present(page));
+    let mut renewed = false;
+    for round in 0..100_000_usize {
+        store(&mut a, [7].into_iter(), round as u8);
+        a.psync().unwrap();
+        renewed = !is_present(page);
+        if renewed {
+            break;
+        }
+    }
+    assert!(renewed, "300 page tables and 100,000 psyncs were not worth a renewal");
+    for round in (0..300).filter(|round| spread(*round) != 7) {
+        assert!(holds(&a, [spread(round)].into_iter(), round as u8 | 1), "round {round}");
+    }
+}
+
+/// Whether this process has the page, counted from address 0, in memory.
+fn is_present(page: usize) -> bool {
+    let mut entry = [0; 8];
+    let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();
+    pagemap.read_exact_at(&mut entry, page as u64 * 8).unwrap();
+    u64::from_le_bytes(entry) >> 63 == 1
+}

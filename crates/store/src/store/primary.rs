@@ -1,0 +1,127 @@
+//! An object's content as last psynced, for whoever compares with it.
+
+use super::Store;
+use super::attach::Writer;
+use super::lock;
+use super::twins::{PageImage, Twins};
+use crate::error::{Result, StoreError};
+use crate::format::PAGE;
+use crate::medium::{Medium, MediumError};
+use crate::table::Located;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The primary of an object being psynced, with what waits in memory to get there. Pages are counted from
+/// the object's start.
+pub struct Primary<'a> {
+    medium: &'a dyn Medium,
+    start: u64,
+    twins: Option<MutexGuard<'a, Twins>>,
+}
+
+impl<'a> Primary<'a> {
+    pub(super) fn new(medium: &'a dyn Medium, start: u64, twins: Option<&'a Mutex<Twins>>) -> Self {
+        Primary { medium, start, twins: twins.map(lock) }
+    }
+
+    /// Offset of the object's first byte in the pool.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The page, if it is kept in memory.
+    #[must_use]
+    pub fn twin(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
+        self.twins.as_ref()?.get(self.start + page * PAGE)
+    }
+
+    /// Reads whole pages, none of which has a twin, from the medium.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read(&self, page: u64, bytes: &mut [u8]) -> Result<(), MediumError> {
+        self.medium.read(self.start + page * PAGE, bytes)
+    }
+
+    /// How many pages more can be kept, so that comparing them again reads nothing.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.twins.as_ref().map_or(0, |twins| twins.room())
+    }
+
+    /// How many pages are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.twins.as_ref().map_or(0, |twins| twins.len())
+    }
+
+    /// Keeps a page without a twin, which was just read. Without room for it, does nothing.
+    pub fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
+        if let Some(twins) = &mut self.twins {
+            twins.keep(self.start + page * PAGE, bytes);
+        }
+    }
+}
+
+impl Store {
+    /// Reads what an object holds as last psynced. What waits in another process is not seen, but then
+    /// that process has the object.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let at = object.entry.primary_offset() + offset;
+        let waiting = self.lanes.all().into_iter().find_map(|lane| lane.twins(object.offset));
+        let waiting = waiting.as_deref().map(lock);
+        self.device.read(at, bytes)?;
+        if let Some(twins) = waiting {
+            twins.amend(at, bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Brings what was psynced into the primary, where it is visible to whoever reads the medium; not
+    /// durable there yet. Only what reads the primary on its own needs it.
+    ///
+    /// # Errors
+    /// The medium's; the object is poisoned.
+    pub fn apply(&self) -> Result<()> {
+        self.with_twins(|twins, medium| Ok(twins.write_out(medium).map_err(MediumError::settled)?))
+    }
+
+    /// As [`apply`](Writer::apply), and keeps nothing in memory: the primary is about to change by itself.
+    pub(super) fn dissolve_twins(&self) -> Result<()> {
+        self.with_twins(|twins, medium| Ok(twins.dissolve(medium)?))
+    }
+
+    /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
+    pub fn set_kept_pages(&self, pages: usize) {
+        if let Some(twins) = &self.twins {
+            lock(twins).set_limit(pages);
+        }
+    }
+
+    /// Pages kept in memory.
+    #[must_use]
+    pub fn kept_pages(&self) -> usize {
+        self.twins.as_ref().map_or(0, |twins| lock(twins).len())
+    }
+
+    fn with_twins(&self, act: impl FnOnce(&mut Twins, &dyn Medium) -> Result<()>) -> Result<()> {
+        let Some(twins) = &self.twins else { return Ok(()) };
+        let done = act(&mut lock(twins), &*self.store.device);
+        match done {
+            // What waits waits on.
+            Ok(()) | Err(StoreError::Medium(MediumError::NoSpace)) => {}
+            Err(_) => self.lane.poison(),
+        }
+        done
+    }
+}
+
+/// Twins for a new writer, where the medium is slow to ask.
+pub(super) fn twins_for(medium: &dyn Medium) -> Option<Arc<Mutex<Twins>>> {
+    medium.prefers_group_commit().then(|| Arc::new(Mutex::new(Twins::new())))
+}
