@@ -11,10 +11,14 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
-//! 4. A page in `again` has been reported before; it is left unprotected for as long as it changes.
-//! 5. A page in `idle` was found unchanged by the last settle that mentioned it.
+//! 4. A page in `changed`, and no other, was found changed by the last settle.
+//! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
 //! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist.
+//!
+//! Protecting costs a system call and a flush a page if done page by page. Where few pages change
+//! time after time, the scan that finds what was stored to protects it as well (`protects`). What it
+//! finds it has protected, so nothing is lost between the two, whoever stores.
 //!
 //! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) makes
 //! exist. It is relied on only where asking has become dear; such a page is then reported by the
@@ -36,6 +40,8 @@ const CHUNK: usize = 512 * PAGE;
 const REGIONS: usize = 64;
 /// Objects of at most so many pages are always asked.
 const FEW_PAGES: usize = 16 * 512;
+/// Protections, as part of a scan, that a page fault and what goes with it cost.
+const FAULT_IN_PROTECTIONS: usize = 8;
 /// From so many nanoseconds on, asking new chunks is worth avoiding.
 const DEAR_NS: u128 = 2_000;
 
@@ -61,8 +67,12 @@ pub(super) struct WpAsync {
     known: Bits,
     /// The pages of all known chunks, as runs: what `known` says, found without a search.
     known_runs: Vec<PageRange>,
-    again: Bits,
+    changed: Bits,
+    /// What `changed` says, as runs.
+    changed_runs: Vec<PageRange>,
     idle: Bits,
+    /// Whether the next scan of known chunks protects.
+    protects: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
     quiet_at: Option<u64>,
@@ -86,8 +96,10 @@ impl WpAsync {
             regions: vec![Region::default(); REGIONS].into(),
             known: Bits::new(0),
             known_runs: Vec::new(),
-            again: Bits::new(0),
+            changed: Bits::new(0),
+            changed_runs: Vec::new(),
             idle: Bits::new(0),
+            protects: false,
             pending: Vec::new(),
             protect: Vec::new(),
             quiet_at: None,
@@ -115,7 +127,7 @@ impl WpAsync {
         }
         let chunks = self.chunk(self.addr(pages) - 1) + 1;
         self.known.grow(chunks);
-        self.again.grow(pages);
+        self.changed.grow(pages);
         self.idle.grow(pages);
         if filled {
             for chunk in self.chunk(addr)..chunks {
@@ -228,7 +240,7 @@ impl WpAsync {
         before.is_none() || before != self.quiet_at
     }
 
-    /// Reports what is unprotected in known chunks.
+    /// Reports what is unprotected in known chunks, and protects it if that is the way.
     #[inline]
     fn unprotected(
         &mut self,
@@ -237,11 +249,16 @@ impl WpAsync {
         kept: usize,
         out: &mut Vec<PageRange>,
     ) -> io::Result<()> {
+        let seek = if self.protects { Seek::ProtectWritten } else { Seek::Written };
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
+            let (found, reached) = self.pagemap.scan(at, end, seek, &mut self.regions)?;
             for region in &self.regions[..found] {
-                range::push(out, kept, self.page(region.start), self.page(region.end));
+                let (first, last) = (self.page(region.start), self.page(region.end));
+                range::push(out, kept, first, last);
+                if self.protects {
+                    self.pending.push(PageRange::new(first, last));
+                }
             }
             at = reached;
         }
@@ -259,9 +276,6 @@ impl WpAsync {
                 if region.is_dirty() {
                     range::push(out, kept, first, last);
                     self.pending.push(PageRange::new(first, last));
-                    for page in first..last {
-                        self.again.set(page);
-                    }
                 }
                 let chunk = |addr| self.chunk(addr as usize);
                 let (from, to) = self.chunk_pages(chunk(region.start), chunk(region.end - 1) + 1);
@@ -315,33 +329,70 @@ impl WpAsync {
     }
 
     pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        let (mut left, mut protected) = (0_usize, 0_usize);
         for run in changed {
             for page in run.within(self.pages) {
-                self.idle.clear(page);
-                if !self.again.get(page) {
-                    self.again.set(page);
+                if self.changed.get(page) || self.idle.get(page) {
+                    self.idle.clear(page);
+                    left += 1;
+                } else {
                     range::push(&mut self.protect, 0, page, page + 1);
+                    protected += 1;
                 }
             }
         }
         for run in unchanged {
             for page in run.within(self.pages) {
-                if self.idle.get(page) || !self.again.get(page) {
-                    self.idle.clear(page);
-                    self.again.set(page);
-                    range::push(&mut self.protect, 0, page, page + 1);
-                } else {
+                if self.changed.get(page) && !self.idle.get(page) {
                     self.idle.set(page);
+                } else {
+                    self.idle.clear(page);
+                    range::push(&mut self.protect, 0, page, page + 1);
+                    protected += 1;
                 }
             }
         }
+        self.remember(changed);
+        if left + protected > 0 {
+            self.protects = left * FAULT_IN_PROTECTIONS < protected;
+        }
+        range::normalise(&mut self.pending, 0);
+        range::normalise(&mut self.protect, 0);
+        let done = self.protect_the_rest();
         self.pending.clear();
-        let done = self.protect.iter().try_for_each(|run| {
-            self.uffd.protect(self.base + run.start as usize * PAGE, run.count as usize * PAGE)
-        });
         // What an error left unprotected will be reported again.
         self.protect.clear();
         done
+    }
+
+    fn remember(&mut self, changed: &[PageRange]) {
+        for run in self.changed_runs.drain(..) {
+            run.within(self.pages).for_each(|page| self.changed.clear(page));
+        }
+        for run in changed {
+            run.within(self.pages).for_each(|page| self.changed.set(page));
+        }
+        self.changed_runs.extend_from_slice(changed);
+    }
+
+    /// Protects what is in `protect`, unless it was protected when it was found.
+    fn protect_the_rest(&self) -> io::Result<()> {
+        let mut pending = self.pending.iter().peekable();
+        for run in &self.protect {
+            let mut at = run.start;
+            while at < run.end() {
+                while pending.next_if(|run| run.end() <= at).is_some() {}
+                let (from, to) = pending.peek().map_or((u64::MAX, 0), |run| (run.start, run.end()));
+                if from <= at {
+                    at = to;
+                    continue;
+                }
+                let end = run.end().min(from);
+                self.uffd.protect(self.base + at as usize * PAGE, (end - at) as usize * PAGE)?;
+                at = end;
+            }
+        }
+        Ok(())
     }
 
     /// Whether dropping every page costs less than scans have cost beyond what they had to.
@@ -362,14 +413,12 @@ impl WpAsync {
     /// Begins anew on a mapping that was renewed.
     pub(super) fn renewed(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
-        let again = std::mem::replace(&mut self.again, Bits::new(0));
         self.known = Bits::new(0);
         self.known_runs.clear();
         self.idle = Bits::new(0);
         self.pending.clear();
         self.dear = false;
         let done = self.grow(pages, false);
-        self.again = again;
         self.pages = pages;
         done
     }
