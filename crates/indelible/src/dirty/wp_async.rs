@@ -2,14 +2,15 @@
 //!
 //! The fast question, "what is unprotected?", is answered with whatever was never protected, too:
 //! pages only read, absent pages, holes. So the range is divided into chunks of one page table. A
-//! chunk is *new* while none of its pages was seen to exist; new chunks are asked the slow question
-//! (which skips holes by the gigabyte). Once a page exists, the whole chunk is protected, absent
-//! pages included, and is *known*: from then on exactly what was stored to is unprotected.
+//! chunk is *new* while few of its pages were seen to exist; new chunks are asked the slow question
+//! (which skips holes by the gigabyte), and what was stored to is protected page by page. Once more
+//! exist, or one is to stay unprotected, the whole chunk is protected, absent pages included, and is
+//! *known*: from then on exactly what was stored to is unprotected.
 //!
 //! Invariants:
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
-//!    `pending`.
+//!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
 //! 4. A page in `changed`, and no other, was found changed by the last settle.
 //! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
@@ -28,14 +29,15 @@ use std::io;
 use std::time::Instant;
 
 use super::bitmap::Bits;
+use super::chunks::Chunks;
 use super::range::{self, PageRange};
 use super::rent::Rent;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
 
-/// Bytes that one page table describes.
-const CHUNK: usize = 512 * PAGE;
+/// So many pages exist in a chunk that protecting it whole pays.
+const MANY: usize = 16;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
 /// Objects of at most so many pages are always asked.
@@ -63,10 +65,7 @@ pub(super) struct WpAsync {
     registers: bool,
     pagemap: &'static Pagemap,
     regions: Box<[Region]>,
-    /// One bit per chunk.
-    known: Bits,
-    /// The pages of all known chunks, as runs: what `known` says, found without a search.
-    known_runs: Vec<PageRange>,
+    chunks: Chunks,
     changed: Bits,
     /// What `changed` says, as runs.
     changed_runs: Vec<PageRange>,
@@ -77,6 +76,8 @@ pub(super) struct WpAsync {
     protect: Vec<PageRange>,
     quiet_at: Option<u64>,
     dear: bool,
+    /// Pages that existed in new chunks when they were last asked, and how many chunks those were.
+    sparse: (u64, u64),
     rent: Rent,
 }
 
@@ -94,8 +95,7 @@ impl WpAsync {
             registers,
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
-            known: Bits::new(0),
-            known_runs: Vec::new(),
+            chunks: Chunks::new(base),
             changed: Bits::new(0),
             changed_runs: Vec::new(),
             idle: Bits::new(0),
@@ -104,6 +104,7 @@ impl WpAsync {
             protect: Vec::new(),
             quiet_at: None,
             dear: false,
+            sparse: (0, 0),
             rent: Rent::default(),
         };
         this.grow(pages, filled)?;
@@ -118,44 +119,26 @@ impl WpAsync {
         if self.registers {
             self.uffd.register(addr, len, Watch::Writes)?;
         }
-        let shared = self.pages > 0 && addr % CHUNK != 0 && self.known.get(self.chunk(addr - 1));
-        if filled {
-            self.uffd.protect(addr, len)?;
-        } else if shared {
-            // The new part begins in a known chunk, whose absent pages have to be protected, too.
-            self.uffd.protect(addr, len.min(CHUNK - addr % CHUNK))?;
+        // A new part may begin in a known chunk, whose absent pages have to be protected, too.
+        let shared = self.pages > 0 && self.chunks.is_known(self.pages - 1);
+        let protected = match (filled, shared) {
+            (true, _) => pages,
+            (false, true) => self.chunks.end(self.pages - 1).min(pages),
+            (false, false) => self.pages,
+        };
+        if protected > self.pages {
+            self.uffd.protect(addr, (protected - self.pages) * PAGE)?;
         }
-        let chunks = self.chunk(self.addr(pages) - 1) + 1;
-        self.known.grow(chunks);
+        self.chunks.grow(pages);
+        if filled {
+            // The pages before were filled, too.
+            self.chunks.know(&[PageRange::new(0, pages)]);
+        }
         self.changed.grow(pages);
         self.idle.grow(pages);
-        if filled {
-            for chunk in self.chunk(addr)..chunks {
-                self.known.set(chunk);
-            }
-        }
         self.pages = pages;
         self.quiet_at = None;
-        self.list_known();
         Ok(())
-    }
-
-    fn list_known(&mut self) {
-        self.known_runs.clear();
-        let chunks = self.chunks();
-        let mut chunk = 0;
-        while chunk < chunks {
-            let end = self.known.run_end(chunk, chunks);
-            if self.known.get(chunk) {
-                let (from, to) = self.chunk_pages(chunk, end);
-                self.known_runs.push(PageRange::new(from, to));
-            }
-            chunk = end;
-        }
-    }
-
-    fn chunks(&self) -> usize {
-        self.chunk(self.addr(self.pages) - 1) + 1
     }
 
     fn addr(&self, page: usize) -> usize {
@@ -166,18 +149,6 @@ impl WpAsync {
         (addr as usize - self.base) / PAGE
     }
 
-    fn chunk(&self, addr: usize) -> usize {
-        addr / CHUNK - self.base / CHUNK
-    }
-
-    /// The pages of the chunks `[first, end)`.
-    fn chunk_pages(&self, first: usize, end: usize) -> (usize, usize) {
-        let page = |chunk: usize| {
-            (((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE).min(self.pages)
-        };
-        (page(first), page(end))
-    }
-
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
         let timer = self.rent.start(self.pages);
@@ -186,13 +157,16 @@ impl WpAsync {
         let unsettled = self.pending.len();
         let asks = self.must_ask();
         let done = self.gather(asks, kept, out);
-        let revealed = !self.protect.is_empty();
-        let done = done.and_then(|()| if revealed { self.reveal(kept, out) } else { Ok(()) });
-        if done.is_err() {
-            // What was found may not have been dealt with: ask again.
-            self.quiet_at = None;
-            return done;
-        }
+        let revealed =
+            done.and_then(|()| if self.protect.is_empty() { Ok(false) } else { self.reveal(kept, out) });
+        let revealed = match revealed {
+            Ok(revealed) => revealed,
+            Err(e) => {
+                // What was found may not have been dealt with: ask again.
+                self.quiet_at = None;
+                return Err(e);
+            }
+        };
         if unsettled > 0 {
             // The psync before this one failed half-way: what it collected is still to be done.
             out.extend_from_slice(&self.pending[..unsettled]);
@@ -209,8 +183,11 @@ impl WpAsync {
     fn gather(&mut self, asks: bool, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let mut at = 0;
         let mut asking = 0;
-        for index in 0..=self.known_runs.len() {
-            let known = self.known_runs.get(index).copied();
+        if asks {
+            self.sparse = (0, 0);
+        }
+        for index in 0..=self.chunks.runs().len() {
+            let known = self.chunks.runs().get(index).copied();
             let (from, to) =
                 known.map_or((self.pages, self.pages), |run| (run.start as usize, run.end() as usize));
             if asks && at < from {
@@ -265,57 +242,73 @@ impl WpAsync {
         Ok(())
     }
 
-    /// Reports what was stored to in new chunks, and notes in `protect` those that are new no more.
+    /// Reports what was stored to in new chunks, and notes in `protect` that and which of them are
+    /// new no more.
     fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
+        // The chunk that is being looked at, its pages that exist, and where its runs begin.
+        let (mut chunk, mut pages, mut runs) = (PageRange::default(), 0, 0);
         while at < end {
             let (found, reached) = self.pagemap.scan(at, end, Seek::Existing, &mut self.regions)?;
             for index in 0..found {
                 let region = self.regions[index];
-                let (first, last) = (self.page(region.start), self.page(region.end));
-                if region.is_dirty() {
-                    range::push(out, kept, first, last);
-                    self.pending.push(PageRange::new(first, last));
-                }
-                let chunk = |addr| self.chunk(addr as usize);
-                let (from, to) = self.chunk_pages(chunk(region.start), chunk(region.end - 1) + 1);
-                // Regions of one chunk follow each other.
-                match self.protect.last_mut() {
-                    Some(run) if run.end() >= from as u64 => run.count = to as u64 - run.start,
-                    _ => self.protect.push(PageRange::new(from, to)),
+                let (mut first, last) = (self.page(region.start), self.page(region.end));
+                while first < last {
+                    if first as u64 >= chunk.end() {
+                        self.close(chunk, pages, runs);
+                        (chunk, pages, runs) = (self.chunks.around(first), 0, self.pending.len());
+                    }
+                    let end = last.min(chunk.end() as usize);
+                    pages += end - first;
+                    if region.is_dirty() {
+                        range::push(out, kept, first, end);
+                        self.pending.push(PageRange::new(first, end));
+                    }
+                    first = end;
                 }
             }
             at = reached;
         }
+        self.close(chunk, pages, runs);
         Ok(())
     }
 
-    /// Makes the chunks in `protect` known.
-    #[cold]
-    fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+    /// Notes what to protect in a new chunk of which so many pages exist: all of it, or what was
+    /// stored to, which is in `pending` from `runs` on.
+    fn close(&mut self, chunk: PageRange, pages: usize, runs: usize) {
+        if pages >= MANY.min(chunk.count as usize) {
+            range::push(&mut self.protect, 0, chunk.start as usize, chunk.end() as usize);
+            return;
+        }
+        self.sparse = (self.sparse.0 + pages as u64, self.sparse.1 + 1);
+        for run in &self.pending[runs..] {
+            range::push(&mut self.protect, 0, run.start as usize, run.end() as usize);
+        }
+    }
+
+    /// Protects what is in `protect`; chunks that are among it become known. Tells whether any did.
+    fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
-        let done = runs.iter().try_for_each(|run| {
-            let (from, to) = (run.start as usize, run.end() as usize);
-            self.uffd.protect(self.addr(from), (to - from) * PAGE)?;
-            if self.registers {
-                self.late(from, to, out)?;
+        for run in &runs {
+            self.uffd.protect(self.addr(run.start as usize), run.count as usize * PAGE)?;
+            if self.registers && self.chunks.cover(*run) {
+                self.late(*run, out)?;
             }
-            for chunk in self.chunk(self.addr(from))..=self.chunk(self.addr(to) - 1) {
-                self.known.set(chunk);
-            }
-            Ok(())
-        });
+        }
+        let revealed = self.chunks.know(&runs);
+        if revealed {
+            range::normalise(out, kept);
+        }
         self.protect = runs;
         self.protect.clear();
-        self.list_known();
-        range::normalise(out, kept);
-        done
+        Ok(revealed)
     }
 
     /// Reports stores that broke the rules and fell between question and protection: late rather
-    /// than lost. Before, the pages were not this process's own; nothing else makes them so.
-    fn late(&mut self, from: usize, to: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
-        let (mut at, end) = (self.addr(from), self.addr(to));
+    /// than lost. Only stores make pages this process's own; those of the few pages that were
+    /// settled before are reported once more.
+    fn late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let (mut at, end) = (self.addr(run.start as usize), self.addr(run.end() as usize));
         while at < end {
             let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
             for region in &self.regions[..found] {
@@ -335,6 +328,10 @@ impl WpAsync {
                 if self.changed.get(page) || self.idle.get(page) {
                     self.idle.clear(page);
                     left += 1;
+                    if !self.chunks.is_known(page) {
+                        // Only there may a page stay unprotected (2).
+                        self.protect.push(self.chunks.around(page));
+                    }
                 } else {
                     range::push(&mut self.protect, 0, page, page + 1);
                     protected += 1;
@@ -359,6 +356,9 @@ impl WpAsync {
         range::normalise(&mut self.pending, 0);
         range::normalise(&mut self.protect, 0);
         let done = self.protect_the_rest();
+        if done.is_ok() {
+            self.chunks.know(&self.protect);
+        }
         self.pending.clear();
         // What an error left unprotected will be reported again.
         self.protect.clear();
@@ -366,6 +366,9 @@ impl WpAsync {
     }
 
     fn remember(&mut self, changed: &[PageRange]) {
+        if self.changed_runs == changed {
+            return;
+        }
         for run in self.changed_runs.drain(..) {
             run.within(self.pages).for_each(|page| self.changed.clear(page));
         }
@@ -400,24 +403,37 @@ impl WpAsync {
         if !self.rent.is_due() {
             return Ok(false);
         }
-        let (mut at, end) = (self.base, self.addr(self.pages));
-        let mut present = 0;
-        while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
-            present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
-            at = reached;
+        let mut present = self.sparse.0;
+        for run in self.chunks.runs() {
+            let (mut at, end) = (self.addr(run.start as usize), self.addr(run.end() as usize));
+            while at < end {
+                let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
+                present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
+                at = reached;
+            }
         }
-        Ok(self.rent.decide(present, self.known.count()))
+        Ok(self.rent.decide(present, self.chunks.count(), self.sparse.1))
+    }
+
+    #[cfg(test)]
+    pub(super) fn protects(&self) -> bool {
+        self.protects
+    }
+
+    /// How many chunks are known.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> u64 {
+        self.chunks.count()
     }
 
     /// Begins anew on a mapping that was renewed.
     pub(super) fn renewed(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
-        self.known = Bits::new(0);
-        self.known_runs.clear();
+        self.chunks = Chunks::new(self.base);
         self.idle = Bits::new(0);
         self.pending.clear();
         self.dear = false;
+        self.sparse = (0, 0);
         let done = self.grow(pages, false);
         self.pages = pages;
         done
