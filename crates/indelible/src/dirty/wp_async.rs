@@ -15,15 +15,16 @@
 //! 4. A page in `changed`, and no other, was found changed by the last settle.
 //! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
 //! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
-//!    without being asked. While it stands still, no page can have come to exist.
+//!    without being asked. While it stands still, no page can have come to exist or lost its
+//!    protection.
 //!
 //! Protecting costs a system call and a flush a page if done page by page. Where few pages change
 //! time after time, the scan that finds what was stored to protects it as well (`protects`). What it
 //! finds it has protected, so nothing is lost between the two, whoever stores.
 //!
-//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) makes
-//! exist. It is relied on only where asking has become dear; such a page is then reported by the
-//! first `collect` after the next fault of this process.
+//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
+//! It is relied on only where asking has become dear; such a page is then reported by the first
+//! `collect` after the next fault of this process.
 
 use std::io;
 use std::time::Instant;
@@ -37,7 +38,7 @@ use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
 
 /// So many pages exist in a chunk that protecting it whole pays.
-const MANY: usize = 16;
+const MANY: usize = 4;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
 /// Objects of at most so many pages are always asked.
