@@ -13,6 +13,7 @@
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
 //! 4. A page in `changed`, and no other, was found changed by the last settle.
+//!    If `steady`, all of them are in known chunks, were left unprotected, and none is in `idle`.
 //! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
 //! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
@@ -70,6 +71,7 @@ pub(super) struct WpAsync {
     changed: Bits,
     /// What `changed` says, as runs.
     changed_runs: Vec<PageRange>,
+    steady: bool,
     idle: Bits,
     /// Whether the next scan of known chunks protects.
     protects: bool,
@@ -99,6 +101,7 @@ impl WpAsync {
             chunks: Chunks::new(base),
             changed: Bits::new(0),
             changed_runs: Vec::new(),
+            steady: false,
             idle: Bits::new(0),
             protects: false,
             pending: Vec::new(),
@@ -323,6 +326,9 @@ impl WpAsync {
     }
 
     pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.changed_runs == changed {
+            return Ok(());
+        }
         let (mut left, mut protected) = (0_usize, 0_usize);
         for run in changed {
             for page in run.within(self.pages) {
@@ -360,6 +366,7 @@ impl WpAsync {
         if done.is_ok() {
             self.chunks.know(&self.protect);
         }
+        self.steady = done.is_ok() && protected == 0;
         self.pending.clear();
         // What an error left unprotected will be reported again.
         self.protect.clear();
@@ -367,9 +374,6 @@ impl WpAsync {
     }
 
     fn remember(&mut self, changed: &[PageRange]) {
-        if self.changed_runs == changed {
-            return;
-        }
         for run in self.changed_runs.drain(..) {
             run.within(self.pages).for_each(|page| self.changed.clear(page));
         }
@@ -433,6 +437,7 @@ impl WpAsync {
         self.chunks = Chunks::new(self.base);
         self.idle = Bits::new(0);
         self.pending.clear();
+        self.steady = false;
         self.dear = false;
         self.sparse = (0, 0);
         let done = self.grow(pages, false);
