@@ -1,50 +1,58 @@
 //! Bitmaps over the pages of an object. Their memory is touched only where bits are set, so that a
-//! bitmap of a large object costs nothing to make.
+//! bitmap of a large object costs next to nothing to make.
 
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One bit per page, of one owner.
-#[derive(Debug)]
-pub(super) struct Bits(Vec<u64>);
+/// Pages that a block describes.
+const BLOCK: usize = 64 * WORDS;
+/// Words of a block: together 4 KiB.
+const WORDS: usize = 512;
+
+/// One bit per page, of one owner. Blocks come with their first bit.
+#[derive(Debug, Default)]
+pub(super) struct Bits(Vec<Option<Box<[u64; WORDS]>>>);
 
 impl Bits {
     pub(super) fn new(pages: usize) -> Bits {
-        Bits(vec![0; pages.div_ceil(64)])
+        let mut bits = Bits::default();
+        bits.grow(pages);
+        bits
     }
 
     pub(super) fn grow(&mut self, pages: usize) {
-        let words = pages.div_ceil(64);
-        if words > self.0.len() {
-            // Not `resize`, which would touch every word.
-            let mut fresh = vec![0; words];
-            for (to, from) in fresh.iter_mut().zip(&self.0) {
-                if *from != 0 {
-                    *to = *from;
-                }
-            }
-            self.0 = fresh;
-        }
+        let blocks = pages.div_ceil(BLOCK).max(self.0.len());
+        self.0.resize_with(blocks, || None);
+    }
+
+    /// The 64 bits that the page's is among.
+    #[inline]
+    fn word(&self, page: usize) -> u64 {
+        self.0[page / BLOCK].as_ref().map_or(0, |block| block[page / 64 % WORDS])
     }
 
     #[inline]
     pub(super) fn get(&self, page: usize) -> bool {
-        self.0[page / 64] >> (page % 64) & 1 != 0
+        self.word(page) >> (page % 64) & 1 != 0
     }
 
     #[inline]
     pub(super) fn set(&mut self, page: usize) {
-        self.0[page / 64] |= 1 << (page % 64);
+        let block = self.0[page / BLOCK].get_or_insert_with(|| Box::new([0; WORDS]));
+        block[page / 64 % WORDS] |= 1 << (page % 64);
     }
 
     #[inline]
     pub(super) fn clear(&mut self, page: usize) {
-        self.0[page / 64] &= !(1 << (page % 64));
+        if let Some(block) = &mut self.0[page / BLOCK] {
+            block[page / 64 % WORDS] &= !(1 << (page % 64));
+        }
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+        let words = self.0.iter().flatten().flat_map(|block| block.iter());
+        words.map(|word| u64::from(word.count_ones())).sum()
     }
 
     /// Where the run of pages with the same bit as `page` ends, at most at `end`.
@@ -53,7 +61,11 @@ impl Bits {
         let flip = if self.get(page) { u64::MAX } else { 0 };
         let mut at = page;
         while at < end {
-            let rest = (self.0[at / 64] ^ flip) >> (at % 64);
+            if flip == 0 && self.0[at / BLOCK].is_none() {
+                at = (at / BLOCK + 1) * BLOCK;
+                continue;
+            }
+            let rest = (self.word(at) ^ flip) >> (at % 64);
             if rest != 0 {
                 return (at + rest.trailing_zeros() as usize).min(end);
             }
@@ -157,6 +169,28 @@ mod tests {
         bits.grow(1000);
         assert_eq!(bits.run_end(200, 1000), 1000);
         assert!(bits.get(199) && !bits.get(200));
+    }
+
+    #[test]
+    fn far_bits_take_no_memory_between_them() {
+        let mut bits = Bits::new(1 << 24);
+        let pages = [5, BLOCK - 1, BLOCK, 9 * BLOCK + 70, (1 << 24) - 1];
+        for page in pages {
+            bits.clear(page);
+            bits.set(page);
+        }
+        assert_eq!((bits.count(), bits.0.iter().flatten().count()), (5, 4));
+        let (mut at, mut found) = (0, Vec::new());
+        while at < 1 << 24 {
+            let end = bits.run_end(at, 1 << 24);
+            found.extend(if bits.get(at) { at..end } else { 0..0 });
+            at = end;
+        }
+        assert_eq!(found, pages);
+        bits.grow(1 << 25);
+        assert_eq!(bits.run_end((1 << 24) - 1, 1 << 25), 1 << 24);
+        assert_eq!(bits.run_end(1 << 24, 1 << 25), 1 << 25);
+        assert!(pages.iter().all(|page| bits.get(*page)));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! borrowing, in C by the caller's promise), or a hold does.
 
 mod bitmap;
+mod chunks;
 mod gate;
 mod mprotect;
 mod named;
@@ -125,7 +126,7 @@ pub(crate) struct Tracker {
 }
 
 enum Kind {
-    WpAsync(WpAsync),
+    WpAsync(Box<WpAsync>),
     Mprotect(Mprotect),
     Named(Named),
 }
@@ -136,7 +137,9 @@ impl Tracker {
         let TrackerParams { base, len, rung, watched_by, filled } = params;
         let pages = len / PAGE;
         let kind = match rung {
-            Rung::WpAsync => WpAsync::new(base, pages, watched_by, filled).map(Kind::WpAsync),
+            Rung::WpAsync => {
+                WpAsync::new(base, pages, watched_by, filled).map(|rung| Kind::WpAsync(Box::new(rung)))
+            }
             Rung::Mprotect => Mprotect::new(base, pages).map(Kind::Mprotect),
             Rung::Named => Ok(Kind::Named(Named::new(pages))),
         };

@@ -1,7 +1,7 @@
 //! Runs of pages.
 
 /// A run of pages of one object, counted from its first page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRange {
     pub(crate) start: u64,
     pub(crate) count: u64,

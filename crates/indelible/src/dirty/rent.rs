@@ -3,8 +3,8 @@
 //! A scan costs as much as page tables are populated, however few pages are dirty. What scans cost
 //! beyond their due is added up; once it exceeds what dropping everything would cost (each page has
 //! to be faulted in again), everything is dropped. Whatever comes next, that is at most twice the
-//! best that could have been done. If dropping had to be repeated soon, it did not help much, and
-//! its price doubles.
+//! best that could have been done. If scans have not saved that price until pages are to be dropped
+//! again, it doubles.
 
 use std::time::Instant;
 
@@ -14,31 +14,28 @@ const FREE_NS: u64 = 3_000;
 const PER_DIRTY_NS: u64 = 250;
 /// Upper bound of what scanning one page takes; caps what a preempted scan is charged.
 const PER_PAGE_NS: u64 = 4;
-/// Cost of renewing a mapping, of clearing one full page table, of faulting one page in again.
-const RENEW_NS: u64 = 50_000;
-const PER_TABLE_NS: u64 = 14_000;
+/// Cost of renewing a mapping, of clearing and making again a full page table and one of few pages,
+/// of faulting one page in again.
+const RENEW_NS: u64 = 12_000;
+const PER_FULL_TABLE_NS: u64 = 14_000;
+const PER_SPARSE_TABLE_NS: u64 = 6_000;
 const REFAULT_NS: u64 = 700;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Rent {
     owed: u64,
-    /// Above this, the price is looked at again.
+    /// At most this, the price need not be looked at.
     threshold: u64,
-    /// What the cheapest scan since then took: dropping pages will not make one cheaper.
-    floor: u64,
-    /// Scans since pages were last dropped.
-    scans: u64,
+    /// What the cheapest scan since pages were last dropped took: dropping will not make one cheaper.
+    floor: Option<u64>,
+    /// What the latest scan took.
+    last: u64,
+    /// The same when pages were last dropped, what that cost, and what scans have saved since.
+    before: u64,
+    paid: u64,
+    saved: u64,
     /// How often the price has doubled.
     doubled: u32,
-}
-
-/// Dropping pages again after fewer scans did not pay.
-const SOON: u64 = 64;
-
-impl Default for Rent {
-    fn default() -> Rent {
-        Rent { owed: 0, threshold: 2 * RENEW_NS, floor: 0, scans: u64::MAX, doubled: 0 }
-    }
 }
 
 pub(super) struct Timer {
@@ -63,29 +60,31 @@ impl Rent {
     }
 
     fn charge(&mut self, took: u64, dirty: u64) {
-        self.floor = self.floor.min(took);
-        self.scans = self.scans.saturating_add(1);
-        self.owed += took.saturating_sub(FREE_NS.max(self.floor) + dirty.saturating_mul(PER_DIRTY_NS));
+        let floor = self.floor.map_or(took, |floor| floor.min(took));
+        self.floor = Some(floor);
+        self.last = took;
+        self.saved += self.before.saturating_sub(took);
+        // Before anything was dropped, the floor may be what is to be dropped.
+        let free = if self.paid == 0 { FREE_NS } else { FREE_NS.max(floor) };
+        self.owed += took.saturating_sub(free + dirty.saturating_mul(PER_DIRTY_NS));
     }
 
     #[inline]
     pub(super) fn is_due(&self) -> bool {
-        self.owed > self.threshold
+        self.owed > self.threshold.max(RENEW_NS)
     }
 
-    /// Whether to drop `present` pages under `tables` page tables now; if not, the threshold says when
-    /// to think about it again.
-    pub(super) fn decide(&mut self, present: u64, tables: u64) -> bool {
-        let price = (RENEW_NS + tables * PER_TABLE_NS + present * REFAULT_NS) << self.doubled;
+    /// Whether to drop `present` pages under so many page tables, full and of few pages, now; if
+    /// not, the threshold says when to think about it again.
+    pub(super) fn decide(&mut self, present: u64, full: u64, sparse: u64) -> bool {
+        let pages = present * REFAULT_NS + full * PER_FULL_TABLE_NS + sparse * PER_SPARSE_TABLE_NS;
+        let price = (RENEW_NS + pages) << self.doubled;
         self.threshold = price;
         if self.owed <= price {
             return false;
         }
-        self.doubled = if self.scans < SOON { (self.doubled + 1).min(16) } else { 0 };
-        self.owed = 0;
-        self.scans = 0;
-        self.floor = u64::MAX;
-        self.threshold = (2 * RENEW_NS) << self.doubled;
+        let doubled = if self.saved < self.paid { (self.doubled + 1).min(16) } else { 0 };
+        *self = Rent { before: self.last, paid: RENEW_NS + pages, doubled, ..Rent::default() };
         true
     }
 }
@@ -100,30 +99,46 @@ mod tests {
         rent.charge(FREE_NS + 10 * PER_DIRTY_NS, 10);
         assert_eq!(rent.owed, 0);
         let mut scans = 0;
-        while !(rent.is_due() && rent.decide(1000, 10)) {
+        while !(rent.is_due() && rent.decide(1000, 10, 20)) {
             rent.charge(FREE_NS + 40_000, 0);
             scans += 1;
         }
-        assert_eq!(scans, (RENEW_NS + 10 * PER_TABLE_NS + 1000 * REFAULT_NS) / 40_000 + 1);
+        let tables = 10 * PER_FULL_TABLE_NS + 20 * PER_SPARSE_TABLE_NS;
+        assert_eq!(scans, (RENEW_NS + tables + 1000 * REFAULT_NS) / 40_000 + 1);
     }
 
     #[test]
     fn what_did_not_help_becomes_dearer_and_the_floor_is_free() {
         let mut rent = Rent::default();
         rent.charge(1_000_000, 0);
-        assert!(rent.decide(0, 0));
+        assert!(rent.decide(0, 0, 0));
         // The same cost right after: it is the floor now.
         rent.charge(1_000_000, 0);
         assert_eq!(rent.owed, 0);
         rent.charge(3_000_000, 0);
-        assert!(rent.decide(0, 0));
+        assert!(rent.decide(0, 0, 0));
         assert_eq!(rent.doubled, 1);
-        for _ in 0..SOON {
-            rent.charge(100_000, 0);
-        }
-        rent.charge(100_000_000, 0);
-        assert!(rent.decide(0, 0));
+        // Cheap scans, then a dear one: that has paid.
+        rent.charge(100_000, 0);
+        rent.charge(3_000_000, 0);
+        assert!(rent.decide(0, 0, 0));
         assert_eq!(rent.doubled, 0);
+    }
+
+    /// One more page table at every scan, dropped or not: what is best is to drop every few scans.
+    #[test]
+    fn ever_fresh_places_are_dropped_every_few_scans_for_good() {
+        let mut rent = Rent::default();
+        let (mut tables, mut dropped) = (0, 0);
+        for _ in 0..10_000 {
+            tables += 1;
+            rent.charge(16_000 * tables, 1);
+            if rent.is_due() && rent.decide(tables, 0, tables) {
+                tables = 0;
+                dropped += 1;
+            }
+        }
+        assert!((2_000..5_000).contains(&dropped), "dropped {dropped} times");
     }
 
     #[test]

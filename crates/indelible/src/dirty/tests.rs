@@ -67,6 +67,18 @@ impl Rig {
         unsafe { self.at(page).read_volatile() }
     }
 
+    /// As a shadow does it, on the rung that has need of it.
+    fn renew(&mut self) {
+        // SAFETY: no other thread stores, and the tests do not rely on what was stored.
+        unsafe { self.mapping.renew() }.unwrap();
+        self.tracker.renewed().unwrap();
+    }
+
+    /// Whether the next scan protects what it finds.
+    fn protects(&self) -> bool {
+        matches!(&self.tracker.kind, Kind::WpAsync(rung) if rung.protects())
+    }
+
     fn collect(&mut self) -> BTreeSet<usize> {
         self.out.clear();
         self.tracker.collect(&mut self.out).unwrap();
@@ -89,7 +101,7 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Random loads, stores, failed psyncs, holds and growth: nothing stored is ever missed, and what
+/// Random loads, stores, failed psyncs, holds and renewals: nothing stored is ever missed, and what
 /// was not touched for long is not reported.
 #[test]
 fn no_stored_page_is_ever_missed() {
@@ -101,9 +113,11 @@ fn no_stored_page_is_ever_missed() {
             let mut rig = Rig::new(window(0) + skew * PAGE, pages, rung);
             let mut model = BTreeSet::new();
             let mut value = 0;
-            for round in 0..120 {
+            for round in 0..200 {
+                // Now and then only pages anywhere, so that scans protect.
+                let anywhere = round / 8 % 2;
                 for _ in 0..below(30) {
-                    let page = if below(2) == 0 { below(pages) } else { below(pages.min(8)) };
+                    let page = if below(2) >= anywhere { below(pages) } else { below(pages.min(8)) };
                     if below(4) == 0 {
                         rig.load(page);
                         continue;
@@ -119,12 +133,16 @@ fn no_stored_page_is_ever_missed() {
                 let dirty = rig.collect();
                 assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
                 // One psync in four fails and leaves everything to the next.
-                if below(4) != 0 {
+                let settles = below(4) != 0;
+                if settles {
                     rig.settle(&dirty, &model);
                     model.clear();
                 }
                 if held {
                     rig.tracker.release().unwrap();
+                }
+                if settles && rung == Rung::WpAsync && below(10) == 0 {
+                    rig.renew();
                 }
             }
             for _ in 0..4 {
@@ -279,6 +297,107 @@ fn a_cut_never_tears() {
     }
 }
 
+/// Stores to fresh pages make scans protect what they find: each page is reported once, again if the
+/// psync failed, and stays unprotected only if it changes twice in a row.
+#[test]
+fn a_scan_that_protects_reports_once_and_forgets_nothing() {
+    if !Rung::WpAsync.available() {
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
+        return;
+    }
+    let pages = 4096;
+    let mut rig = Rig::new(window(10), pages, Rung::WpAsync);
+    let fresh = |round: usize| -> BTreeSet<usize> { (0..40).map(|n| n * 36 + round).collect() };
+    for round in 0..30 {
+        let model = fresh(round);
+        model.iter().for_each(|page| rig.store(*page, round as u64 + 1));
+        assert_eq!(rig.protects(), round > 0);
+        let dirty = rig.collect();
+        assert!(dirty.is_superset(&model), "round {round}");
+        // Before, chunks were becoming known.
+        assert!(round < 2 || dirty == model, "round {round}: {dirty:?}");
+        if round % 5 == 4 {
+            // A psync that failed, and stores after it.
+            rig.store(4000, round as u64);
+            let again = rig.collect();
+            assert!(again.is_superset(&dirty) && again.contains(&4000) && again.len() == 41, "{again:?}");
+            rig.settle(&again, &again.clone());
+        } else {
+            rig.settle(&dirty, &dirty.clone());
+        }
+        assert_eq!(rig.collect(), BTreeSet::new(), "round {round}");
+        rig.settle(&BTreeSet::new(), &BTreeSet::new());
+    }
+    let hot = BTreeSet::from([7, 9]);
+    for value in 100..103 {
+        hot.iter().for_each(|page| rig.store(*page, value));
+        assert_eq!(rig.collect(), hot);
+        rig.settle(&hot, &hot);
+    }
+    assert!(!rig.protects());
+    assert_eq!(rig.collect(), hot, "left unprotected");
+}
+
+/// Threads store to pages all over the range, as fast as they can, while cuts are taken: what a cut
+/// did not report is as the cut before it left it.
+#[test]
+fn a_cut_by_scans_that_protect_misses_no_racing_store() {
+    for rung in [Rung::WpAsync, Rung::Mprotect] {
+        if !rung.available() {
+            indelible_testing::not_tested(format_args!("rung {rung}"));
+            continue;
+        }
+        let pages = 3000;
+        let mut rig = Rig::new(window(11), pages, rung);
+        let addrs: Vec<usize> = (0..pages).map(|page| rig.at(page).expose_provenance()).collect();
+        let mut primary = vec![0; pages];
+        let stop = AtomicBool::new(false);
+        let stored = AtomicU64::new(0);
+        let mut protecting = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut seed = 7;
+                while !stop.load(Ordering::Relaxed) {
+                    let addr = addrs[random(&mut seed) as usize % pages];
+                    // SAFETY: a page of the mapping, which outlives this scope; atomic.
+                    unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
+                        .fetch_add(1, Ordering::Relaxed);
+                    stored.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let mut check = |rig: &mut Rig| {
+                rig.tracker.hold().unwrap();
+                protecting += u32::from(rig.protects());
+                let dirty = rig.collect();
+                for (page, value) in primary.iter_mut().enumerate() {
+                    if dirty.contains(&page) {
+                        *value = rig.load(page);
+                    }
+                    assert_eq!(*value, rig.load(page), "{rung}: page {page} was missed");
+                }
+                rig.settle(&dirty, &dirty.clone());
+                rig.tracker.release().unwrap();
+            };
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..60 {
+                    let before = stored.load(Ordering::Relaxed);
+                    check(&mut rig);
+                    while stored.load(Ordering::Relaxed) < before + 20 {
+                        std::thread::yield_now();
+                    }
+                }
+            }));
+            stop.store(true, Ordering::Relaxed);
+            if let Err(panic) = result {
+                std::panic::resume_unwind(panic);
+            }
+        });
+        if rung == Rung::WpAsync {
+            assert!(protecting > 0, "no scan protected");
+        }
+    }
+}
+
 #[test]
 fn a_stored_page_under_a_hold_is_collected_afterwards() {
     for rung in rungs() {
@@ -316,6 +435,58 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
         zeros.read_exact(bytes).unwrap();
     }
     assert_eq!(rig.collect(), BTreeSet::from([5, 600, 900]));
+    // Likewise where nothing is left of what was there.
+    let dirty = rig.collect();
+    rig.settle(&dirty, &dirty.clone());
+    rig.renew();
+    assert_eq!((rig.collect(), rig.load(900)), (BTreeSet::new(), 0));
+    rig.store(5, 1);
+    let dirty = rig.collect();
+    rig.settle(&dirty, &dirty.clone());
+    for page in [5, 6, 900] {
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(rig.at(page).cast::<u8>(), PAGE) };
+        zeros.read_exact(bytes).unwrap();
+    }
+    assert_eq!(rig.collect(), BTreeSet::from([5, 6, 900]));
+}
+
+/// Few pages of many chunks: the chunks stay new, and become known when a page is to stay unprotected
+/// or many exist.
+#[test]
+fn chunks_of_few_pages_are_tracked_page_by_page() {
+    if !Rung::WpAsync.available() {
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
+        return;
+    }
+    let pages = 64 << 9;
+    let mut rig = Rig::new(window(12) + 77 * PAGE, pages, Rung::WpAsync);
+    let known = |rig: &Rig| match &rig.tracker.kind {
+        Kind::WpAsync(rung) => rung.known(),
+        _ => unreachable!(),
+    };
+    for chunk in 0..64 {
+        let model = BTreeSet::from([chunk << 9, (chunk << 9) + 300]);
+        model.iter().for_each(|page| rig.store(*page, 1));
+        assert_eq!(rig.collect(), model);
+        rig.settle(&model, &model);
+    }
+    assert_eq!((rig.collect(), known(&rig)), (BTreeSet::new(), 0));
+    let hot = BTreeSet::from([5 << 9]);
+    for value in 2..6 {
+        rig.store(5 << 9, value);
+        assert_eq!(rig.collect(), hot);
+        rig.settle(&hot, &hot);
+    }
+    assert_eq!((rig.collect(), known(&rig)), (hot.clone(), 1), "left unprotected");
+    let many: BTreeSet<usize> = (9 << 9..(9 << 9) + 50).collect();
+    many.iter().for_each(|page| rig.store(*page, 3));
+    let dirty = rig.collect();
+    assert!(dirty.is_superset(&many));
+    rig.settle(&dirty, &many);
+    assert!(known(&rig) >= 2);
+    rig.store((9 << 9) + 200, 3);
+    assert!(rig.collect().contains(&((9 << 9) + 200)));
 }
 
 /// Mappings run out long before pages do: clusters get larger, and nothing is missed.

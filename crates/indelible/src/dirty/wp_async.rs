@@ -2,40 +2,50 @@
 //!
 //! The fast question, "what is unprotected?", is answered with whatever was never protected, too:
 //! pages only read, absent pages, holes. So the range is divided into chunks of one page table. A
-//! chunk is *new* while none of its pages was seen to exist; new chunks are asked the slow question
-//! (which skips holes by the gigabyte). Once a page exists, the whole chunk is protected, absent
-//! pages included, and is *known*: from then on exactly what was stored to is unprotected.
+//! chunk is *new* while few of its pages were seen to exist; new chunks are asked the slow question
+//! (which skips holes by the gigabyte), and what was stored to is protected page by page. Once more
+//! exist, or one is to stay unprotected, the whole chunk is protected, absent pages included, and is
+//! *known*: from then on exactly what was stored to is unprotected.
 //!
 //! Invariants:
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
-//!    `pending`.
+//!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
-//! 4. A page in `again` has been reported before; it is left unprotected for as long as it changes.
-//! 5. A page in `idle` was found unchanged by the last settle that mentioned it.
+//! 4. A page in `changed`, and no other, was found changed by the last settle.
+//!    If `steady`, all of them are in known chunks, were left unprotected, and none is in `idle`.
+//! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
 //! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
-//!    without being asked. While it stands still, no page can have come to exist.
+//!    without being asked. While it stands still, no page can have come to exist or lost its
+//!    protection.
 //!
-//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) makes
-//! exist. It is relied on only where asking has become dear; such a page is then reported by the
-//! first `collect` after the next fault of this process.
+//! Protecting costs a system call and a flush a page if done page by page. Where few pages change
+//! time after time, the scan that finds what was stored to protects it as well (`protects`). What it
+//! finds it has protected, so nothing is lost between the two, whoever stores.
+//!
+//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
+//! It is relied on only where asking has become dear; such a page is then reported by the first
+//! `collect` after the next fault of this process.
 
 use std::io;
 use std::time::Instant;
 
 use super::bitmap::Bits;
+use super::chunks::Chunks;
 use super::range::{self, PageRange};
 use super::rent::Rent;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
 
-/// Bytes that one page table describes.
-const CHUNK: usize = 512 * PAGE;
+/// So many pages exist in a chunk that protecting it whole pays.
+const MANY: usize = 4;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
 /// Objects of at most so many pages are always asked.
 const FEW_PAGES: usize = 16 * 512;
+/// Protections, as part of a scan, that a page fault and what goes with it cost.
+const FAULT_IN_PROTECTIONS: usize = 8;
 /// From so many nanoseconds on, asking new chunks is worth avoiding.
 const DEAR_NS: u128 = 2_000;
 
@@ -57,16 +67,20 @@ pub(super) struct WpAsync {
     registers: bool,
     pagemap: &'static Pagemap,
     regions: Box<[Region]>,
-    /// One bit per chunk.
-    known: Bits,
-    /// The pages of all known chunks, as runs: what `known` says, found without a search.
-    known_runs: Vec<PageRange>,
-    again: Bits,
+    chunks: Chunks,
+    changed: Bits,
+    /// What `changed` says, as runs.
+    changed_runs: Vec<PageRange>,
+    steady: bool,
     idle: Bits,
+    /// Whether the next scan of known chunks protects.
+    protects: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
     quiet_at: Option<u64>,
     dear: bool,
+    /// Pages that existed in new chunks when they were last asked, and how many chunks those were.
+    sparse: (u64, u64),
     rent: Rent,
 }
 
@@ -84,14 +98,17 @@ impl WpAsync {
             registers,
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
-            known: Bits::new(0),
-            known_runs: Vec::new(),
-            again: Bits::new(0),
+            chunks: Chunks::new(base),
+            changed: Bits::new(0),
+            changed_runs: Vec::new(),
+            steady: false,
             idle: Bits::new(0),
+            protects: false,
             pending: Vec::new(),
             protect: Vec::new(),
             quiet_at: None,
             dear: false,
+            sparse: (0, 0),
             rent: Rent::default(),
         };
         this.grow(pages, filled)?;
@@ -106,44 +123,26 @@ impl WpAsync {
         if self.registers {
             self.uffd.register(addr, len, Watch::Writes)?;
         }
-        let shared = self.pages > 0 && addr % CHUNK != 0 && self.known.get(self.chunk(addr - 1));
-        if filled {
-            self.uffd.protect(addr, len)?;
-        } else if shared {
-            // The new part begins in a known chunk, whose absent pages have to be protected, too.
-            self.uffd.protect(addr, len.min(CHUNK - addr % CHUNK))?;
+        // A new part may begin in a known chunk, whose absent pages have to be protected, too.
+        let shared = self.pages > 0 && self.chunks.is_known(self.pages - 1);
+        let protected = match (filled, shared) {
+            (true, _) => pages,
+            (false, true) => self.chunks.end(self.pages - 1).min(pages),
+            (false, false) => self.pages,
+        };
+        if protected > self.pages {
+            self.uffd.protect(addr, (protected - self.pages) * PAGE)?;
         }
-        let chunks = self.chunk(self.addr(pages) - 1) + 1;
-        self.known.grow(chunks);
-        self.again.grow(pages);
+        self.chunks.grow(pages);
+        if filled {
+            // The pages before were filled, too.
+            self.chunks.know(&[PageRange::new(0, pages)]);
+        }
+        self.changed.grow(pages);
         self.idle.grow(pages);
-        if filled {
-            for chunk in self.chunk(addr)..chunks {
-                self.known.set(chunk);
-            }
-        }
         self.pages = pages;
         self.quiet_at = None;
-        self.list_known();
         Ok(())
-    }
-
-    fn list_known(&mut self) {
-        self.known_runs.clear();
-        let chunks = self.chunks();
-        let mut chunk = 0;
-        while chunk < chunks {
-            let end = self.known.run_end(chunk, chunks);
-            if self.known.get(chunk) {
-                let (from, to) = self.chunk_pages(chunk, end);
-                self.known_runs.push(PageRange::new(from, to));
-            }
-            chunk = end;
-        }
-    }
-
-    fn chunks(&self) -> usize {
-        self.chunk(self.addr(self.pages) - 1) + 1
     }
 
     fn addr(&self, page: usize) -> usize {
@@ -154,18 +153,6 @@ impl WpAsync {
         (addr as usize - self.base) / PAGE
     }
 
-    fn chunk(&self, addr: usize) -> usize {
-        addr / CHUNK - self.base / CHUNK
-    }
-
-    /// The pages of the chunks `[first, end)`.
-    fn chunk_pages(&self, first: usize, end: usize) -> (usize, usize) {
-        let page = |chunk: usize| {
-            (((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE).min(self.pages)
-        };
-        (page(first), page(end))
-    }
-
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
         let timer = self.rent.start(self.pages);
@@ -174,13 +161,16 @@ impl WpAsync {
         let unsettled = self.pending.len();
         let asks = self.must_ask();
         let done = self.gather(asks, kept, out);
-        let revealed = !self.protect.is_empty();
-        let done = done.and_then(|()| if revealed { self.reveal(kept, out) } else { Ok(()) });
-        if done.is_err() {
-            // What was found may not have been dealt with: ask again.
-            self.quiet_at = None;
-            return done;
-        }
+        let revealed =
+            done.and_then(|()| if self.protect.is_empty() { Ok(false) } else { self.reveal(kept, out) });
+        let revealed = match revealed {
+            Ok(revealed) => revealed,
+            Err(e) => {
+                // What was found may not have been dealt with: ask again.
+                self.quiet_at = None;
+                return Err(e);
+            }
+        };
         if unsettled > 0 {
             // The psync before this one failed half-way: what it collected is still to be done.
             out.extend_from_slice(&self.pending[..unsettled]);
@@ -197,8 +187,11 @@ impl WpAsync {
     fn gather(&mut self, asks: bool, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let mut at = 0;
         let mut asking = 0;
-        for index in 0..=self.known_runs.len() {
-            let known = self.known_runs.get(index).copied();
+        if asks {
+            self.sparse = (0, 0);
+        }
+        for index in 0..=self.chunks.runs().len() {
+            let known = self.chunks.runs().get(index).copied();
             let (from, to) =
                 known.map_or((self.pages, self.pages), |run| (run.start as usize, run.end() as usize));
             if asks && at < from {
@@ -228,7 +221,7 @@ impl WpAsync {
         before.is_none() || before != self.quiet_at
     }
 
-    /// Reports what is unprotected in known chunks.
+    /// Reports what is unprotected in known chunks, and protects it if that is the way.
     #[inline]
     fn unprotected(
         &mut self,
@@ -237,71 +230,89 @@ impl WpAsync {
         kept: usize,
         out: &mut Vec<PageRange>,
     ) -> io::Result<()> {
+        let seek = if self.protects { Seek::ProtectWritten } else { Seek::Written };
         let (mut at, end) = (self.addr(from), self.addr(to));
         while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Written, &mut self.regions)?;
+            let (found, reached) = self.pagemap.scan(at, end, seek, &mut self.regions)?;
             for region in &self.regions[..found] {
-                range::push(out, kept, self.page(region.start), self.page(region.end));
+                let (first, last) = (self.page(region.start), self.page(region.end));
+                range::push(out, kept, first, last);
+                if self.protects {
+                    self.pending.push(PageRange::new(first, last));
+                }
             }
             at = reached;
         }
         Ok(())
     }
 
-    /// Reports what was stored to in new chunks, and notes in `protect` those that are new no more.
+    /// Reports what was stored to in new chunks, and notes in `protect` that and which of them are
+    /// new no more.
     fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
+        // The chunk that is being looked at, its pages that exist, and where its runs begin.
+        let (mut chunk, mut pages, mut runs) = (PageRange::default(), 0, 0);
         while at < end {
             let (found, reached) = self.pagemap.scan(at, end, Seek::Existing, &mut self.regions)?;
             for index in 0..found {
                 let region = self.regions[index];
-                let (first, last) = (self.page(region.start), self.page(region.end));
-                if region.is_dirty() {
-                    range::push(out, kept, first, last);
-                    self.pending.push(PageRange::new(first, last));
-                    for page in first..last {
-                        self.again.set(page);
+                let (mut first, last) = (self.page(region.start), self.page(region.end));
+                while first < last {
+                    if first as u64 >= chunk.end() {
+                        self.close(chunk, pages, runs);
+                        (chunk, pages, runs) = (self.chunks.around(first), 0, self.pending.len());
                     }
-                }
-                let chunk = |addr| self.chunk(addr as usize);
-                let (from, to) = self.chunk_pages(chunk(region.start), chunk(region.end - 1) + 1);
-                // Regions of one chunk follow each other.
-                match self.protect.last_mut() {
-                    Some(run) if run.end() >= from as u64 => run.count = to as u64 - run.start,
-                    _ => self.protect.push(PageRange::new(from, to)),
+                    let end = last.min(chunk.end() as usize);
+                    pages += end - first;
+                    if region.is_dirty() {
+                        range::push(out, kept, first, end);
+                        self.pending.push(PageRange::new(first, end));
+                    }
+                    first = end;
                 }
             }
             at = reached;
         }
+        self.close(chunk, pages, runs);
         Ok(())
     }
 
-    /// Makes the chunks in `protect` known.
-    #[cold]
-    fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
+    /// Notes what to protect in a new chunk of which so many pages exist: all of it, or what was
+    /// stored to, which is in `pending` from `runs` on.
+    fn close(&mut self, chunk: PageRange, pages: usize, runs: usize) {
+        if pages >= MANY.min(chunk.count as usize) {
+            range::push(&mut self.protect, 0, chunk.start as usize, chunk.end() as usize);
+            return;
+        }
+        self.sparse = (self.sparse.0 + pages as u64, self.sparse.1 + 1);
+        for run in &self.pending[runs..] {
+            range::push(&mut self.protect, 0, run.start as usize, run.end() as usize);
+        }
+    }
+
+    /// Protects what is in `protect`; chunks that are among it become known. Tells whether any did.
+    fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
-        let done = runs.iter().try_for_each(|run| {
-            let (from, to) = (run.start as usize, run.end() as usize);
-            self.uffd.protect(self.addr(from), (to - from) * PAGE)?;
-            if self.registers {
-                self.late(from, to, out)?;
+        for run in &runs {
+            self.uffd.protect(self.addr(run.start as usize), run.count as usize * PAGE)?;
+            if self.registers && self.chunks.cover(*run) {
+                self.late(*run, out)?;
             }
-            for chunk in self.chunk(self.addr(from))..=self.chunk(self.addr(to) - 1) {
-                self.known.set(chunk);
-            }
-            Ok(())
-        });
+        }
+        let revealed = self.chunks.know(&runs);
+        if revealed {
+            range::normalise(out, kept);
+        }
         self.protect = runs;
         self.protect.clear();
-        self.list_known();
-        range::normalise(out, kept);
-        done
+        Ok(revealed)
     }
 
     /// Reports stores that broke the rules and fell between question and protection: late rather
-    /// than lost. Before, the pages were not this process's own; nothing else makes them so.
-    fn late(&mut self, from: usize, to: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
-        let (mut at, end) = (self.addr(from), self.addr(to));
+    /// than lost. Only stores make pages this process's own; those of the few pages that were
+    /// settled before are reported once more.
+    fn late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let (mut at, end) = (self.addr(run.start as usize), self.addr(run.end() as usize));
         while at < end {
             let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
             for region in &self.regions[..found] {
@@ -315,33 +326,81 @@ impl WpAsync {
     }
 
     pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.changed_runs == changed {
+            return Ok(());
+        }
+        let (mut left, mut protected) = (0_usize, 0_usize);
         for run in changed {
             for page in run.within(self.pages) {
-                self.idle.clear(page);
-                if !self.again.get(page) {
-                    self.again.set(page);
+                if self.changed.get(page) || self.idle.get(page) {
+                    self.idle.clear(page);
+                    left += 1;
+                    if !self.chunks.is_known(page) {
+                        // Only there may a page stay unprotected (2).
+                        self.protect.push(self.chunks.around(page));
+                    }
+                } else {
                     range::push(&mut self.protect, 0, page, page + 1);
+                    protected += 1;
                 }
             }
         }
         for run in unchanged {
             for page in run.within(self.pages) {
-                if self.idle.get(page) || !self.again.get(page) {
-                    self.idle.clear(page);
-                    self.again.set(page);
-                    range::push(&mut self.protect, 0, page, page + 1);
-                } else {
+                if self.changed.get(page) && !self.idle.get(page) {
                     self.idle.set(page);
+                } else {
+                    self.idle.clear(page);
+                    range::push(&mut self.protect, 0, page, page + 1);
+                    protected += 1;
                 }
             }
         }
+        self.remember(changed);
+        if left + protected > 0 {
+            self.protects = left * FAULT_IN_PROTECTIONS < protected;
+        }
+        range::normalise(&mut self.pending, 0);
+        range::normalise(&mut self.protect, 0);
+        let done = self.protect_the_rest();
+        if done.is_ok() {
+            self.chunks.know(&self.protect);
+        }
+        self.steady = done.is_ok() && protected == 0;
         self.pending.clear();
-        let done = self.protect.iter().try_for_each(|run| {
-            self.uffd.protect(self.base + run.start as usize * PAGE, run.count as usize * PAGE)
-        });
         // What an error left unprotected will be reported again.
         self.protect.clear();
         done
+    }
+
+    fn remember(&mut self, changed: &[PageRange]) {
+        for run in self.changed_runs.drain(..) {
+            run.within(self.pages).for_each(|page| self.changed.clear(page));
+        }
+        for run in changed {
+            run.within(self.pages).for_each(|page| self.changed.set(page));
+        }
+        self.changed_runs.extend_from_slice(changed);
+    }
+
+    /// Protects what is in `protect`, unless it was protected when it was found.
+    fn protect_the_rest(&self) -> io::Result<()> {
+        let mut pending = self.pending.iter().peekable();
+        for run in &self.protect {
+            let mut at = run.start;
+            while at < run.end() {
+                while pending.next_if(|run| run.end() <= at).is_some() {}
+                let (from, to) = pending.peek().map_or((u64::MAX, 0), |run| (run.start, run.end()));
+                if from <= at {
+                    at = to;
+                    continue;
+                }
+                let end = run.end().min(from);
+                self.uffd.protect(self.base + at as usize * PAGE, (end - at) as usize * PAGE)?;
+                at = end;
+            }
+        }
+        Ok(())
     }
 
     /// Whether dropping every page costs less than scans have cost beyond what they had to.
@@ -349,27 +408,39 @@ impl WpAsync {
         if !self.rent.is_due() {
             return Ok(false);
         }
-        let (mut at, end) = (self.base, self.addr(self.pages));
-        let mut present = 0;
-        while at < end {
-            let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
-            present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
-            at = reached;
+        let mut present = self.sparse.0;
+        for run in self.chunks.runs() {
+            let (mut at, end) = (self.addr(run.start as usize), self.addr(run.end() as usize));
+            while at < end {
+                let (found, reached) = self.pagemap.scan(at, end, Seek::Present, &mut self.regions)?;
+                present += self.regions[..found].iter().map(|r| (r.end - r.start) / PAGE as u64).sum::<u64>();
+                at = reached;
+            }
         }
-        Ok(self.rent.decide(present, self.known.count()))
+        Ok(self.rent.decide(present, self.chunks.count(), self.sparse.1))
+    }
+
+    #[cfg(test)]
+    pub(super) fn protects(&self) -> bool {
+        self.protects
+    }
+
+    /// How many chunks are known.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> u64 {
+        self.chunks.count()
     }
 
     /// Begins anew on a mapping that was renewed.
     pub(super) fn renewed(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
-        let again = std::mem::replace(&mut self.again, Bits::new(0));
-        self.known = Bits::new(0);
-        self.known_runs.clear();
+        self.chunks = Chunks::new(self.base);
         self.idle = Bits::new(0);
         self.pending.clear();
+        self.steady = false;
         self.dear = false;
+        self.sparse = (0, 0);
         let done = self.grow(pages, false);
-        self.again = again;
         self.pages = pages;
         done
     }

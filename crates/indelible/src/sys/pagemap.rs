@@ -48,6 +48,10 @@ const FILE: u64 = 1 << 2;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 
+/// Protect what matches; fail where the kernel would not lift the protection by itself.
+const WP_MATCHING: u64 = 1 << 0;
+const CHECK_WPASYNC: u64 = 1 << 1;
+
 /// What a scan looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
@@ -62,6 +66,9 @@ pub(crate) enum Seek {
     OwnPresent,
     /// Pages in memory, whoever owns them.
     Present,
+    /// As [`Seek::Written`], and what is found is protected in the same step. Of a range that is
+    /// watched by userfaultfd with asynchronous write protection.
+    ProtectWritten,
 }
 
 impl Region {
@@ -107,13 +114,14 @@ impl Pagemap {
         found: &mut [Region],
     ) -> io::Result<(usize, usize)> {
         let (category_mask, category_inverted, category_anyof_mask, return_mask) = match seek {
-            Seek::Written => (WRITTEN, 0, 0, WRITTEN),
+            Seek::Written | Seek::ProtectWritten => (WRITTEN, 0, 0, WRITTEN),
             Seek::Existing => (0, 0, PRESENT | SWAPPED, FILE | WRITTEN),
             Seek::OwnPresent => (PRESENT | FILE, FILE, 0, PRESENT),
             Seek::Present => (PRESENT, 0, 0, PRESENT),
         };
         let mut arg = ScanArg {
             size: size_of::<ScanArg>() as u64,
+            flags: if matches!(seek, Seek::ProtectWritten) { WP_MATCHING | CHECK_WPASYNC } else { 0 },
             start: start as u64,
             end: end as u64,
             vec: found.as_mut_ptr().expose_provenance() as u64,
