@@ -1,6 +1,7 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
 //! [`Record`](record::Record), and fails if it found a violation.
 
+mod kills;
 mod record;
 mod report;
 
@@ -17,12 +18,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Layer {
+    /// Kills processes that share a pool, and compares what they leave with a model
+    Kills(kills::Kills),
+    #[command(hide = true)]
+    KillsChild(kills::Child),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
+        Layer::Kills(kills) => kills.run(),
+        Layer::KillsChild(child) => child.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

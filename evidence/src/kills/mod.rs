@@ -1,0 +1,143 @@
+//! Real kills: processes that share a pool die of SIGKILL at random moments, and what they leave is held
+//! against a model.
+//!
+//! A round: some victims work on strands of objects; each is stopped, continued and killed when its time
+//! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
+//! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
+//! Rounds follow each other on the pool of a scene; scenes differ in medium, tracking rung and adversity.
+//!
+//! What is checked: each strand is in all of its objects as after the last step that was reported done, or
+//! as after the one under way; a cut is consistent and not older than promised; nothing else is in the
+//! pool; check finds no error before recovery and nothing at all after it; every failure is a clear error
+//! and happens only where the scene is adverse.
+
+mod child;
+mod ground;
+mod program;
+mod ring;
+mod scene;
+mod watch;
+mod wire;
+mod world;
+
+pub(crate) use child::Child;
+
+use crate::record::{Mode, Record, folder};
+use anyhow::{Result, bail};
+use child::add;
+use clap::Args;
+use ground::Ground;
+use indelible::Tracking;
+use indicatif::{ProgressBar, ProgressStyle};
+use scene::Scene;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Strands on a pool.
+pub(crate) const STRANDS: u32 = 4;
+/// Rounds on a pool.
+const ROUNDS: u64 = 6;
+
+#[derive(Args)]
+pub(crate) struct Kills {
+    /// Rounds, at least
+    #[arg(long, default_value_t = 50)]
+    rounds: u64,
+    /// A campaign: 5,000 rounds
+    #[arg(long)]
+    long: bool,
+    /// Where random choices start from [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only this scene of the campaign
+    #[arg(long)]
+    scene: Option<u64>,
+}
+
+/// Grounds and tracking rungs, taken in turn.
+const SCENES: [(Ground, &str); 9] = [
+    (Ground::Disk, "wp-async"),
+    (Ground::Memory, "wp-async"),
+    (Ground::Disk, "mprotect"),
+    (Ground::Memory, "mprotect"),
+    (Ground::Disk, "named"),
+    (Ground::Memory, "named"),
+    (Ground::FullDisk, "auto"),
+    (Ground::FullMemory, "auto"),
+    (Ground::LittleMemory, "auto"),
+];
+
+impl Kills {
+    pub(crate) fn run(&self) -> Result<()> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        let rounds = if self.long { self.rounds.max(5000) } else { self.rounds };
+        let scenes = self.scene.map_or(0..rounds.div_ceil(ROUNDS), |scene| scene..scene + 1);
+        let begin = Instant::now();
+        println!("kills: seed {seed}");
+        let bar = ProgressBar::new((scenes.end - scenes.start) * ROUNDS);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta}")?);
+        let mut counts = BTreeMap::from([("violations".to_owned(), 0)]);
+        for number in scenes {
+            let (ground, tracking) = SCENES[(number % SCENES.len() as u64) as usize];
+            bar.set_message(format!("{}, {tracking}", ground.word()));
+            self.scene(seed, number, &bar, &mut counts)?;
+        }
+        bar.finish_and_clear();
+        let record = Record {
+            layer: "kills".into(),
+            mode: if self.long { Mode::Long } else { Mode::Short },
+            command: format!("pmo-evidence kills --rounds {rounds} --seed {seed}"),
+            seed,
+            seconds: begin.elapsed().as_secs_f64(),
+            counts,
+            caught: Vec::new(),
+            missed: Vec::new(),
+        };
+        record.print();
+        if self.scene.is_none() { record.save() } else { Ok(()) }
+    }
+
+    fn scene(
+        &self,
+        seed: u64,
+        number: u64,
+        bar: &ProgressBar,
+        counts: &mut BTreeMap<String, u64>,
+    ) -> Result<()> {
+        let (ground, tracking) = SCENES[(number % SCENES.len() as u64) as usize];
+        let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
+        if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
+            bar.println(format!("NOT TESTED: this kernel does not offer {tracking}"));
+            bar.inc(ROUNDS);
+            return Ok(());
+        }
+        let own = program::mixed(seed, number, 0).u64(..);
+        let Some(mut scene) = Scene::new(ground, tracking, own)? else {
+            bar.println(format!("NOT TESTED: a {} needs the right to mount one", ground.word()));
+            bar.inc(ROUNDS);
+            return Ok(());
+        };
+        let mut done = Ok(());
+        for _ in 0..ROUNDS {
+            done = scene.round();
+            bar.inc(1);
+            if done.is_err() {
+                break;
+            }
+        }
+        for (what, count) in &scene.counts {
+            add(counts, what, *count);
+        }
+        add(counts, &format!("rounds: {}, {tracking}", ground.word()), scene.counts.get("rounds").copied().unwrap_or(0));
+        if let Err(error) = done {
+            let kept = folder().join(format!("kills-{seed}-{number}"));
+            scene.keep(&kept, &format!("{error:#}"))?;
+            bail!(
+                "{}, {tracking}: {error:#}\nthe pool and what was said: {}\nagain: pmo-evidence kills --seed {seed} --scene {number}",
+                ground.word(),
+                kept.display()
+            );
+        }
+        Ok(())
+    }
+}
