@@ -1,6 +1,6 @@
 //! The processes of a round: victims, readers beside them, and the judge.
 
-use super::program::{Strand, mixed};
+use super::program::{Source, Strand, mixed};
 use super::world::{Trouble, Worker, patient, read_ring, settle};
 use super::wire::{Said, Spec};
 use super::{STRANDS, ring};
@@ -32,6 +32,9 @@ pub(crate) struct Child {
     pub(crate) tracking: String,
     #[arg(long)]
     pub(crate) seed: u64,
+    /// Without sparse objects
+    #[arg(long)]
+    pub(crate) dense: bool,
     /// What is known of the strands
     #[arg(long)]
     pub(crate) strand: Vec<Spec>,
@@ -67,6 +70,10 @@ impl Child {
         Ok(PoolOptions::new().tracking(tracking).open(&self.pool)?)
     }
 
+    fn source(&self) -> Source {
+        Source { seed: self.seed, sparse: !self.dense }
+    }
+
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
         if let Some(left) = self.tight {
@@ -94,7 +101,7 @@ impl Child {
     }
 
     fn steps(&self, pool: &Pool, spec: &Spec) -> Result<(), Trouble> {
-        let strand = settle(pool, self.seed, spec)?;
+        let strand = settle(pool, self.source(), spec)?;
         let last = read_ring(pool, spec.strand, spec.promised)?;
         let number = spec.strand;
         Said::Settled { strand: number, step: strand.step, ring: last }.say();
@@ -159,7 +166,7 @@ impl Child {
         let pool = self.open()?;
         let mut objects = u64::from(STRANDS);
         for spec in &self.strand {
-            let mut strand = settle(&pool, self.seed, spec)?;
+            let mut strand = settle(&pool, self.source(), spec)?;
             let last = read_ring(&pool, spec.strand, spec.promised)?;
             objects += strand.objects.len() as u64;
             self.try_writing(&pool, &mut strand)?;

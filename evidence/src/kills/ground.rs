@@ -5,6 +5,7 @@ use indelible::MediumKind;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ground {
@@ -154,7 +155,9 @@ pub(crate) struct Group {
 impl Group {
     /// `None`: the system has no such groups, or not for this process.
     pub(crate) fn new() -> Option<Group> {
-        let name = format!("indelible-kills-{}", std::process::id());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("indelible-kills-{}-{count}", std::process::id());
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let own = own.lines().find_map(|line| line.split_once(":memory:")).map_or("", |(_, path)| path);
         let candidates = [

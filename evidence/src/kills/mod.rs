@@ -31,6 +31,9 @@ use indelible::Tracking;
 use indicatif::{ProgressBar, ProgressStyle};
 use scene::Scene;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
 /// Strands on a pool.
@@ -52,6 +55,9 @@ pub(crate) struct Kills {
     /// Only this scene of the campaign
     #[arg(long)]
     scene: Option<u64>,
+    /// Scenes at a time
+    #[arg(long, default_value_t = 3)]
+    jobs: usize,
 }
 
 /// Grounds and tracking rungs, taken in turn.
@@ -76,12 +82,26 @@ impl Kills {
         println!("kills: seed {seed}");
         let bar = ProgressBar::new((scenes.end - scenes.start) * ROUNDS);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta}")?);
-        let mut counts = BTreeMap::from([("violations".to_owned(), 0)]);
-        for number in scenes {
-            let (ground, tracking) = SCENES[(number % SCENES.len() as u64) as usize];
-            bar.set_message(format!("{}, {tracking}", ground.word()));
-            self.scene(seed, number, &bar, &mut counts)?;
-        }
+        let counts = BTreeMap::from([("violations".to_owned(), 0)]);
+        let (next, counts) = (AtomicU64::new(scenes.start), Mutex::new(counts));
+        // Most of a round waits for the disk.
+        thread::scope(|scope| {
+            let work = || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= scenes.end {
+                        return Ok(());
+                    }
+                    if let Err(error) = self.scene(seed, number, &bar, &counts) {
+                        next.store(scenes.end, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            };
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })?;
+        let counts = counts.into_inner().expect("nobody panicked");
         bar.finish_and_clear();
         let record = Record {
             layer: "kills".into(),
@@ -102,7 +122,7 @@ impl Kills {
         seed: u64,
         number: u64,
         bar: &ProgressBar,
-        counts: &mut BTreeMap<String, u64>,
+        counts: &Mutex<BTreeMap<String, u64>>,
     ) -> Result<()> {
         let (ground, tracking) = SCENES[(number % SCENES.len() as u64) as usize];
         let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
@@ -111,6 +131,7 @@ impl Kills {
             bar.inc(ROUNDS);
             return Ok(());
         }
+        bar.set_message(format!("{}, {tracking}", ground.word()));
         let own = program::mixed(seed, number, 0).u64(..);
         let Some(mut scene) = Scene::new(ground, tracking, own)? else {
             bar.println(format!("NOT TESTED: a {} needs the right to mount one", ground.word()));
@@ -125,10 +146,12 @@ impl Kills {
                 break;
             }
         }
+        let mut counts = counts.lock().expect("nobody panicked");
         for (what, count) in &scene.counts {
-            add(counts, what, *count);
+            add(&mut counts, what, *count);
         }
-        add(counts, &format!("rounds: {}, {tracking}", ground.word()), scene.counts.get("rounds").copied().unwrap_or(0));
+        add(&mut counts, &format!("rounds: {}, {tracking}", ground.word()), scene.counts.get("rounds").copied().unwrap_or(0));
+        drop(counts);
         if let Err(error) = done {
             let kept = folder().join(format!("kills-{seed}-{number}"));
             scene.keep(&kept, &format!("{error:#}"))?;

@@ -12,10 +12,19 @@ const LARGE: u64 = 96 << 10;
 /// Enough pages that a first load is written to the primary at once.
 const LOAD: u64 = 300 * 4096;
 
+/// What the steps of all strands of a pool follow from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) seed: u64,
+    /// Whether objects may be sparse: not on a full memory file system, where touching such a one is
+    /// answered by SIGBUS (SAFETY.md).
+    pub(crate) sparse: bool,
+}
+
 /// A strand's objects after `step` steps.
 #[derive(Clone)]
 pub(crate) struct Strand {
-    seed: u64,
+    source: Source,
     pub(crate) number: u32,
     pub(crate) step: u64,
     /// Contents by name; a content's length is the object's size.
@@ -65,13 +74,13 @@ impl Action {
 }
 
 impl Strand {
-    pub(crate) fn new(seed: u64, number: u32) -> Self {
-        Strand { seed, number, step: 0, objects: BTreeMap::new() }
+    pub(crate) fn new(source: Source, number: u32) -> Self {
+        Strand { source, number, step: 0, objects: BTreeMap::new() }
     }
 
     /// The strand after `step` steps.
-    pub(crate) fn at(seed: u64, number: u32, step: u64) -> Self {
-        let mut strand = Strand::new(seed, number);
+    pub(crate) fn at(source: Source, number: u32, step: u64) -> Self {
+        let mut strand = Strand::new(source, number);
         while strand.step < step {
             let action = strand.next();
             strand.take(&action);
@@ -86,9 +95,9 @@ impl Strand {
 
     /// The next step.
     pub(crate) fn next(&self) -> Action {
-        let mut rng = mixed(self.seed, u64::from(self.number), self.step + 1);
+        let mut rng = mixed(self.source.seed, u64::from(self.number), self.step + 1);
         let count = self.objects.len();
-        let sparse = rng.u8(0..4) == 0;
+        let sparse = rng.u8(0..4) == 0 && self.source.sparse;
         let fresh = format!("{}{}", self.prefix(), self.step + 1);
         if count < 2 {
             return Action::Create { name: fresh, size: rng.u64(1..=LARGE / 4), sparse };
@@ -180,17 +189,21 @@ pub(crate) fn mixed(seed: u64, stream: u64, step: u64) -> fastrand::Rng {
 mod tests {
     use super::*;
 
+    fn source(seed: u64) -> Source {
+        Source { seed, sparse: true }
+    }
+
     #[test]
     fn a_strand_is_a_function_of_seed_and_step() {
-        let (once, again) = (Strand::at(7, 1, 300), Strand::at(7, 1, 300));
+        let (once, again) = (Strand::at(source(7), 1, 300), Strand::at(source(7), 1, 300));
         assert_eq!(once.objects, again.objects);
-        assert_ne!(once.objects, Strand::at(8, 1, 300).objects);
-        assert_ne!(once.objects, Strand::at(7, 2, 300).objects);
+        assert_ne!(once.objects, Strand::at(source(8), 1, 300).objects);
+        assert_ne!(once.objects, Strand::at(source(7), 2, 300).objects);
     }
 
     #[test]
     fn a_strand_does_everything() {
-        let mut strand = Strand::new(1, 0);
+        let mut strand = Strand::new(source(1), 0);
         let mut words = std::collections::BTreeSet::new();
         for _ in 0..600 {
             let action = strand.next();

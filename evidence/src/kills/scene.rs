@@ -171,11 +171,13 @@ impl Scene {
     fn recoverers(&mut self) -> Result<()> {
         for _ in 0..self.rng.usize(0..3) {
             let turns = if self.ground == Ground::Memory { 80_000 } else { 400_000 };
-            let fate = Fate { death: Some((0, self.rng.u32(0..turns))), ..Fate::default() };
+            // A line for each strand that it found.
+            let lines = self.rng.usize(0..STRANDS as usize);
+            let fate = Fate { death: Some((lines, self.rng.u32(0..turns))), ..Fate::default() };
             let seen = watch(start(self.command(Role::Judge, &self.specs, &[]))?, fate, &|| false)?;
             let settled = seen.said.iter().filter(|said| matches!(said, Said::Settled { .. })).count();
             if seen.end == End::Killed {
-                let what = if settled == 0 { "killed before it found a strand" } else { "killed in the middle" };
+                let what = if settled == 0 { "killed with the first strand" } else { "killed with a later strand" };
                 self.count(&format!("recoverers {what}"), 1);
             }
             self.account("recoverer", &seen)?;
@@ -218,6 +220,9 @@ impl Scene {
         let role = format!("{role:?}").to_lowercase();
         command.args(["kills-child", &role, "--seed", &self.seed.to_string(), "--tracking", self.tracking]);
         command.arg("--pool").arg(self.place.pool());
+        if self.ground == Ground::FullMemory {
+            command.arg("--dense");
+        }
         for spec in specs {
             command.args(["--strand", &spec.to_string()]);
         }

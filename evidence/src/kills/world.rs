@@ -1,6 +1,6 @@
 //! The objects of a strand, as they are in a pool: held against the model, and worked on.
 
-use super::program::{Action, Strand};
+use super::program::{Action, Source, Strand};
 use super::ring::{self, Ring};
 use super::wire::Spec;
 use indelible::{CreateOptions, ErrorKind, Object, Pool, psync_all};
@@ -47,8 +47,8 @@ pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> R
 
 /// Finds out after which of the possible steps the strand's objects are, which must be all of them after
 /// the same.
-pub(crate) fn settle(pool: &Pool, seed: u64, spec: &Spec) -> Result<Strand, Trouble> {
-    let mut strand = Strand::at(seed, spec.strand, spec.done);
+pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Strand, Trouble> {
+    let mut strand = Strand::at(source, spec.strand, spec.done);
     let before = match differs(pool, &strand)? {
         None => return Ok(strand),
         Some(why) => why,
