@@ -250,30 +250,6 @@ fn a_lane_given_up_is_not_taken_from_the_next() {
     });
 }
 
-/// Found by storms of kills: the slot of a destroyed object was free in the table and locked still, so that
-/// the growth of another object, which makes a hidden copy there, was refused.
-#[test]
-fn a_slot_that_is_free_is_not_locked() {
-    let medium = formatted(64 << 20, SimConfig::default());
-    let stores = [1, 1, 2].map(|pid| Store::open(Arc::new(medium.handle()), process(pid)).unwrap());
-    std::thread::scope(|scope| {
-        // Two threads of one process, and another process.
-        for (name, store) in ["a", "b", "c"].into_iter().zip([&stores[0], &stores[0], &stores[2]]) {
-            scope.spawn(move || {
-                for round in 0..100 {
-                    store.create(name, &of(4096)).unwrap();
-                    store.create(&format!("wall of {name}"), &of(4096)).unwrap();
-                    let mut writer = store.attach_writer(name, KEY).unwrap();
-                    writer.grow(3 * 4096).unwrap_or_else(|error| panic!("round {round}: {error}"));
-                    writer.detach().unwrap();
-                    store.destroy(name, KEY).unwrap();
-                    store.destroy(&format!("wall of {name}"), KEY).unwrap();
-                }
-            });
-        }
-    });
-}
-
 /// Batches longer than what is read at a time.
 #[test]
 fn a_batch_of_megabytes_is_recovered() {
