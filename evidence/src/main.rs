@@ -1,9 +1,11 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
 //! [`Record`](record::Record), and fails if it found a violation.
 
+mod faults;
 mod kills;
 mod record;
 mod report;
+mod strands;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -18,6 +20,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Layer {
+    /// Lets each system call on a pool fail once, in each way
+    Faults(faults::Faults),
+    #[command(hide = true)]
+    FaultsChild(faults::Child),
     /// Kills processes that share a pool, and compares what they leave with a model
     Kills(kills::Kills),
     #[command(hide = true)]
@@ -28,6 +34,8 @@ enum Layer {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
+        Layer::Faults(faults) => faults.run(),
+        Layer::FaultsChild(child) => child.run(),
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
         Layer::Report(report) => report.run(),

@@ -72,3 +72,8 @@ impl Record {
         Ok(records)
     }
 }
+
+/// Counts something.
+pub(crate) fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
+    *counts.entry(what.to_owned()).or_default() += count;
+}

@@ -1,14 +1,14 @@
 //! The processes of a round: victims, readers beside them, and the judge.
 
-use super::program::{Source, Strand, mixed};
-use super::world::{Trouble, Worker, patient, read_ring, settle};
-use super::wire::{Said, Spec};
-use super::{STRANDS, ring};
+use super::STRANDS;
+use crate::strands::program::{Source, Strand, mixed};
+use crate::strands::ring;
+use crate::strands::wire::{Said, Spec};
+use crate::strands::world::{Trouble, Worker, patient, read_ring, settle};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
 
@@ -225,9 +225,4 @@ fn limit(kib: u64) {
     let pages: u64 = statm.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let bytes = pages * 4096 + (kib << 10);
     let _ = setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: None });
-}
-
-/// Adds up what children counted.
-pub(crate) fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
-    *counts.entry(what.to_owned()).or_default() += count;
 }

@@ -13,18 +13,14 @@
 
 mod child;
 mod ground;
-mod program;
-mod ring;
 mod scene;
 mod watch;
-mod wire;
-mod world;
 
 pub(crate) use child::Child;
 
-use crate::record::{Mode, Record, folder};
+use crate::record::{Mode, Record, add, folder};
+use crate::strands::program::mixed;
 use anyhow::{Result, bail};
-use child::add;
 use clap::Args;
 use ground::Ground;
 use indelible::Tracking;
@@ -132,7 +128,7 @@ impl Kills {
             return Ok(());
         }
         bar.set_message(format!("{}, {tracking}", ground.word()));
-        let own = program::mixed(seed, number, 0).u64(..);
+        let own = mixed(seed, number, 0).u64(..);
         let Some(mut scene) = Scene::new(ground, tracking, own)? else {
             bar.println(format!("NOT TESTED: a {} needs the right to mount one", ground.word()));
             bar.inc(ROUNDS);

@@ -1,11 +1,13 @@
 //! A pool, the strands on it, and the rounds it goes through.
 
-use super::child::{Role, add};
+use super::child::Role;
 use super::ground::{Ground, Group, Place};
-use super::program::mixed;
 use super::watch::{End, Fate, IDLE, Seen, start, watch};
-use super::wire::{Said, Spec};
-use super::{STRANDS, ring};
+use super::STRANDS;
+use crate::record::add;
+use crate::strands::program::mixed;
+use crate::strands::ring;
+use crate::strands::wire::{Said, Spec};
 use anyhow::{Context, Result, bail};
 use indelible::Pool;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A child that is watched: stopped, continued and killed at moments of its own output.
 
-use super::wire::Said;
+use crate::strands::wire::Said;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
@@ -107,7 +107,10 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         _ if hung => End::Hung,
         (Some(9), _) if killed => End::Killed,
         (Some(9), _) => End::OutOfMemory,
-        (Some(6), _) if seen.stderr.contains("memory allocation of") => End::Aborted,
+        // What Rust and the C library say.
+        (Some(6), _) if ["memory allocation of", "out of memory"].iter().any(|why| seen.stderr.contains(why)) => {
+            End::Aborted
+        }
         (Some(signal), _) => End::Crashed(signal),
         (None, Some(0)) => End::Exit,
         (None, code) => End::Crashed(-code.unwrap_or(0)),

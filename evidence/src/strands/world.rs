@@ -70,7 +70,7 @@ pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Strand,
 }
 
 /// How the strand's objects in the pool differ from the model.
-fn differs(pool: &Pool, strand: &Strand) -> Result<Option<String>, Trouble> {
+pub(crate) fn differs(pool: &Pool, strand: &Strand) -> Result<Option<String>, Trouble> {
     let prefix = strand.prefix();
     let mut there = Vec::new();
     for stat in pool.list() {
@@ -218,6 +218,14 @@ impl Worker {
             self.next = storing.join().map_err(|_| Trouble::Wrong("the storing thread panicked".into()))?;
             Ok(result?)
         })
+    }
+
+    /// Detaches everything.
+    pub(crate) fn end(self) -> Result<(), Trouble> {
+        for object in self.attached.into_values().chain(self.ring) {
+            object.detach()?;
+        }
+        Ok(())
     }
 
     fn attach(&mut self, name: &str) -> Result<&mut Object, Trouble> {
