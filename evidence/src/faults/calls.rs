@@ -77,7 +77,8 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
     Call { number, name, about, effect }
 }
 
-const CALLS: [Call; 30] = [
+/// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not fail.
+const CALLS: [Call; 32] = [
     call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
     call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
     call(libc::SYS_pread64, "pread64", About::Descriptor, Effect::Bytes),
@@ -98,12 +99,14 @@ const CALLS: [Call; 30] = [
     call(libc::SYS_lseek, "lseek", About::Descriptor, Effect::Other),
     call(libc::SYS_fcntl, "fcntl", About::Lock, Effect::Other),
     call(libc::SYS_ioctl, "ioctl", About::Control, Effect::Other),
+    call(libc::SYS_open, "open", About::Path(0), Effect::Other),
+    call(libc::SYS_stat, "stat", About::Path(0), Effect::Other),
+    call(libc::SYS_lstat, "lstat", About::Path(0), Effect::Other),
     call(libc::SYS_openat, "openat", About::Path(1), Effect::Other),
     call(libc::SYS_newfstatat, "newfstatat", About::Path(1), Effect::Other),
     call(libc::SYS_statx, "statx", About::Path(1), Effect::Other),
     call(libc::SYS_linkat, "linkat", About::Path(3), Effect::Other),
     call(libc::SYS_mmap, "mmap", About::Map, Effect::Other),
-    call(libc::SYS_munmap, "munmap", About::Address, Effect::Other),
     call(libc::SYS_mprotect, "mprotect", About::Address, Effect::Other),
     call(libc::SYS_madvise, "madvise", About::Address, Effect::Other),
     call(libc::SYS_msync, "msync", About::Address, Effect::Barrier),

@@ -33,7 +33,7 @@ use std::time::Instant;
 use tracer::{Aim, Trace};
 
 /// Runs of a short campaign.
-const SHORT: usize = 1200;
+const SHORT: usize = 600;
 
 #[derive(Args)]
 pub(crate) struct Faults {
@@ -85,10 +85,12 @@ impl Faults {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         let begin = Instant::now();
         println!("faults: seed {seed}");
-        let trials = self.trials(seed)?;
+        let (trials, possible) = self.trials(seed)?;
         let bar = ProgressBar::new(trials.len() as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} failures  {eta}")?);
-        let (next, counts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::from([("violations".to_owned(), 0)])));
+        let (next, counts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        add(&mut counts.lock().expect("nobody panicked"), "violations", 0);
+        add(&mut counts.lock().expect("nobody panicked"), "failures there are to inject", possible as u64);
         thread::scope(|scope| {
             let work = || {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -120,7 +122,7 @@ impl Faults {
     }
 
     /// Every occurrence of every call, in every way; in short, some of each call and way.
-    fn trials(&self, seed: u64) -> Result<Vec<Trial>> {
+    fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {
             let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == stage.tracking);
@@ -144,8 +146,9 @@ impl Faults {
             if all.is_empty() {
                 bail!("there is no failure {only:?}");
             }
-            return Ok(all);
+            return Ok((all, 1));
         }
+        let possible = all.len();
         mixed(seed, 0, 0).shuffle(&mut all);
         if !self.long {
             // One of each call, way and stage first.
@@ -155,7 +158,7 @@ impl Faults {
             });
             all.truncate(SHORT);
         }
-        Ok(all)
+        Ok((all, possible))
     }
 }
 

@@ -51,9 +51,12 @@ pub(crate) struct Trace {
 /// A call between its entry and its exit.
 struct Under {
     call: &'static Call,
-    about_pool: bool,
     result: Option<i32>,
     skipped: bool,
+    /// What the third argument was, and the length of the first piece and where it stands: a program may
+    /// rely on a call to leave them as they are.
+    third: u64,
+    piece: Option<(u64, [u8; 8])>,
 }
 
 struct Tracer<'a> {
@@ -64,16 +67,9 @@ struct Tracer<'a> {
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
-    /// What a failed barrier was to make durable, until the pool is opened anew.
-    failed: Option<Failed>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failed {
-    /// Everything.
-    Barrier,
-    /// What was to be written here.
-    Write(u64),
+    /// Whether a barrier failed and the pool was not opened anew since. (A durable write that failed may
+    /// be made again: it brings its bytes once more.)
+    failed: bool,
 }
 
 /// Stops the calling process until a tracer lets it go on.
@@ -92,7 +88,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
         trace: Trace::default(),
         under: HashMap::new(),
         ranges: Vec::new(),
-        failed: None,
+        failed: false,
     };
     let (ended, watch) = mpsc::channel::<()>();
     let dog = thread::spawn(move || {
@@ -189,12 +185,9 @@ impl Tracer<'_> {
         let seen = self.trace.calls.entry(call.name).or_default();
         *seen += 1;
         let occurrence = *seen;
-        let target = if call.effect == Effect::Pieces { Failed::Write(args[3]) } else { Failed::Barrier };
-        let durable = call.effect == Effect::Barrier || (call.name == "pwritev2" && args[5] != 0);
-        if durable && self.failed == Some(target) {
-            self.trace.retried += 1;
-        }
-        let mut under = Under { call, about_pool: true, result: None, skipped: false };
+        let barrier = call.effect == Effect::Barrier;
+        self.trace.retried += u64::from(barrier && self.failed);
+        let mut under = Under { call, result: None, skipped: false, third: regs.rdx, piece: None };
         let Some(aim) = self.aim.filter(|aim| aim.call == call.name && aim.occurrence == occurrence) else {
             return Ok(Some(under));
         };
@@ -204,17 +197,12 @@ impl Tracer<'_> {
                 regs.orig_rax = u64::MAX;
                 ptrace::setregs(pid, regs)?;
                 (under.result, under.skipped) = (Some(-error), true);
-                // What failed for want of space may be written again, a barrier for nothing at all.
-                let retry = error == libc::EINTR || (error == libc::ENOSPC && call.effect != Effect::Barrier);
-                if durable && !retry {
-                    self.failed = Some(target);
-                }
+                // An interrupted barrier reported nothing yet.
+                self.failed |= barrier && error != libc::EINTR;
             }
             Fault::Late(error) => {
                 under.result = Some(-error);
-                if durable && (error != libc::ENOSPC || call.effect == Effect::Barrier) {
-                    self.failed = Some(target);
-                }
+                self.failed |= barrier;
             }
             Fault::Short if call.effect == Effect::Bytes => {
                 regs.rdx = regs.rdx.div_ceil(2);
@@ -222,10 +210,10 @@ impl Tracer<'_> {
             }
             Fault::Short => {
                 // Half of the first piece, and no other.
-                let memory = fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-                let mut len = [0; 8];
-                memory.read_exact_at(&mut len, args[1] + 8)?;
-                memory.write_all_at(&u64::from_ne_bytes(len).div_ceil(2).to_ne_bytes(), args[1] + 8)?;
+                let (at, mut len) = (args[1] + 8, [0; 8]);
+                memory(pid)?.read_exact_at(&mut len, at)?;
+                memory(pid)?.write_all_at(&u64::from_ne_bytes(len).div_ceil(2).to_ne_bytes(), at)?;
+                under.piece = Some((at, len));
                 regs.rdx = 1;
                 ptrace::setregs(pid, regs)?;
             }
@@ -236,17 +224,21 @@ impl Tracer<'_> {
 
     fn leave(&mut self, pid: Pid, under: &Under) -> Result<()> {
         let mut regs = ptrace::getregs(pid)?;
-        if let Some(result) = under.result {
-            regs.rax = i64::from(result) as u64;
+        if let Some((at, len)) = under.piece {
+            memory(pid)?.write_all_at(&len, at)?;
+        }
+        if under.result.is_some() || regs.rdx != under.third {
+            regs.rax = under.result.map_or(regs.rax, |result| i64::from(result) as u64);
+            regs.rdx = under.third;
             ptrace::setregs(pid, regs)?;
         }
-        if under.skipped || !under.about_pool || (regs.rax as i64) < 0 {
+        if under.skipped || (regs.rax as i64) < 0 {
             return Ok(());
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
             // Whoever opens the pool anew reads what is there.
-            About::Path(_) if under.call.name == "openat" => self.failed = None,
+            About::Path(_) if under.call.name.starts_with("open") => self.failed = false,
             _ => {}
         }
         Ok(())
@@ -289,9 +281,13 @@ fn descriptor(pid: Pid, fd: u64) -> String {
     link.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+fn memory(pid: Pid) -> std::io::Result<fs::File> {
+    fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
+}
+
 /// The text at an address of the process.
 fn text(pid: Pid, address: u64) -> Option<String> {
-    let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let memory = memory(pid).ok()?;
     let mut bytes = Vec::new();
     let mut piece = [0; 64];
     while bytes.len() < 4096 {
