@@ -1,8 +1,11 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
 //! [`Record`](record::Record), and fails if it found a violation.
 
+mod faults;
+mod kills;
 mod record;
 mod report;
+mod strands;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,12 +20,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Layer {
+    /// Lets each system call on a pool fail once, in each way
+    Faults(faults::Faults),
+    #[command(hide = true)]
+    FaultsChild(faults::Child),
+    /// Kills processes that share a pool, and compares what they leave with a model
+    Kills(kills::Kills),
+    #[command(hide = true)]
+    KillsChild(kills::Child),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
+        Layer::Faults(faults) => faults.run(),
+        Layer::FaultsChild(child) => child.run(),
+        Layer::Kills(kills) => kills.run(),
+        Layer::KillsChild(child) => child.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

@@ -50,6 +50,14 @@ impl Record {
         fs::write(&path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Prints what was counted.
+    pub(crate) fn print(&self) {
+        println!("{}: {:.0} s", self.layer, self.seconds);
+        for (what, count) in &self.counts {
+            println!("  {count:>12}  {what}");
+        }
+    }
+
     /// All records in a folder, by layer, the long run of each before the short one.
     pub(crate) fn all(folder: &Path) -> Result<Vec<Record>> {
         let mut records = Vec::new();
@@ -63,4 +71,9 @@ impl Record {
         records.sort_by(|a: &Record, b| (&a.layer, b.mode).cmp(&(&b.layer, a.mode)));
         Ok(records)
     }
+}
+
+/// Counts something.
+pub(crate) fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
+    *counts.entry(what.to_owned()).or_default() += count;
 }

@@ -335,6 +335,36 @@ fn a_cut_never_tears_concurrent_stores() {
     }
 }
 
+/// Found by storms of kills: the shadow had the old bytes still, and the next psync brought them back.
+#[test]
+fn what_a_shrink_cut_off_does_not_come_back_by_growing_an_attached_object() {
+    everywhere(|world| {
+        let pool = world.format();
+        pool.create("a", 20_000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        a.as_mut_slice().fill(1);
+        a.psync().unwrap();
+        a.detach().unwrap();
+        pool.resize("a", 5000, b"").unwrap();
+        let mut a = pool.attach("a").unwrap();
+        // A copy of the last page of its own, which is compared in psync after psync.
+        for value in 2..5 {
+            a.range_mut(4096..4100).fill(value);
+            a.psync().unwrap();
+        }
+        for size in [12_000, 1 << 20] {
+            a.grow(size).unwrap();
+            assert!(a.as_slice()[5000..].iter().all(|byte| *byte == 0));
+            a.range_mut(0..1)[0] += 1;
+            a.psync().unwrap();
+        }
+        a.detach().unwrap();
+        let a = pool.attach_read("a").unwrap();
+        assert!(a.as_slice()[5000..].iter().all(|byte| *byte == 0));
+        assert_eq!(a.as_slice()[4096..4100], [4; 4]);
+    });
+}
+
 // S0.7
 #[test]
 fn s0_07_growing_keeps_the_address_and_unsynced_stores() {

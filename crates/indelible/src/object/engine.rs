@@ -124,10 +124,11 @@ impl Core {
         // What is dirty is known before the primary moves, and is copied only if it does.
         self.ranges.clear();
         shadow.collect(&mut self.ranges)?;
+        let end = writer.object().entry.size.get() as usize;
         if !writer.grow(size)? {
             let len = writer.object().entry.extent_len() as usize;
             shadow.grow(len)?;
-            return Ok(());
+            return self.clear_behind(end);
         }
         let mut saved = Vec::new();
         for page in pages(&self.ranges) {
@@ -145,6 +146,25 @@ impl Core {
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE)
             };
+        }
+        self.clear_behind(end)
+    }
+
+    /// Clears what a shrink left behind byte `end`, in the last page, where the shadow has a copy of its
+    /// own: the primary was cleared, and the next comparison would bring it back.
+    fn clear_behind(&mut self, end: usize) -> Result<(), Cause> {
+        let shadow = self.shadow()?;
+        let (page, from) = ((end / PAGE) as u64, end % PAGE);
+        if from == 0 {
+            return Ok(());
+        }
+        let mut bytes = Box::new([0; PAGE]);
+        // SAFETY: a page of the shadow; the box lies outside.
+        unsafe { crate::shadow::copy_page(shadow.page_bytes(page), &mut bytes) };
+        if bytes[from..].iter().any(|byte| *byte != 0) {
+            shadow.note(PageRange { start: page, count: 1 });
+            // SAFETY: within that page, which the caller has exclusively.
+            unsafe { std::ptr::write_bytes(shadow.page_bytes(page).cast_mut().add(from), 0, PAGE - from) };
         }
         Ok(())
     }

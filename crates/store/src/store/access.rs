@@ -52,24 +52,23 @@ impl Drop for Held<'_> {
 impl Store {
     /// Runs `change` on the table and publishes what it changed as one batch: durable on return.
     pub(super) fn update<R>(&self, change: impl FnOnce(&mut Draft<'_>) -> Result<R>) -> Result<R> {
-        self.update_then(change, |_| {})
+        self.update_then(change, |out| out)
     }
 
     /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
-    /// held.
-    pub(super) fn update_then<R>(
+    /// held: whoever destroyed an object gives up its hold there, as the slot may be another's next.
+    pub(super) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut Draft<'_>) -> Result<R>,
-        after: impl FnOnce(&R),
-    ) -> Result<R> {
+        after: impl FnOnce(R) -> S,
+    ) -> Result<S> {
         self.writable()?;
         let mut held = self.hold_table(LockMode::Exclusive)?;
         held.catch_up()?;
         let mut draft = Draft::begin(&*self.device, self.seed, self.len)?;
         let out = change(&mut draft)?;
         held.publish(draft)?;
-        after(&out);
-        Ok(out)
+        Ok(after(out))
     }
 
     /// Runs `look` on the table as it is.

@@ -72,7 +72,7 @@ impl Store {
 
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        let (_, _hold) = self.update_then(
+        self.update_then(
             |draft| {
                 let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
                 if !object.opens_for_writing(key) {
@@ -82,11 +82,10 @@ impl Store {
                 draft.destroy(&object)?;
                 Ok((object, hold))
             },
-            |(object, _)| {
+            |(object, _hold)| {
                 self.device.discard(object.entry.primary_offset(), object.entry.extent_len());
             },
-        )?;
-        Ok(())
+        )
     }
 
     /// Changes the name of an object nobody has attached.

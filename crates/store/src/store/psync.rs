@@ -159,7 +159,10 @@ impl Writer {
                     put_directory(draft, index, found)?;
                     Ok(LaneLog::at_start(found.offset.get(), len, generation))
                 },
-                |_| store.device.discard(old.offset, old.len),
+                |log| {
+                    store.device.discard(old.offset, old.len);
+                    log
+                },
             )
         })
     }

@@ -66,9 +66,10 @@ impl Store {
                 draft.put_entry(&object)?;
                 Ok(object)
             },
-            |object| {
+            |object: Located| {
                 let end = object.entry.primary_offset() + object.entry.extent_len();
                 self.device.discard(end, cut * PAGE);
+                object
             },
         )?;
         Ok(())
@@ -121,8 +122,7 @@ impl Store {
         let (larger, hold) =
             self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
         let result =
-            self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, size, lane));
-        drop(hold);
+            self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, hold, size, lane));
         if result.is_err() {
             // What cannot be removed now is removed by the next resize.
             let _ = self.reap();
@@ -130,7 +130,14 @@ impl Store {
         result
     }
 
-    fn exchange(&self, object: &Located, larger: &Located, size: u64, lane: Option<u32>) -> Result<Located> {
+    fn exchange(
+        &self,
+        object: &Located,
+        larger: &Located,
+        hold: Hold,
+        size: u64,
+        lane: Option<u32>,
+    ) -> Result<Located> {
         self.device.barrier()?;
         self.update_then(
             |draft| {
@@ -149,9 +156,12 @@ impl Store {
                 draft.destroy(&spare)?;
                 Ok((moved, spare))
             },
-            |(_, spare)| self.device.discard(spare.entry.primary_offset(), spare.entry.extent_len()),
+            |(moved, spare)| {
+                self.device.discard(spare.entry.primary_offset(), spare.entry.extent_len());
+                drop(hold);
+                moved
+            },
         )
-        .map(|(moved, _)| moved)
     }
 
     /// Copies the first `len` bytes.
@@ -188,14 +198,17 @@ impl Store {
         let mut reaped = 0;
         let hidden = self.view(|draft| draft.hidden(HIDDEN))?;
         for object in hidden {
-            let removed = self.update(|draft| {
-                // The slot may be another object's by now.
-                let Some(object) = draft.find_id(&object.entry.id)? else { return Ok(None) };
-                let Ok(hold) = Hold::take(self, &object, LockMode::Exclusive) else { return Ok(None) };
-                draft.destroy(&object)?;
-                Ok(Some(hold))
-            })?;
-            reaped += u64::from(removed.is_some());
+            let removed = self.update_then(
+                |draft| {
+                    // The slot may be another object's by now.
+                    let Some(object) = draft.find_id(&object.entry.id)? else { return Ok(None) };
+                    let Ok(hold) = Hold::take(self, &object, LockMode::Exclusive) else { return Ok(None) };
+                    draft.destroy(&object)?;
+                    Ok(Some(hold))
+                },
+                |hold| hold.is_some(),
+            )?;
+            reaped += u64::from(removed);
         }
         Ok(reaped)
     }

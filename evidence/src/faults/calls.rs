@@ -1,0 +1,140 @@
+//! Which system calls concern a pool, and how they can fail.
+
+use libc::c_long;
+use std::fmt;
+
+/// How a call is made to fail, or worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// It returns this error, and nothing happens.
+    Error(i32),
+    /// It takes place, and returns this error.
+    Late(i32),
+    /// It gets half of what was asked for.
+    Short,
+    /// The process is killed before it.
+    Kill,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |error: i32| match error {
+            libc::EIO => "EIO",
+            libc::ENOSPC => "ENOSPC",
+            libc::EINTR => "EINTR",
+            libc::ENOMEM => "ENOMEM",
+            _ => "another error",
+        };
+        match self {
+            Fault::Error(error) => f.write_str(name(*error)),
+            Fault::Late(error) => write!(f, "{} afterwards", name(*error)),
+            Fault::Short => f.write_str("short"),
+            Fault::Kill => f.write_str("SIGKILL"),
+        }
+    }
+}
+
+/// Where a call says what it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// A descriptor, the first argument.
+    Descriptor,
+    /// A descriptor, if the second argument is a command of open-file-description locks.
+    Lock,
+    /// A descriptor of userfaultfd or of the page map.
+    Control,
+    /// A path, this argument.
+    Path(usize),
+    /// A mapping of the medium, or at an address that was asked for.
+    Map,
+    /// An address, the first argument.
+    Address,
+    /// Always a pool.
+    Itself,
+}
+
+/// What a call does, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Moves bytes: the third argument says how many.
+    Bytes,
+    /// Moves bytes: the second and third argument are pieces of memory.
+    Pieces,
+    /// Makes durable what was written before.
+    Barrier,
+    Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    number: c_long,
+    pub(crate) name: &'static str,
+    pub(crate) about: About,
+    pub(crate) effect: Effect,
+}
+
+const fn call(number: c_long, name: &'static str, about: About, effect: Effect) -> Call {
+    Call { number, name, about, effect }
+}
+
+/// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not fail.
+const CALLS: [Call; 32] = [
+    call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
+    call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
+    call(libc::SYS_pread64, "pread64", About::Descriptor, Effect::Bytes),
+    call(libc::SYS_pwrite64, "pwrite64", About::Descriptor, Effect::Bytes),
+    call(libc::SYS_readv, "readv", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_writev, "writev", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_preadv, "preadv", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_pwritev, "pwritev", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_preadv2, "preadv2", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_pwritev2, "pwritev2", About::Descriptor, Effect::Pieces),
+    call(libc::SYS_fsync, "fsync", About::Descriptor, Effect::Barrier),
+    call(libc::SYS_fdatasync, "fdatasync", About::Descriptor, Effect::Barrier),
+    call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Barrier),
+    call(libc::SYS_fallocate, "fallocate", About::Descriptor, Effect::Other),
+    call(libc::SYS_ftruncate, "ftruncate", About::Descriptor, Effect::Other),
+    call(libc::SYS_fstat, "fstat", About::Descriptor, Effect::Other),
+    call(libc::SYS_fstatfs, "fstatfs", About::Descriptor, Effect::Other),
+    call(libc::SYS_lseek, "lseek", About::Descriptor, Effect::Other),
+    call(libc::SYS_fcntl, "fcntl", About::Lock, Effect::Other),
+    call(libc::SYS_ioctl, "ioctl", About::Control, Effect::Other),
+    call(libc::SYS_open, "open", About::Path(0), Effect::Other),
+    call(libc::SYS_stat, "stat", About::Path(0), Effect::Other),
+    call(libc::SYS_lstat, "lstat", About::Path(0), Effect::Other),
+    call(libc::SYS_openat, "openat", About::Path(1), Effect::Other),
+    call(libc::SYS_newfstatat, "newfstatat", About::Path(1), Effect::Other),
+    call(libc::SYS_statx, "statx", About::Path(1), Effect::Other),
+    call(libc::SYS_linkat, "linkat", About::Path(3), Effect::Other),
+    call(libc::SYS_mmap, "mmap", About::Map, Effect::Other),
+    call(libc::SYS_mprotect, "mprotect", About::Address, Effect::Other),
+    call(libc::SYS_madvise, "madvise", About::Address, Effect::Other),
+    call(libc::SYS_msync, "msync", About::Address, Effect::Barrier),
+    call(libc::SYS_userfaultfd, "userfaultfd", About::Itself, Effect::Other),
+];
+
+impl Call {
+    pub(crate) fn of(number: u64) -> Option<&'static Call> {
+        CALLS.iter().find(|call| call.number as u64 == number)
+    }
+
+    pub(crate) fn named(name: &str) -> Option<&'static Call> {
+        CALLS.iter().find(|call| call.name == name)
+    }
+
+    /// Every way in which it is made to fail.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = [libc::EIO, libc::ENOSPC, libc::EINTR].map(Fault::Error).to_vec();
+        match self.effect {
+            Effect::Bytes => faults.extend([Fault::Short, Fault::Late(libc::EIO)]),
+            Effect::Pieces => faults.extend([Fault::Short, Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)]),
+            Effect::Barrier => faults.extend([Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)]),
+            Effect::Other => {}
+        }
+        if matches!(self.about, About::Map | About::Address | About::Control | About::Itself) {
+            faults.push(Fault::Error(libc::ENOMEM));
+        }
+        faults.push(Fault::Kill);
+        faults
+    }
+}

@@ -1,0 +1,240 @@
+//! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in each way
+//! that the kernel knows.
+//!
+//! A process works through a script, traced; the tracer makes one call fail. What must come of it: the
+//! process goes on as if nothing had happened, or the operation fails with a clear error and can be
+//! repeated (no space) or is found, by opening the pool anew, to have happened or not; no panic, no signal,
+//! no hang, and never a second error. After a failed barrier no barrier is asked for again. Afterwards a
+//! fresh process finds everything that was psynced, and a clean pool. Killing the process right before the
+//! call is one more way to fail.
+
+mod calls;
+mod script;
+mod tracer;
+
+pub(crate) use script::Child;
+
+use crate::record::{Mode, Record, add, folder};
+use crate::strands::program::mixed;
+use crate::strands::wire::{Said, Spec};
+use anyhow::{Context, Result, bail};
+use calls::{Call, Fault};
+use clap::Args;
+use indelible::Tracking;
+use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+use tracer::{Aim, Trace};
+
+/// Runs of a short campaign.
+const SHORT: usize = 600;
+
+#[derive(Args)]
+pub(crate) struct Faults {
+    /// Every occurrence in every way, instead of a sample that has every way
+    #[arg(long)]
+    long: bool,
+    /// Where random choices start from [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only this failure, as a failed run names it
+    #[arg(long)]
+    only: Option<String>,
+    /// Runs at a time
+    #[arg(long, default_value_t = 3)]
+    jobs: usize,
+}
+
+/// Where the pool lies, and how stores are noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stage {
+    below: &'static str,
+    medium: &'static str,
+    tracking: &'static str,
+}
+
+const STAGES: [Stage; 4] = [
+    Stage { below: "/var/tmp", medium: "disk", tracking: "wp-async" },
+    Stage { below: "/var/tmp", medium: "disk", tracking: "mprotect" },
+    Stage { below: "/var/tmp", medium: "disk", tracking: "named" },
+    Stage { below: "/dev/shm", medium: "memory", tracking: "wp-async" },
+];
+
+/// One failure to try.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    stage: Stage,
+    aim: Aim,
+}
+
+impl Trial {
+    fn name(&self) -> String {
+        let (Stage { medium, tracking, .. }, Aim { call, occurrence, fault }) = (self.stage, self.aim);
+        format!("{medium},{tracking},{call},{occurrence},{fault}")
+    }
+}
+
+impl Faults {
+    pub(crate) fn run(&self) -> Result<()> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        let begin = Instant::now();
+        println!("faults: seed {seed}");
+        let (trials, possible) = self.trials(seed)?;
+        let bar = ProgressBar::new(trials.len() as u64);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} failures  {eta}")?);
+        let (next, counts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+        add(&mut counts.lock().expect("nobody panicked"), "violations", 0);
+        add(&mut counts.lock().expect("nobody panicked"), "failures there are to inject", possible as u64);
+        thread::scope(|scope| {
+            let work = || {
+                while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = attempt(trial, seed, &counts) {
+                        next.store(trials.len(), Ordering::Relaxed);
+                        bail!("{error:#}\nagain: pmo-evidence faults --seed {seed} --only {:?}", trial.name());
+                    }
+                    bar.inc(1);
+                }
+                Ok(())
+            };
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })?;
+        bar.finish_and_clear();
+        let long = if self.long { " --long" } else { "" };
+        let record = Record {
+            layer: "faults".into(),
+            mode: if self.long { Mode::Long } else { Mode::Short },
+            command: format!("pmo-evidence faults{long} --seed {seed}"),
+            seed,
+            seconds: begin.elapsed().as_secs_f64(),
+            counts: counts.into_inner().expect("nobody panicked"),
+            caught: Vec::new(),
+            missed: Vec::new(),
+        };
+        record.print();
+        if self.only.is_none() { record.save() } else { Ok(()) }
+    }
+
+    /// Every occurrence of every call, in every way; in short, some of each call and way.
+    fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
+        let mut all = Vec::new();
+        for stage in STAGES {
+            let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == stage.tracking);
+            if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
+                println!("NOT TESTED: this kernel does not offer {}", stage.tracking);
+                continue;
+            }
+            let (trace, _) = traced(stage, seed, None)?;
+            if trace.code != Some(0) || trace.stdout.contains("failed") || trace.stdout.contains("wrong") {
+                bail!("the script fails by itself on {stage:?}: {}{}", trace.stdout, trace.stderr);
+            }
+            for (call, count) in trace.calls {
+                for fault in Call::named(call).map(Call::faults).unwrap_or_default() {
+                    let aims = (1..=count).map(|occurrence| Aim { call, occurrence, fault });
+                    all.extend(aims.map(|aim| Trial { stage, aim }));
+                }
+            }
+        }
+        if let Some(only) = &self.only {
+            all.retain(|trial| trial.name() == *only);
+            if all.is_empty() {
+                bail!("there is no failure {only:?}");
+            }
+            return Ok((all, 1));
+        }
+        let possible = all.len();
+        mixed(seed, 0, 0).shuffle(&mut all);
+        if !self.long {
+            // One of each call, way and stage first.
+            let mut seen = BTreeSet::new();
+            all.sort_by_cached_key(|Trial { stage, aim }| {
+                !seen.insert((stage.medium, stage.tracking, aim.call, aim.fault))
+            });
+            all.truncate(SHORT);
+        }
+        Ok((all, possible))
+    }
+}
+
+/// Runs the script on a new pool.
+fn traced(stage: Stage, seed: u64, aim: Option<Aim>) -> Result<(Trace, tempfile::TempDir)> {
+    let folder = tempfile::Builder::new().prefix("indelible-faults-").tempdir_in(stage.below)?;
+    let trace = tracer::run(command(stage, seed, &folder), folder.path(), aim)?;
+    Ok((trace, folder))
+}
+
+fn command(stage: Stage, seed: u64, folder: &tempfile::TempDir) -> Command {
+    let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("pmo-evidence"));
+    let mut command = Command::new(own);
+    command.args(["faults-child", "--seed", &seed.to_string(), "--tracking", stage.tracking]);
+    command.arg("--pool").arg(folder.path().join("pool.pmo"));
+    command
+}
+
+fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> Result<()> {
+    let Trial { stage, aim } = *trial;
+    let (trace, place) = traced(stage, seed, Some(aim))?;
+    let said: Vec<Said> = trace.stdout.lines().filter_map(Said::parse).collect();
+    let outcome = verdict(&trace, aim, &said).and_then(|outcome| {
+        judge(stage, seed, &place, aim.fault, &said)?;
+        Ok(outcome)
+    });
+    let outcome = outcome.inspect_err(|_| {
+        let kept = folder().join(format!("faults-{}", trial.name().replace([',', ' '], "-")));
+        let _ = std::fs::create_dir_all(&kept);
+        let _ = std::fs::copy(place.path().join("pool.pmo"), kept.join("pool.pmo"));
+        let _ = std::fs::write(kept.join("log.txt"), format!("{}{}", trace.stdout, trace.stderr));
+        eprintln!("the pool and what was said: {}", kept.display());
+    })?;
+    let mut counts = counts.lock().expect("nobody panicked");
+    add(&mut counts, &format!("{}: {}", aim.call, aim.fault), u64::from(trace.hit));
+    add(&mut counts, outcome, 1);
+    add(&mut counts, "failures injected", u64::from(trace.hit));
+    Ok(())
+}
+
+/// What came of the failure, if nothing is wrong with it.
+fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
+    if let Some(Said::Wrong { why }) = said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
+        bail!("{why}");
+    }
+    if trace.hung {
+        bail!("it hangs");
+    }
+    if trace.retried > 0 {
+        bail!("a barrier that failed was asked for again");
+    }
+    if !trace.hit {
+        return Ok("not reached: the run took another way");
+    }
+    match (trace.signal, trace.code) {
+        (Some(Signal::SIGKILL), _) if aim.fault == Fault::Kill => return Ok("outcome: killed, and recovered"),
+        (None, Some(0)) => {}
+        (signal, code) => bail!("it ended by {signal:?}, {code:?}: {}", trace.stderr),
+    }
+    let failed = said.iter().any(|said| matches!(said, Said::Failed { .. }));
+    Ok(if failed { "outcome: a clear error, and all went on" } else { "outcome: no error, all done" })
+}
+
+/// A fresh process finds what was promised.
+fn judge(stage: Stage, seed: u64, place: &tempfile::TempDir, fault: Fault, said: &[Said]) -> Result<()> {
+    let mut spec = Spec::new(0);
+    said.iter().for_each(|said| spec.hear(said));
+    if fault != Fault::Kill && !matches!(said.last(), Some(Said::Settled { .. })) {
+        bail!("it did not come to the end of the script");
+    }
+    let mut command = command(stage, seed, place);
+    command.args(["--judge", &spec.done.to_string(), &u64::from(spec.begun).to_string()]);
+    let output = command.output().context("the judge does not start")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || !text.is_empty() {
+        bail!("afterwards, {}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

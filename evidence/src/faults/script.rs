@@ -1,0 +1,221 @@
+//! What the traced process does: every operation there is on a pool, in an order that leads through most
+//! of their cases, and how it goes on after a failure.
+
+use crate::strands::program::{Action, Source, Store, Strand, mixed};
+use crate::strands::wire::Said;
+use crate::strands::world::{Trouble, Worker, differs};
+use anyhow::Result;
+use clap::Args;
+use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
+use std::path::PathBuf;
+
+const POOL: u64 = 16 << 20;
+
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Child {
+    #[arg(long)]
+    pub(crate) pool: PathBuf,
+    #[arg(long)]
+    pub(crate) tracking: String,
+    #[arg(long)]
+    pub(crate) seed: u64,
+    /// Judge what another process left: the last step done, and whether the next was begun
+    #[arg(long, num_args = 2)]
+    pub(crate) judge: Option<Vec<u64>>,
+}
+
+/// The steps; names are those of the strand's objects.
+fn script(seed: u64) -> Vec<Action> {
+    let name = |object: &str| format!("strand0-{object}");
+    let mut step = 0;
+    let mut stores = |parts: &[(&str, usize, usize)]| {
+        step += 1;
+        let mut rng = mixed(seed, 0, step);
+        let names: Vec<String> = parts.iter().map(|(object, ..)| name(object)).collect();
+        let stores = parts.iter().map(|(object, at, len)| {
+            let mut bytes = vec![0; *len];
+            rng.fill(&mut bytes);
+            Store { name: name(object), at: *at, bytes }
+        });
+        let stores = stores.collect();
+        let mut unique = names;
+        unique.dedup();
+        Action::Psync { names: unique, stores }
+    };
+    vec![
+        Action::Create { name: name("a"), size: 10_000, sparse: false },
+        stores(&[("a", 100, 8), ("a", 5000, 300)]),
+        Action::Create { name: name("b"), size: 50_000, sparse: true },
+        stores(&[("a", 0, 8), ("b", 0, 8), ("b", 40_000, 5000)]),
+        Action::Grow { name: name("a"), size: 90_000 },
+        stores(&[("a", 60_000, 20_000)]),
+        Action::Checkpoint { name: name("a") },
+        stores(&[("a", 60_000, 10)]),
+        Action::Reattach { name: name("a") },
+        Action::Create { name: name("c"), size: 300 * 4096, sparse: false },
+        stores(&[("c", 0, 300 * 4096)]),
+        stores(&[("c", 4096, 600_000)]),
+        Action::Resize { name: name("b"), size: 5000 },
+        stores(&[("b", 4990, 10), ("c", 0, 1)]),
+        Action::Destroy { name: name("a") },
+        Action::Grow { name: name("b"), size: 30_000 },
+        stores(&[("b", 6000, 20)]),
+        Action::Resize { name: name("c"), size: 400 * 4096 },
+        Action::Reattach { name: name("b") },
+        Action::Destroy { name: name("c") },
+    ]
+}
+
+impl Child {
+    pub(crate) fn run(&self) -> Result<()> {
+        let result = match &self.judge {
+            Some(known) => self.judge(known[0], known[1] != 0),
+            None => {
+                super::tracer::be_traced()?;
+                self.work()
+            }
+        };
+        match result {
+            Ok(()) => Ok(()),
+            Err(Trouble::Wrong(why)) => {
+                Said::Wrong { why }.say();
+                Ok(())
+            }
+            Err(trouble) => {
+                Said::Wrong { why: format!("one failure, two errors: {trouble:?}") }.say();
+                Ok(())
+            }
+        }
+    }
+
+    fn options(&self) -> PoolOptions {
+        let tracking = Tracking::WORDS.into_iter().find(|(word, _)| *word == self.tracking);
+        PoolOptions::new().tracking(tracking.map_or(Tracking::Auto, |(_, tracking)| tracking))
+    }
+
+    fn strand(&self) -> Strand {
+        Strand::new(Source { seed: self.seed, sparse: true }, 0)
+    }
+
+    /// All steps. What had no space is tried once more as it is; after another error the process starts
+    /// from what is on the medium, where the failed step either happened or did not.
+    fn work(&self) -> Result<(), Trouble> {
+        let mut pool = match self.options().format(&self.pool, POOL) {
+            Ok(pool) => pool,
+            Err(error) => {
+                failed(&error);
+                self.options().open_or_format(&self.pool, POOL)?
+            }
+        };
+        let mut strand = self.strand();
+        let script = script(self.seed);
+        'opened: loop {
+            let mut worker = Worker::new(&pool, strand.clone(), 0);
+            while let Some(action) = script.get(worker.strand.step as usize) {
+                let step = worker.strand.step + 1;
+                Said::Begun { strand: 0, step, ring: 0 }.say();
+                match attempt(&mut worker, action) {
+                    Ok(()) => {}
+                    Err(Trouble::Error(error)) => {
+                        failed(&error);
+                        let before = worker.strand.clone();
+                        drop(worker);
+                        drop(pool);
+                        pool = self.options().open(&self.pool)?;
+                        strand = settle(&pool, before, action)?;
+                        continue 'opened;
+                    }
+                    Err(trouble) => return Err(trouble),
+                }
+                Said::Done { strand: 0, step }.say();
+                worker.strand.take(action);
+            }
+            let strand = worker.strand.clone();
+            if let Err(trouble) = worker.end() {
+                match trouble {
+                    Trouble::Error(error) => failed(&error),
+                    trouble => return Err(trouble),
+                }
+            }
+            drop(pool);
+            Said::Settled { strand: 0, step: strand.step, ring: 0 }.say();
+            return Ok(());
+        }
+    }
+
+    fn judge(&self, done: u64, begun: bool) -> Result<(), Trouble> {
+        if !self.pool.exists() {
+            // Killed before the pool had a name.
+            return match (done, begun) {
+                (0, false) => Ok(()),
+                _ => Err(Trouble::Wrong("the pool is gone".into())),
+            };
+        }
+        self.check(Severity::Warning)?;
+        let pool = self.options().open(&self.pool)?;
+        let script = script(self.seed);
+        let mut strand = self.strand();
+        for action in &script[..done as usize] {
+            strand.take(action);
+        }
+        let next = script.get(done as usize).filter(|_| begun);
+        match next {
+            Some(action) => strand = settle(&pool, strand, action)?,
+            None => {
+                if let Some(why) = differs(&pool, &strand)? {
+                    return Err(Trouble::Wrong(format!("after step {done}: {why}")));
+                }
+            }
+        }
+        let reap = pool.store().reap();
+        reap.map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
+        let (found, expected) = (pool.info()?.objects, strand.objects.len() as u64);
+        if found != expected {
+            return Err(Trouble::Wrong(format!("{found} objects instead of {expected}")));
+        }
+        drop(pool);
+        self.check(Severity::Note)
+    }
+
+    fn check(&self, allowed: Severity) -> Result<(), Trouble> {
+        let report = check(&self.pool, &PoolOptions::new(), &mut |_, _| {})?;
+        match report.findings.iter().find(|finding| finding.severity > allowed) {
+            None => Ok(()),
+            Some(finding) => Err(Trouble::Wrong(format!("check: {finding}"))),
+        }
+    }
+}
+
+fn attempt(worker: &mut Worker, action: &Action) -> Result<(), Trouble> {
+    let once = |worker: &mut Worker| worker.prepare(action).and_then(|()| worker.perform(action));
+    match once(worker) {
+        Err(Trouble::Error(error)) if error.kind() == ErrorKind::NoSpace => {
+            failed(&error);
+            once(worker)
+        }
+        done => done,
+    }
+}
+
+/// Before the step or after it, in all objects.
+fn settle(pool: &Pool, mut strand: Strand, action: &Action) -> Result<Strand, Trouble> {
+    let Some(before) = differs(pool, &strand)? else { return Ok(strand) };
+    strand.take(action);
+    match differs(pool, &strand)? {
+        None => Ok(strand),
+        Some(after) => Err(Trouble::Wrong(format!(
+            "neither before step {} ({}): {before}; nor after it: {after}",
+            strand.step,
+            action.word()
+        ))),
+    }
+}
+
+/// Says an error, which must say what was to be done and what to do about it.
+fn failed(error: &indelible::Error) {
+    let text = error.to_string();
+    if !text.starts_with("cannot ") || error.remedy().is_empty() {
+        Said::Wrong { why: format!("not a clear error: {text}") }.say();
+    }
+    Said::Failed { strand: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
+}

@@ -1,0 +1,305 @@
+//! A process whose system calls are watched, and of which one can be made to fail.
+//!
+//! The tracer sees what the kernel sees, so that it does not matter how the library calls it.
+
+use super::calls::{About, Call, Effect, Fault};
+use anyhow::{Context, Result, bail};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// A process that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// One that makes more calls goes round in circles.
+const CALLS: u64 = 1_000_000;
+
+/// One occurrence of a call about the pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Aim {
+    pub(crate) call: &'static str,
+    pub(crate) occurrence: u64,
+    pub(crate) fault: Fault,
+}
+
+/// What was seen of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// Calls about the pool, by name.
+    pub(crate) calls: BTreeMap<&'static str, u64>,
+    /// Whether the aim was reached.
+    pub(crate) hit: bool,
+    /// Barriers asked for after one failed, before the pool was opened anew.
+    pub(crate) retried: u64,
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<Signal>,
+    pub(crate) hung: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A call between its entry and its exit.
+struct Under {
+    call: &'static Call,
+    result: Option<i32>,
+    skipped: bool,
+    /// What the third argument was, and the length of the first piece and where it stands: a program may
+    /// rely on a call to leave them as they are.
+    third: u64,
+    piece: Option<(u64, [u8; 8])>,
+}
+
+struct Tracer<'a> {
+    folder: &'a Path,
+    aim: Option<Aim>,
+    trace: Trace,
+    /// By thread; `None` inside: a call that is nobody's concern.
+    under: HashMap<Pid, Option<Under>>,
+    /// Mappings of the pool and of objects.
+    ranges: Vec<Range<u64>>,
+    /// Whether a barrier failed and the pool was not opened anew since. (A durable write that failed may
+    /// be made again: it brings its bytes once more.)
+    failed: bool,
+}
+
+/// Stops the calling process until a tracer lets it go on.
+pub(crate) fn be_traced() -> Result<()> {
+    ptrace::traceme()?;
+    Ok(nix::sys::signal::raise(Signal::SIGSTOP)?)
+}
+
+/// Runs a command that begins with [`be_traced`].
+pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Result<Trace> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let mut tracer = Tracer {
+        folder,
+        aim,
+        trace: Trace::default(),
+        under: HashMap::new(),
+        ranges: Vec::new(),
+        failed: false,
+    };
+    let (ended, watch) = mpsc::channel::<()>();
+    let dog = thread::spawn(move || {
+        let late = watch.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
+        }
+        late
+    });
+    let result = tracer.follow(pid);
+    if result.is_err() {
+        let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
+    }
+    drop(ended);
+    let mut trace = tracer.trace;
+    trace.hung |= dog.join().expect("it does not panic");
+    result?;
+    // What it said is little enough to wait in the pipes.
+    child.stdout.take().context("a pipe")?.read_to_string(&mut trace.stdout)?;
+    child.stderr.take().context("a pipe")?.read_to_string(&mut trace.stderr)?;
+    Ok(trace)
+}
+
+impl Tracer<'_> {
+    fn follow(&mut self, main: Pid) -> Result<()> {
+        // Threads of this process trace processes of their own.
+        let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+        match waitpid(main, Some(flags))? {
+            WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
+            other => bail!("it did not stop to be traced: {other:?}"),
+        }
+        let options = ptrace::Options::PTRACE_O_TRACESYSGOOD
+            | ptrace::Options::PTRACE_O_TRACECLONE
+            | ptrace::Options::PTRACE_O_EXITKILL;
+        ptrace::setoptions(main, options)?;
+        ptrace::syscall(main, None)?;
+        let mut stops = 0;
+        loop {
+            stops += 1;
+            if stops > CALLS {
+                self.trace.hung = true;
+                bail!("more than {CALLS} stops");
+            }
+            let (pid, signal) = match waitpid(None, Some(flags))? {
+                WaitStatus::Exited(pid, code) if pid == main => {
+                    self.trace.code = Some(code);
+                    return Ok(());
+                }
+                WaitStatus::Signaled(pid, signal, _) if pid == main => {
+                    self.trace.signal = Some(signal);
+                    return Ok(());
+                }
+                WaitStatus::PtraceSyscall(pid) => {
+                    // A killed process has no registers any more; its end comes next.
+                    match self.call(pid) {
+                        Ok(()) => {}
+                        Err(error) if gone(&error) => continue,
+                        Err(error) => return Err(error),
+                    }
+                    (pid, None)
+                }
+                // A new thread begins stopped, outside of calls.
+                WaitStatus::Stopped(pid, Signal::SIGSTOP) => (pid, None),
+                WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
+                WaitStatus::PtraceEvent(pid, ..) => (pid, None),
+                _ => continue,
+            };
+            match ptrace::syscall(pid, signal) {
+                Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn call(&mut self, pid: Pid) -> Result<()> {
+        match self.under.remove(&pid) {
+            None => {
+                let under = self.enter(pid)?;
+                self.under.insert(pid, under);
+                Ok(())
+            }
+            Some(None) => Ok(()),
+            Some(Some(under)) => self.leave(pid, &under),
+        }
+    }
+
+    fn enter(&mut self, pid: Pid) -> Result<Option<Under>> {
+        let mut regs = ptrace::getregs(pid)?;
+        let Some(call) = Call::of(regs.orig_rax) else { return Ok(None) };
+        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+        if !self.is_about_pool(pid, call, &args) {
+            return Ok(None);
+        }
+        let seen = self.trace.calls.entry(call.name).or_default();
+        *seen += 1;
+        let occurrence = *seen;
+        let barrier = call.effect == Effect::Barrier;
+        self.trace.retried += u64::from(barrier && self.failed);
+        let mut under = Under { call, result: None, skipped: false, third: regs.rdx, piece: None };
+        let Some(aim) = self.aim.filter(|aim| aim.call == call.name && aim.occurrence == occurrence) else {
+            return Ok(Some(under));
+        };
+        self.trace.hit = true;
+        match aim.fault {
+            Fault::Error(error) => {
+                regs.orig_rax = u64::MAX;
+                ptrace::setregs(pid, regs)?;
+                (under.result, under.skipped) = (Some(-error), true);
+                // An interrupted barrier reported nothing yet.
+                self.failed |= barrier && error != libc::EINTR;
+            }
+            Fault::Late(error) => {
+                under.result = Some(-error);
+                self.failed |= barrier;
+            }
+            Fault::Short if call.effect == Effect::Bytes => {
+                regs.rdx = regs.rdx.div_ceil(2);
+                ptrace::setregs(pid, regs)?;
+            }
+            Fault::Short => {
+                // Half of the first piece, and no other.
+                let (at, mut len) = (args[1] + 8, [0; 8]);
+                memory(pid)?.read_exact_at(&mut len, at)?;
+                memory(pid)?.write_all_at(&u64::from_ne_bytes(len).div_ceil(2).to_ne_bytes(), at)?;
+                under.piece = Some((at, len));
+                regs.rdx = 1;
+                ptrace::setregs(pid, regs)?;
+            }
+            Fault::Kill => nix::sys::signal::kill(pid, Signal::SIGKILL)?,
+        }
+        Ok(Some(under))
+    }
+
+    fn leave(&mut self, pid: Pid, under: &Under) -> Result<()> {
+        let mut regs = ptrace::getregs(pid)?;
+        if let Some((at, len)) = under.piece {
+            memory(pid)?.write_all_at(&len, at)?;
+        }
+        if under.result.is_some() || regs.rdx != under.third {
+            regs.rax = under.result.map_or(regs.rax, |result| i64::from(result) as u64);
+            regs.rdx = under.third;
+            ptrace::setregs(pid, regs)?;
+        }
+        if under.skipped || (regs.rax as i64) < 0 {
+            return Ok(());
+        }
+        match under.call.about {
+            About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
+            // Whoever opens the pool anew reads what is there.
+            About::Path(_) if under.call.name.starts_with("open") => self.failed = false,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_about_pool(&self, pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
+        match call.about {
+            About::Descriptor => self.is_medium(pid, args[0]),
+            // F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW.
+            About::Lock => (36..=38).contains(&args[1]) && self.is_medium(pid, args[0]),
+            About::Control => {
+                let of = descriptor(pid, args[0]);
+                of.contains("userfaultfd") || of.ends_with("/pagemap")
+            }
+            About::Path(argument) => {
+                let path = text(pid, args[argument]).unwrap_or_default();
+                Path::new(&path).starts_with(self.folder) || path == "/proc/self/pagemap"
+            }
+            About::Map => {
+                let mapped = args[3] & libc::MAP_ANONYMOUS as u64 == 0 && self.is_medium(pid, args[4]);
+                mapped || args[3] & libc::MAP_FIXED_NOREPLACE as u64 != 0
+            }
+            About::Address => self.ranges.iter().any(|range| range.contains(&args[0])),
+            About::Itself => true,
+        }
+    }
+
+    fn is_medium(&self, pid: Pid, fd: u64) -> bool {
+        Path::new(&descriptor(pid, fd)).starts_with(self.folder)
+    }
+}
+
+fn gone(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(nix::errno::Errno::ESRCH))
+}
+
+/// What a descriptor of the process is.
+fn descriptor(pid: Pid, fd: u64) -> String {
+    let link = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32));
+    link.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn memory(pid: Pid) -> std::io::Result<fs::File> {
+    fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
+}
+
+/// The text at an address of the process.
+fn text(pid: Pid, address: u64) -> Option<String> {
+    let memory = memory(pid).ok()?;
+    let mut bytes = Vec::new();
+    let mut piece = [0; 64];
+    while bytes.len() < 4096 {
+        // The end of a page may be the end of what is mapped.
+        let at = address + bytes.len() as u64;
+        let len = (4096 - at % 4096).min(piece.len() as u64) as usize;
+        let read = memory.read_at(&mut piece[..len], at).ok()?;
+        if let Some(end) = piece[..read].iter().position(|byte| *byte == 0) {
+            bytes.extend_from_slice(&piece[..end]);
+            return String::from_utf8(bytes).ok();
+        }
+        bytes.extend_from_slice(&piece[..read]);
+    }
+    None
+}

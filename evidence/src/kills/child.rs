@@ -1,0 +1,228 @@
+//! The processes of a round: victims, readers beside them, and the judge.
+
+use super::STRANDS;
+use crate::strands::program::{Source, Strand, mixed};
+use crate::strands::ring;
+use crate::strands::wire::{Said, Spec};
+use crate::strands::world::{Trouble, Worker, patient, read_ring, settle};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::path::PathBuf;
+use std::thread;
+
+/// What a process of a round is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Works on strands until it is killed
+    Victim,
+    /// Attaches for reading what it can get
+    Reader,
+    /// Recovers all there is and holds it against the model
+    Judge,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Child {
+    pub(crate) role: Role,
+    #[arg(long)]
+    pub(crate) pool: PathBuf,
+    #[arg(long, default_value = "auto")]
+    pub(crate) tracking: String,
+    #[arg(long)]
+    pub(crate) seed: u64,
+    /// Without sparse objects
+    #[arg(long)]
+    pub(crate) dense: bool,
+    /// What is known of the strands
+    #[arg(long)]
+    pub(crate) strand: Vec<Spec>,
+    /// Steps before the process waits for its end
+    #[arg(long, default_value_t = 100)]
+    pub(crate) steps: u64,
+    /// End instead
+    #[arg(long)]
+    pub(crate) end: bool,
+    /// Address space left to the process once it has the pool open, in KiB
+    #[arg(long)]
+    pub(crate) tight: Option<u64>,
+}
+
+impl Child {
+    pub(crate) fn run(&self) -> Result<()> {
+        let said = match self.role {
+            Role::Victim => self.work(),
+            Role::Reader => self.read(),
+            Role::Judge => self.judge(),
+        };
+        match said {
+            Ok(()) => {}
+            Err(Trouble::Wrong(why)) => Said::Wrong { why }.say(),
+            Err(trouble) => failed(u32::MAX, &trouble).say(),
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> Result<Pool, Trouble> {
+        let tracking = Tracking::WORDS.into_iter().find(|(word, _)| *word == self.tracking);
+        let tracking = tracking.map_or(Tracking::Auto, |(_, tracking)| tracking);
+        Ok(PoolOptions::new().tracking(tracking).open(&self.pool)?)
+    }
+
+    fn source(&self) -> Source {
+        Source { seed: self.seed, sparse: !self.dense }
+    }
+
+    fn work(&self) -> Result<(), Trouble> {
+        let pool = self.open()?;
+        if let Some(left) = self.tight {
+            limit(left);
+        }
+        thread::scope(|scope| {
+            for spec in &self.strand {
+                let pool = &pool;
+                let work = move || {
+                    if let Err(trouble) = self.steps(pool, spec) {
+                        failed(spec.strand, &trouble).say();
+                    }
+                };
+                // The process that gets no thread does without this strand.
+                let _ = thread::Builder::new().spawn_scoped(scope, work);
+            }
+        });
+        if !self.end {
+            super::scene::idle().say();
+            loop {
+                thread::park();
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, pool: &Pool, spec: &Spec) -> Result<(), Trouble> {
+        let strand = settle(pool, self.source(), spec)?;
+        let last = read_ring(pool, spec.strand, spec.promised)?;
+        let number = spec.strand;
+        Said::Settled { strand: number, step: strand.step, ring: last }.say();
+        let mut worker = Worker::new(pool, strand, last);
+        let mut promised = last;
+        for _ in 0..self.steps {
+            let action = worker.strand.next();
+            worker.prepare(&action)?;
+            if action.word() == "cut" {
+                promised = worker.next - 1;
+            }
+            let step = worker.strand.step + 1;
+            Said::Begun { strand: number, step, ring: promised }.say();
+            let mut result = worker.perform(&action);
+            if let Err(Trouble::Error(error)) = &result
+                && error.kind() == ErrorKind::NoSpace
+            {
+                // May be made again, with the same outcome or a better one.
+                result = worker.perform(&action);
+            }
+            result?;
+            Said::Done { strand: number, step }.say();
+            worker.strand.take(&action);
+        }
+        Ok(())
+    }
+
+    /// Objects do not change while they are attached for reading, whoever dies or lives beside.
+    fn read(&self) -> Result<(), Trouble> {
+        let pool = self.open()?;
+        let mut rng = mixed(self.seed, u64::from(std::process::id()), 0);
+        loop {
+            let names: Vec<String> = pool.list().filter_map(Result::ok).map(|stat| stat.name).collect();
+            let Some(name) = rng.choice(&names) else { continue };
+            match pool.attach_read(name) {
+                Ok(object) => {
+                    let first = object.as_slice().to_vec();
+                    if name.starts_with("ring") {
+                        let ring: &ring::Ring = object.root()?;
+                        let ring: Vec<u64> = ring.iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
+                        ring::last(&ring).map_err(|why| Trouble::Wrong(format!("a reader of {name}: {why}")))?;
+                    }
+                    thread::yield_now();
+                    if object.as_slice() != first {
+                        return Err(Trouble::Wrong(format!("{name} changed under its reader")));
+                    }
+                    object.detach()?;
+                    Said::Count { count: 1, what: "attachments of readers beside writers".into() }.say();
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy | ErrorKind::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for _ in 0..rng.u32(0..200_000) {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Every object after one and the same possible step of its strand, and nothing else in the pool.
+    fn judge(&self) -> Result<(), Trouble> {
+        self.check(false)?;
+        let pool = self.open()?;
+        let mut objects = u64::from(STRANDS);
+        for spec in &self.strand {
+            let mut strand = settle(&pool, self.source(), spec)?;
+            let last = read_ring(&pool, spec.strand, spec.promised)?;
+            objects += strand.objects.len() as u64;
+            self.try_writing(&pool, &mut strand)?;
+            Said::Settled { strand: spec.strand, step: strand.step, ring: last }.say();
+        }
+        let reaped = pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
+        Said::Count { count: reaped, what: "copies of objects that died growing, removed".into() }.say();
+        let found = pool.info()?.objects;
+        if found != objects {
+            return Err(Trouble::Wrong(format!("{found} objects instead of {objects}")));
+        }
+        drop(pool);
+        self.check(true)
+    }
+
+    /// One of the strand's objects can be written to: the attach finds what the model says.
+    fn try_writing(&self, pool: &Pool, strand: &mut Strand) -> Result<(), Trouble> {
+        let Some((name, bytes)) = strand.objects.iter().next() else { return Ok(()) };
+        let object = patient(|| pool.attach(name))?;
+        if object.as_slice()[..bytes.len()] != bytes[..] {
+            return Err(Trouble::Wrong(format!("{name} differs between a reader and a writer")));
+        }
+        Ok(object.detach()?)
+    }
+
+    /// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
+    /// be something to recover, never an error.
+    fn check(&self, recovered: bool) -> Result<(), Trouble> {
+        let report = check(&self.pool, &PoolOptions::new(), &mut |_, _| {})?;
+        let allowed = if recovered { Severity::Note } else { Severity::Warning };
+        let mut bad = report.findings.iter().filter(|finding| finding.severity > allowed);
+        match bad.next() {
+            None => Ok(()),
+            Some(finding) => {
+                let when = if recovered { "after" } else { "before" };
+                Err(Trouble::Wrong(format!("check {when} recovery: {finding}")))
+            }
+        }
+    }
+}
+
+fn failed(strand: u32, trouble: &Trouble) -> Said {
+    match trouble {
+        Trouble::Wrong(why) => Said::Wrong { why: why.clone() },
+        Trouble::Threads(error) => Said::Failed { strand, untouched: false, why: format!("threads: {error}") },
+        Trouble::Error(error) => {
+            let untouched = matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::NoRoom);
+            Said::Failed { strand, untouched, why: format!("{:?}: {error}", error.kind()) }
+        }
+    }
+}
+
+/// Leaves the process this much more address space than it has now.
+fn limit(kib: u64) {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let bytes = pages * 4096 + (kib << 10);
+    let _ = setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: None });
+}

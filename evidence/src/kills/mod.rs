@@ -1,0 +1,162 @@
+//! Real kills: processes that share a pool die of SIGKILL at random moments, and what they leave is held
+//! against a model.
+//!
+//! A round: some victims work on strands of objects; each is stopped, continued and killed when its time
+//! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
+//! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
+//! Rounds follow each other on the pool of a scene; scenes differ in medium, tracking rung and adversity.
+//!
+//! What is checked: each strand is in all of its objects as after the last step that was reported done, or
+//! as after the one under way; a cut is consistent and not older than promised; nothing else is in the
+//! pool; check finds no error before recovery and nothing at all after it; every failure is a clear error
+//! and happens only where the scene is adverse.
+
+mod child;
+mod ground;
+mod scene;
+mod watch;
+
+pub(crate) use child::Child;
+
+use crate::record::{Mode, Record, add, folder};
+use crate::strands::program::mixed;
+use anyhow::{Result, bail};
+use clap::Args;
+use ground::Ground;
+use indelible::Tracking;
+use indicatif::{ProgressBar, ProgressStyle};
+use scene::Scene;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// Strands on a pool.
+pub(crate) const STRANDS: u32 = 4;
+/// Rounds on a pool.
+const ROUNDS: u64 = 6;
+
+#[derive(Args)]
+pub(crate) struct Kills {
+    /// Rounds, at least
+    #[arg(long, default_value_t = 50)]
+    rounds: u64,
+    /// A campaign: 5,000 rounds
+    #[arg(long)]
+    long: bool,
+    /// Where random choices start from [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only this scene of the campaign
+    #[arg(long)]
+    scene: Option<u64>,
+    /// Scenes at a time
+    #[arg(long, default_value_t = 3)]
+    jobs: usize,
+}
+
+/// Grounds and tracking rungs, taken in turn.
+const SCENES: [(Ground, &str); 9] = [
+    (Ground::Disk, "wp-async"),
+    (Ground::Memory, "wp-async"),
+    (Ground::Disk, "mprotect"),
+    (Ground::Memory, "mprotect"),
+    (Ground::Disk, "named"),
+    (Ground::Memory, "named"),
+    (Ground::FullDisk, "auto"),
+    (Ground::FullMemory, "auto"),
+    (Ground::LittleMemory, "auto"),
+];
+
+impl Kills {
+    pub(crate) fn run(&self) -> Result<()> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        let rounds = if self.long { self.rounds.max(5000) } else { self.rounds };
+        let scenes = self.scene.map_or(0..rounds.div_ceil(ROUNDS), |scene| scene..scene + 1);
+        let begin = Instant::now();
+        println!("kills: seed {seed}");
+        let bar = ProgressBar::new((scenes.end - scenes.start) * ROUNDS);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta}")?);
+        let counts = BTreeMap::from([("violations".to_owned(), 0)]);
+        let (next, counts) = (AtomicU64::new(scenes.start), Mutex::new(counts));
+        // Most of a round waits for the disk.
+        thread::scope(|scope| {
+            let work = || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= scenes.end {
+                        return Ok(());
+                    }
+                    if let Err(error) = self.scene(seed, number, &bar, &counts) {
+                        next.store(scenes.end, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            };
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })?;
+        let counts = counts.into_inner().expect("nobody panicked");
+        bar.finish_and_clear();
+        let record = Record {
+            layer: "kills".into(),
+            mode: if self.long { Mode::Long } else { Mode::Short },
+            command: format!("pmo-evidence kills --rounds {rounds} --seed {seed}"),
+            seed,
+            seconds: begin.elapsed().as_secs_f64(),
+            counts,
+            caught: Vec::new(),
+            missed: Vec::new(),
+        };
+        record.print();
+        if self.scene.is_none() { record.save() } else { Ok(()) }
+    }
+
+    fn scene(
+        &self,
+        seed: u64,
+        number: u64,
+        bar: &ProgressBar,
+        counts: &Mutex<BTreeMap<String, u64>>,
+    ) -> Result<()> {
+        let (ground, tracking) = SCENES[(number % SCENES.len() as u64) as usize];
+        let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
+        if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
+            bar.println(format!("NOT TESTED: this kernel does not offer {tracking}"));
+            bar.inc(ROUNDS);
+            return Ok(());
+        }
+        bar.set_message(format!("{}, {tracking}", ground.word()));
+        let own = mixed(seed, number, 0).u64(..);
+        let Some(mut scene) = Scene::new(ground, tracking, own)? else {
+            bar.println(format!("NOT TESTED: a {} needs the right to mount one", ground.word()));
+            bar.inc(ROUNDS);
+            return Ok(());
+        };
+        let mut done = Ok(());
+        for _ in 0..ROUNDS {
+            done = scene.round();
+            bar.inc(1);
+            if done.is_err() {
+                break;
+            }
+        }
+        let mut counts = counts.lock().expect("nobody panicked");
+        for (what, count) in &scene.counts {
+            add(&mut counts, what, *count);
+        }
+        add(&mut counts, &format!("rounds: {}, {tracking}", ground.word()), scene.counts.get("rounds").copied().unwrap_or(0));
+        drop(counts);
+        if let Err(error) = done {
+            let kept = folder().join(format!("kills-{seed}-{number}"));
+            scene.keep(&kept, &format!("{error:#}"))?;
+            bail!(
+                "{}, {tracking}: {error:#}\nthe pool and what was said: {}\nagain: pmo-evidence kills --seed {seed} --scene {number}",
+                ground.word(),
+                kept.display()
+            );
+        }
+        Ok(())
+    }
+}

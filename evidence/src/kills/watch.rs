@@ -1,0 +1,125 @@
+//! A child that is watched: stopped, continued and killed at moments of its own output.
+
+use crate::strands::wire::Said;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::VecDeque;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A child that says nothing for so long hangs.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What is done to a child, by the count of its lines: so many lines, then so many idle turns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fate {
+    /// Stops, each with the idle turns until it may go on; in order.
+    pub(crate) stops: VecDeque<(usize, u32)>,
+    /// `None`: it lives until it ends.
+    pub(crate) death: Option<(usize, u32)>,
+}
+
+/// What became of a child.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) said: Vec<Said>,
+    pub(crate) end: End,
+    pub(crate) stopped: u64,
+    pub(crate) stderr: String,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Orderly.
+    #[default]
+    Exit,
+    /// By SIGKILL of ours.
+    Killed,
+    /// By SIGKILL of the kernel: there was no memory.
+    OutOfMemory,
+    /// By itself, as an allocation failed.
+    Aborted,
+    /// Not at all.
+    Hung,
+    /// In any other way: a panic, a fault.
+    Crashed(i32),
+}
+
+/// A line by which a victim says that it has nothing more to do.
+pub(crate) const IDLE: &str = "victims killed while idle";
+
+pub(crate) fn start(mut command: Command) -> std::io::Result<Child> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+/// Watches the child to its end. `over`: asked now and then whether to kill it in any case.
+pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -> std::io::Result<Seen> {
+    let mut seen = Seen::default();
+    let mut out = child.stdout.take().expect("a pipe");
+    let pid = Pid::from_child(&child);
+    let (mut buffer, mut text) = ([0; 4096], Vec::new());
+    let (mut killed, mut hung) = (false, false);
+    let mut heard = Instant::now();
+    loop {
+        while let Some((lines, spins)) = fate.stops.front().copied()
+            && lines <= seen.said.len()
+            && !killed
+        {
+            fate.stops.pop_front();
+            if kill_process(pid, Signal::STOP).is_ok() {
+                spin(spins);
+                seen.stopped += 1;
+                // It may be killed as it is stopped.
+                if fate.death.is_none_or(|(death, _)| death > seen.said.len()) {
+                    let _ = kill_process(pid, Signal::CONT);
+                }
+            }
+        }
+        let idle = seen.said.last().is_some_and(|said| matches!(said, Said::Count { what, .. } if what == IDLE));
+        if !killed && (fate.death.is_some_and(|(lines, _)| lines <= seen.said.len() || idle) || over()) {
+            spin(fate.death.map_or(0, |(_, spins)| spins));
+            killed = kill_process(pid, Signal::KILL).is_ok();
+        }
+        let mut fds = [PollFd::new(&out, PollFlags::IN)];
+        if poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }))? == 0 {
+            if heard.elapsed() > SILENCE && !killed {
+                hung = true;
+                killed = kill_process(pid, Signal::KILL).is_ok();
+            }
+            continue;
+        }
+        heard = Instant::now();
+        match out.read(&mut buffer)? {
+            0 => break,
+            count => text.extend_from_slice(&buffer[..count]),
+        }
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let line = String::from_utf8_lossy(&text[..end]).into_owned();
+            text.drain(..=end);
+            seen.said.push(Said::parse(&line).unwrap_or(Said::Wrong { why: format!("unknown line {line:?}") }));
+        }
+    }
+    let output = child.wait_with_output()?;
+    seen.stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    seen.end = match (output.status.signal(), output.status.code()) {
+        _ if hung => End::Hung,
+        (Some(9), _) if killed => End::Killed,
+        (Some(9), _) => End::OutOfMemory,
+        // What Rust and the C library say.
+        (Some(6), _) if ["memory allocation of", "out of memory"].iter().any(|why| seen.stderr.contains(why)) => {
+            End::Aborted
+        }
+        (Some(signal), _) => End::Crashed(signal),
+        (None, Some(0)) => End::Exit,
+        (None, code) => End::Crashed(-code.unwrap_or(0)),
+    };
+    Ok(seen)
+}
+
+fn spin(turns: u32) {
+    for _ in 0..turns {
+        std::hint::spin_loop();
+    }
+}
