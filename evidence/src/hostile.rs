@@ -4,7 +4,7 @@ use crate::record::{Mode, Record};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indelible_testing::hostile::pool::{Pool, pools, remake};
-use indelible_testing::hostile::sweep::{Outcome, Region, Regions, Tally, flip};
+use indelible_testing::hostile::sweep::{Ground, Outcome, Region, Tally, flip};
 use indelible_testing::hostile::{TARGETS, Target};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -50,7 +50,9 @@ pub(crate) struct Hostile {
 impl Hostile {
     pub(crate) fn run(&self) -> Result<()> {
         if let Some(folder) = &self.remake {
-            return remake().iter().try_for_each(|(name, bytes)| write(&folder.join(format!("{name}.gz")), bytes));
+            return remake()
+                .iter()
+                .try_for_each(|(name, bytes)| write(&folder.join(format!("{name}.gz")), bytes));
         }
         if self.plant {
             return TARGETS.iter().try_for_each(|target| self.plant(target));
@@ -93,8 +95,11 @@ impl Hostile {
     fn replay(&self, counts: &mut BTreeMap<String, u64>) -> Result<Vec<String>> {
         let mut broken = Vec::new();
         for target in TARGETS {
-            let mut inputs: Vec<_> =
-                (target.seeds)().into_iter().enumerate().map(|(at, input)| (format!("seed {at}"), input)).collect();
+            let mut inputs: Vec<_> = (target.seeds)()
+                .into_iter()
+                .enumerate()
+                .map(|(at, input)| (format!("seed {at}"), input))
+                .collect();
             for kind in ["corpus", "artifacts"] {
                 inputs.extend(files(&self.fuzz.join(kind).join(target.name))?);
             }
@@ -112,19 +117,20 @@ impl Hostile {
         let bits = pool.image.len() as u64 * 8;
         let (stride, first) = if self.long { (1, 0) } else { (STRIDE, self.seed % STRIDE) };
         let bar = bar(bits / stride, format!("bits of {}", pool.name));
-        let regions = Regions::of(pool);
+        let ground = Ground::of(pool);
         let (next, found) = (AtomicU64::new(0), Mutex::new((Tally::new(), Vec::new())));
         let work = || {
             loop {
                 let part = next.fetch_add(1, Ordering::Relaxed) * 64;
-                let mut wanted = (part..part + 64).map(|nth| first + nth * stride).filter(|bit| *bit < bits).peekable();
+                let mut wanted =
+                    (part..part + 64).map(|nth| first + nth * stride).filter(|bit| *bit < bits).peekable();
                 if wanted.peek().is_none() {
                     break;
                 }
                 for bit in wanted {
-                    let (outcome, what) = flip(pool, &regions, bit / 8, (bit % 8) as u32);
+                    let (outcome, what) = flip(pool, &ground, bit / 8, (bit % 8) as u32);
                     let mut found = found.lock().expect("nobody panics while counting");
-                    *found.0.entry((regions.at(bit / 8), outcome)).or_insert(0) += 1;
+                    *found.0.entry((ground.at(bit / 8), outcome)).or_insert(0) += 1;
                     if outcome == Outcome::Violation {
                         found.1.push(format!("pool {}: {what}", pool.name));
                     }
@@ -139,7 +145,8 @@ impl Hostile {
         bar.finish_and_clear();
         let (tally, broken) = found.into_inner().expect("nobody panics while counting");
         for ((region, outcome), count) in tally {
-            *counts.entry(format!("bits flipped, {}, {}", title(region), words(outcome))).or_insert(0) += count;
+            *counts.entry(format!("bits flipped, {}, {}", title(region), words(outcome))).or_insert(0) +=
+                count;
             *counts.entry("bits flipped".into()).or_insert(0) += count;
         }
         broken
@@ -148,7 +155,10 @@ impl Hostile {
     fn plant(&self, target: &Target) -> Result<()> {
         let folder = self.fuzz.join("corpus").join(target.name);
         let seeds = (target.seeds)();
-        seeds.iter().enumerate().try_for_each(|(at, input)| write(&folder.join(format!("seed-{at:03}")), input))
+        seeds
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, input)| write(&folder.join(format!("seed-{at:03}")), input))
     }
 }
 
@@ -203,7 +213,8 @@ fn words(outcome: Outcome) -> &'static str {
         Outcome::Harmless => "harmless",
         Outcome::Repaired => "repaired",
         Outcome::Reported => "reported",
-        Outcome::Undone => "ends a lane as a cut would",
+        Outcome::Undone => "undone whole, and said",
+        Outcome::Mixed => "said, mixed unless checked first",
         Outcome::Unprotected => "unprotected",
         Outcome::Violation => "VIOLATION",
     }

@@ -31,7 +31,9 @@ pub fn superblock(input: &[u8]) {
     let found: Superblock = made(input);
     for slot in [found, found.sealed()] {
         if slot.verify(LEN).is_ok() {
-            assert!(slot.length.get() <= LEN && slot.window.get().checked_add(slot.window_len.get()).is_some());
+            assert!(
+                slot.length.get() <= LEN && slot.window.get().checked_add(slot.window_len.get()).is_some()
+            );
         }
         assert!(slot.label().len() <= 3 * slot.label.len());
     }

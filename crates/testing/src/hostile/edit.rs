@@ -9,7 +9,7 @@
 //! lengths let a fuzzer's mutations stay local.
 
 use super::Image;
-use super::anatomy::{Structure, own_offset, seal, seed, structures};
+use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures};
 use super::pool::{Pool, pools};
 use indelible_store::format::{DATA, LINE, PAGE, TABLE_LANE, TABLE_ROOT};
 use indelible_store::medium::Medium;
@@ -66,7 +66,8 @@ pub fn forged(input: &[u8]) -> Forged {
 }
 
 /// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived from the
-/// value, so that nobody who sees the sums compared can supply them.
+/// value, so that nobody who sees the sums compared can supply them. Progress lines have single bits
+/// flipped: one that is nothing but noise cannot be told from one never written.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)
@@ -87,7 +88,7 @@ fn make(input: &[u8], sealed: bool) -> Forged {
 
 fn anatomies() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
-    ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.image())).collect())
+    ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
 }
 
 fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: bool) {
@@ -103,6 +104,7 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
     };
     let operation = match sealed {
         true => OPERATIONS[usize::from(edit[0]) % OPERATIONS.len()],
+        false if structure.kind == Kind::Progress => Operation::Flip,
         false => OPERATIONS[5 + usize::from(edit[0]) % 3],
     };
     match operation {

@@ -51,6 +51,18 @@ impl Pool {
     pub fn image(&self) -> Image {
         Image::new(self.image.clone())
     }
+
+    /// The image as it is once somebody has looked at the table: what waits in the table's lane is in place.
+    ///
+    /// # Panics
+    /// If the pool, which is sound, cannot be opened.
+    #[must_use]
+    pub fn current(&self) -> Image {
+        let image = Arc::new(self.image());
+        let store = Store::open(image.clone(), process(5)).expect("a sound pool");
+        store.info().expect("a sound table");
+        image.copy()
+    }
 }
 
 /// The pools: blank; settled; with batches of a dead writer that are also in place; with batches that are
@@ -108,9 +120,8 @@ fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<()> {
 
 /// What the pool holds, one state each.
 fn now(store: &Store) -> Result<History> {
-    let state = |object: indelible_store::table::Located| {
-        Ok((object.entry.name(), vec![contents(store, &object)?]))
-    };
+    let state =
+        |object: indelible_store::table::Located| Ok((object.entry.name(), vec![contents(store, &object)?]));
     objects(store)?.into_iter().map(state).collect()
 }
 
@@ -151,7 +162,10 @@ fn dead(choice: Choice) -> Result<(SimMedium, History)> {
     let mut history = now(&store)?;
     for step in 0..4_u64 {
         let (one, two) = (pattern(10 + step, 200), pattern(20 + step, 70));
-        psync_many(&mut [(&mut left, &[(step * 900, &one)]), (&mut right, &[(step * 640, &two), (2950, &two[..50])])])?;
+        psync_many(&mut [
+            (&mut left, &[(step * 900, &one)]),
+            (&mut right, &[(step * 640, &two), (2950, &two[..50])]),
+        ])?;
         psync(&mut loading, &[(step * 64, &one)])?;
         for (name, mut states) in now(&store)? {
             history.entry(name).or_default().append(&mut states);

@@ -3,7 +3,6 @@
 use super::anatomy::{Kind, structures};
 use super::pool::Pool;
 use super::whole::{Sight, repaired, report, shown};
-use indelible_store::store::Severity;
 use std::collections::BTreeMap;
 
 /// What came of a flipped bit.
@@ -15,9 +14,13 @@ pub enum Outcome {
     Repaired,
     /// Check reported it; every object that can be attached shows what it did before.
     Reported,
-    /// It lies in a batch that waits in a lane, and ends the lane there as a psync cut short would: objects
-    /// show an earlier state, whole, and check reports nothing.
+    /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut short: objects
+    /// show an earlier state, and check says that a batch is not whole.
     Undone,
+    /// As [`Undone`](Outcome::Undone), check says so; but what was brought in place before the bit flipped is
+    /// there still, so that who attaches without a check sees two states mixed. A last batch that was cut
+    /// short and one that is damaged look the same.
+    Mixed,
     /// It lies in an object's bytes, which have no checksum: the object shows it.
     Unprotected,
     /// Anything else: a promise is broken.
@@ -35,18 +38,24 @@ pub enum Region {
     Rest,
 }
 
-/// Which region each byte of a pool is in.
-pub struct Regions(Vec<(u64, u64, Region)>);
+/// What is known of a pool before any bit of it is flipped.
+pub struct Ground {
+    /// Which region each byte is in: start, end.
+    regions: Vec<(u64, u64, Region)>,
+    /// What check says of it as it is.
+    known: Vec<String>,
+}
 
-impl Regions {
+impl Ground {
     /// Of this pool; objects are where the table has them.
     ///
     /// # Panics
     /// If the pool, which is sound, cannot be opened.
     #[must_use]
-    pub fn of(pool: &Pool) -> Regions {
-        let image = pool.image();
-        let mut all: Vec<_> = structures(&image)
+    pub fn of(pool: &Pool) -> Ground {
+        let image = pool.current();
+        let found = structures(&image);
+        let mut all: Vec<_> = found
             .iter()
             .map(|found| (found.offset, found.offset + found.len, Region::In(found.kind)))
             .collect();
@@ -59,14 +68,15 @@ impl Regions {
             all.push((start, start + object.entry.size.get(), Region::Object));
         }
         all.sort_unstable();
-        Regions(all)
+        let known = report(&pool.image()).expect("a sound pool");
+        Ground { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
     }
 
-    /// Of one byte.
+    /// Where one byte lies.
     #[must_use]
     pub fn at(&self, byte: u64) -> Region {
-        let next = self.0.partition_point(|(from, _, _)| *from <= byte);
-        match next.checked_sub(1).map(|at| self.0[at]) {
+        let next = self.regions.partition_point(|(from, _, _)| *from <= byte);
+        match next.checked_sub(1).map(|at| self.regions[at]) {
             Some((_, end, region)) if byte < end => region,
             _ => Region::Rest,
         }
@@ -78,28 +88,29 @@ pub type Tally = BTreeMap<(Region, Outcome), u64>;
 
 /// Flips one bit and says what came of it; for a violation, with what was seen.
 #[must_use]
-pub fn flip(pool: &Pool, regions: &Regions, byte: u64, bit: u32) -> (Outcome, String) {
+pub fn flip(pool: &Pool, ground: &Ground, byte: u64, bit: u32) -> (Outcome, String) {
     let image = pool.image();
     image.flip(byte, bit);
-    let region = regions.at(byte);
+    let region = ground.at(byte);
     let Some(report) = report(&image) else { return (Outcome::Violation, "check refuses".into()) };
-    // The pools wait for recovery, which is worth a note and no finding about this bit.
-    let found = report.findings.iter().any(|finding| finding.severity > Severity::Note);
+    let found = report.findings.iter().any(|finding| !ground.known.contains(&finding.to_string()));
     let sights = shown(&image, pool);
-    let any = |wanted: fn(&Sight) -> bool| sights.iter().any(|(_, sight)| wanted(sight));
-    let words = || format!("bit {bit} of byte {byte} ({region:?}): {sights:?} {:?}", report.findings);
-    if any(|sight| matches!(sight, Sight::Other(_) | Sight::Missing)) {
-        let own = matches!(region, Region::Object) && !any(|sight| matches!(sight, Sight::Missing));
-        return (if own { Outcome::Unprotected } else { Outcome::Violation }, words());
-    }
-    let earlier = any(|sight| matches!(sight, Sight::Earlier));
-    let refused = any(|sight| matches!(sight, Sight::Refused));
-    if !found {
-        return match (earlier, refused) {
-            (false, false) => (Outcome::Harmless, String::new()),
-            (true, false) if region == Region::In(Kind::Batch) => (Outcome::Undone, String::new()),
+    let any = |wanted: &dyn Fn(&Sight) -> bool| sights.iter().any(|(_, sight)| wanted(sight));
+    let words = || format!("bit {bit} of byte {byte} ({region:?}): {sights:?} {:#?}", report.findings);
+    if any(&|sight| matches!(sight, Sight::Other(_))) {
+        return match region {
+            Region::Object => (Outcome::Unprotected, String::new()),
+            Region::In(Kind::Batch) if found => (Outcome::Mixed, String::new()),
             _ => (Outcome::Violation, words()),
         };
+    }
+    if any(&|sight| matches!(sight, Sight::Earlier | Sight::Missing)) {
+        let last = found && region == Region::In(Kind::Batch);
+        return if last { (Outcome::Undone, String::new()) } else { (Outcome::Violation, words()) };
+    }
+    if !found {
+        let refused = any(&|sight| *sight == Sight::Refused);
+        return if refused { (Outcome::Violation, words()) } else { (Outcome::Harmless, String::new()) };
     }
     let put_right = repaired(&image, false, false)
         .is_ok_and(|actions| actions.iter().all(|action| action.done && action.lost.is_none()));
