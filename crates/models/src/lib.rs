@@ -107,5 +107,5 @@ const fn whole(name: &'static str, body: fn()) -> Model {
 }
 
 const fn bounded(name: &'static str, body: fn()) -> Model {
-    Model { name, preemptions: Some(2), body }
+    Model { name, preemptions: Some(5), body }
 }

@@ -140,10 +140,6 @@ fn replay_section(
     if section.kind.get() == kind::TABLE || binding < directory.since.get() {
         return Ok(());
     }
-    // Attaches are published before they are used: the table lost the batch that did.
-    if binding >= draft.root.next_binding.get() {
-        return Err(StoreError::damaged(Part::Record, batch.at));
-    }
     let object = match met.entry(entry) {
         std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
         std::collections::hash_map::Entry::Vacant(slot) => {

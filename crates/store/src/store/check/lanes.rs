@@ -141,14 +141,6 @@ impl Survey {
         if section.kind.get() == kind::TABLE || binding < lane.directory.since.get() {
             return;
         }
-        if self.root.is_some_and(|root| binding >= root.next_binding.get()) {
-            let what = format!("lane {} holds batches of an attach that the table has lost", lane.index);
-            if lane.refused.is_none() {
-                self.find(Severity::Error, Part::Record, lane.directory.offset.get(), Cure::Drop, &what);
-                lane.refused = Some(what);
-            }
-            return;
-        }
         if self.damaged.binary_search(&entry).is_ok() {
             if lane.refused.is_none() {
                 let what =
