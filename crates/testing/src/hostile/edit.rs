@@ -67,7 +67,8 @@ pub fn forged(input: &[u8]) -> Forged {
 
 /// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived from the
 /// value, so that nobody who sees the sums compared can supply them. Progress lines have single bits
-/// flipped: one that is nothing but noise cannot be told from one never written.
+/// flipped: one that is nothing but noise cannot be told from one never written. The last batch of a lane is
+/// left alone.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)
@@ -79,7 +80,8 @@ fn make(input: &[u8], sealed: bool) -> Forged {
     let index = usize::from(byte(0)) % pools().len();
     let pool = &pools()[index];
     let image = pool.image();
-    let (all, seed) = (&anatomies()[index], seed(&image));
+    let all = if sealed { &anatomies()[index] } else { &firm()[index] };
+    let seed = seed(&image);
     for edit in edits.as_chunks::<16>().0.iter().take(EDITS) {
         apply(&image, all, seed, edit, sealed);
     }
@@ -89,6 +91,21 @@ fn make(input: &[u8], sealed: bool) -> Forged {
 fn anatomies() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
     ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
+}
+
+/// As [`anatomies`], without the last batch of each lane: damaged, it looks like one that was cut short, and
+/// what was brought in place of it stays. The sweep over single bits counts those.
+fn firm() -> &'static [Vec<Structure>] {
+    static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let is_firm = |all: &[Structure], at: usize| {
+            let (own, next) = (all[at], all.get(at + 1));
+            own.kind != Kind::Batch || next.is_some_and(|next| next.offset == own.offset + own.len)
+        };
+        let keep =
+            |all: &Vec<Structure>| (0..all.len()).filter(|at| is_firm(all, *at)).map(|at| all[at]).collect();
+        anatomies().iter().map(keep).collect()
+    })
 }
 
 fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: bool) {
