@@ -15,6 +15,7 @@ pub(crate) fn test() -> Result {
         "protocol faults are caught",
         &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants"],
     )?;
+    step("hostile images", &["run", "--release", "-p", "indelible-evidence", "--", "hostile"])?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());

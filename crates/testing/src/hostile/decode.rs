@@ -2,7 +2,7 @@
 //!
 //! Every function does its work twice: on the bytes as they are, and with the checksum made to fit.
 
-use super::anatomy::{Kind, Structure, seal, seed, structures};
+use super::anatomy::{Kind, Structure, seal, structures};
 use super::{Image, pool::pools};
 use indelible_store::format::entry::{Entry, Progress};
 use indelible_store::format::lane::{BODY, Directory, HEADERS, Header as LaneHeader};
@@ -187,7 +187,6 @@ pub fn lanes() -> Vec<Vec<u8>> {
     for pool in pools() {
         let image = pool.image();
         let slot: Directory = read(&image, indelible_store::format::LANE_DIRECTORY);
-        // The copy below makes it lie at 0, as the target has it.
         let mut bytes = vec![0; slot.len.get() as usize];
         image.get(slot.offset.get(), &mut bytes);
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -197,6 +196,7 @@ pub fn lanes() -> Vec<Vec<u8>> {
             whole.resize(whole.len().next_multiple_of(PAGE as usize).max(2 * PAGE as usize), 0);
             Arc::from(whole)
         });
+        // It lies at 0, as the target has it.
         for header in HEADERS {
             let mut made: LaneHeader = read(&copy, header);
             made.own_offset = 0.into();
@@ -205,7 +205,6 @@ pub fn lanes() -> Vec<Vec<u8>> {
         let mut out = vec![0; bytes.len().max(PAGE as usize)];
         copy.get(0, &mut out);
         inputs.push(out);
-        let _ = seed(&image);
     }
     inputs
 }

@@ -6,7 +6,6 @@ use super::pool::{History, Pool};
 use crate::pool::{contents, objects, process, psync};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::TABLE_LANE_LEN;
-use indelible_store::medium::Device;
 use indelible_store::space::Draft;
 use indelible_store::store::{RepairAction, RepairOptions, Report, Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
@@ -100,14 +99,13 @@ pub fn repair(input: &[u8]) {
 /// # Panics
 /// If an error is left that repair did not name.
 pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Vec<RepairAction>> {
-    let run = |dry_run, on: &Image| {
-        let options = RepairOptions { dry_run, drop_damaged };
-        Store::repair(Arc::new(on.copy()) as Arc<dyn Device>, &options, &mut |_, _| {})
-    };
     if dry_first {
-        let _ = run(true, image);
+        let device = Arc::new(image.copy());
+        let options = RepairOptions { dry_run: true, drop_damaged };
+        let _ = Store::repair(device.clone(), &options, &mut |_, _| {});
+        assert_eq!(device.writes(), 0, "a dry run writes");
     }
-    // `repair` works on what it is given: the copy is kept to be looked at.
+    // Kept, to be looked at afterwards.
     let device = Arc::new(image.copy());
     let options = RepairOptions { dry_run: false, drop_damaged };
     let actions = Store::repair(device.clone(), &options, &mut |_, _| {})?;
