@@ -2,6 +2,7 @@
 //! [`Record`](record::Record), and fails if it found a violation.
 
 mod faults;
+mod hostile;
 mod kills;
 mod record;
 mod report;
@@ -28,6 +29,8 @@ enum Layer {
     Kills(kills::Kills),
     #[command(hide = true)]
     KillsChild(kills::Child),
+    /// Flips every bit of small pools, and replays what fuzzing found
+    Hostile(hostile::Hostile),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Layer::FaultsChild(child) => child.run(),
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
+        Layer::Hostile(hostile) => hostile.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

@@ -1,6 +1,10 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
+mod fuzz;
+mod nightly;
+mod record;
 mod steps;
+mod tools;
 mod unprivileged;
 
 use std::process::ExitCode;
@@ -12,6 +16,8 @@ Usage: cargo xtask COMMAND
               unprivileged one, the protocol faults that tests must catch, the documentation
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
+  tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -23,6 +29,8 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
+        Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
+        Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -16,6 +16,7 @@ pub(crate) fn test() -> Result {
         &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants"],
     )?;
     aarch64()?;
+    step("hostile images", &["run", "--release", "-p", "indelible-evidence", "--", "hostile"])?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());

@@ -92,7 +92,7 @@ fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> 
 }
 
 const STORE: &[&[&str]] = &[
-    &["format", "seal"],
+    &["format", "seal", "sync"],
     &["medium"],
     &["space"],
     &["lane"],

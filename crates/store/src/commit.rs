@@ -26,9 +26,9 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     let mut after = *log;
     let mut joined = Vec::new();
     let single = batches.len() == 1;
-    for batch in batches.iter_mut() {
+    for (place, batch) in (0..).zip(batches.iter_mut()) {
         debug_assert!(after.fits(batch.len()));
-        let bytes = batch.stamp(seed, after.generation, after.sequence);
+        let bytes = batch.stamp(seed, after.generation, after.sequence, place);
         if single {
             medium.write_durable(log.position(), bytes)?;
         } else {

@@ -18,4 +18,5 @@ mod mutant;
 pub mod recovery;
 pub mod space;
 pub mod store;
+mod sync;
 pub mod table;

@@ -19,7 +19,7 @@ use crate::format::batch::kind;
 use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
-use crate::lane::{BatchView, LaneLog, beyond, scan};
+use crate::lane::{BatchView, LaneLog, beyond, broken, scan};
 use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
@@ -94,6 +94,10 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
         LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
     let mut end = log;
     scan(medium, seed, &mut end, &mut |_| Ok(()))?;
+    // Redoing what comes before a damaged batch would mix it with what that batch brought in place.
+    if broken(medium, seed, &end)? && beyond(medium, seed, &end)?.is_some_and(|later| later.proves_damage) {
+        return Err(StoreError::damaged(Part::Record, end.position()));
+    }
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
     if end.used() > 0 {
         end.confirm(medium, seed, log.position())?;

@@ -129,7 +129,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             sequence,
             len,
             runs,
-            reserved,
+            joined,
             lines,
         }),
     );

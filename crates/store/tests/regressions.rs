@@ -264,3 +264,41 @@ fn a_batch_of_megabytes_is_recovered() {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).unwrap();
     assert!(medium.len() == 32 << 20);
 }
+
+/// One wrong bit in the ID of a progress line made an object look never psynced, and the zeros that undo a
+/// direct write could go where psyncs had been.
+#[test]
+fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
+    let (medium, store) = pool(2 << 20);
+    store.create("a", &of(5000)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[7; 5000])]).unwrap();
+    let slot = a.object().offset;
+    a.detach().unwrap();
+    medium.flip(slot + indelible_store::format::entry::PROGRESS + 3, 5);
+    let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
+    let part = indelible_store::error::Part::Progress;
+    assert!(matches!(error, StoreError::Damaged { part: found, .. } if found == part), "{error}");
+}
+
+/// Batches before a damaged one were redone into a primary that had later ones in place: a state that no
+/// psync wrote.
+#[test]
+fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
+    let (medium, store) = pool(2 << 20);
+    store.create("a", &of(5000)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    let lane = a.object().entry.lane.get();
+    for round in 1..4 {
+        psync(&mut a, &[(0, &[round; 64]), (u64::from(round) * 640, &[round; 64])]).unwrap();
+    }
+    let lane = store.lanes().unwrap().into_iter().find(|found| found.index == Some(lane)).unwrap();
+    std::mem::forget(a);
+    drop(store);
+    medium.kill();
+    let batch = 64 + 2 * 64 + 128;
+    medium.flip(lane.offset + indelible_store::format::lane::BODY + batch + 80, 1);
+    let store = Store::open(Arc::new(medium.power_cut(Choice::All).medium()), process(2)).unwrap();
+    let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+}

@@ -1,9 +1,7 @@
 //! Bitmaps over the pages of an object. Their memory is touched only where bits are set, so that a
 //! bitmap of a large object costs next to nothing to make.
 
-#![allow(unsafe_code)]
-
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
 /// Pages that a block describes.
 const BLOCK: usize = 64 * WORDS;
@@ -114,12 +112,13 @@ impl Tree {
         let mut bit = page;
         for (n, level) in self.levels.iter().enumerate() {
             let mask = 1 << (bit % 64);
-            if level[bit / 64].fetch_and(!mask, Ordering::SeqCst) & !mask != 0 {
-                return;
-            }
-            // A handler may have set a bit below after the summary was found empty.
+            let rest = level[bit / 64].fetch_and(!mask, Ordering::SeqCst) & !mask;
+            // A handler may have set a bit below after the summary was found empty, whatever else is set here.
             if n > 0 && self.levels[n - 1][bit].load(Ordering::SeqCst) != 0 {
                 level[bit / 64].fetch_or(mask, Ordering::SeqCst);
+                return;
+            }
+            if rest != 0 {
                 return;
             }
             bit /= 64;
@@ -143,12 +142,6 @@ impl Tree {
             }
         }
     }
-}
-
-fn zeroed(words: usize) -> Box<[AtomicU64]> {
-    let plain = vec![0_u64; words].into_boxed_slice();
-    // SAFETY: `AtomicU64` has the size, alignment and bit validity of `u64`.
-    unsafe { Box::from_raw(Box::into_raw(plain) as *mut [AtomicU64]) }
 }
 
 #[cfg(test)]

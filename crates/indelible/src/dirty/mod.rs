@@ -15,6 +15,7 @@ mod range;
 mod rent;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod watch;
 mod wp_async;
 

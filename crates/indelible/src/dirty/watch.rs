@@ -1,14 +1,12 @@
 //! What the SIGSEGV handler knows: the ranges whose stores it may let pass or hold up.
 //!
 //! Invariants:
-//! 1. A slot with `start < end` describes a live [`Watched`] of process generation `generation`;
-//!    `table` is then null or points to a [`Table`] that lives until `active` was seen 0 after
-//!    `start` and `end` had been cleared.
-//! 2. `active` counts handlers between their claim of the slot and their last touch of `table` or
-//!    of the range's protection. A handler that finds `held` ≠ 0 after its claim changes nothing.
-//! 3. Who sets `held` waits for `active` to be 0 before it protects the range: from then to
-//!    [`Watched::release`] nobody makes a page writable. Both sides store first and load second,
-//!    sequentially consistent.
+//! 1. A slot whose turn has a range describes a live [`Watched`] of process generation `generation`;
+//!    `table` is then null or points to a [`Table`] that lives until the turn was drained after
+//!    the range had been withdrawn.
+//! 2. A handler touches `table` and the range's protection only within [`Turn::pass`].
+//! 3. Who holds the range protects it within [`Turn::hold`]: from then to [`Watched::release`] nobody
+//!    makes a page writable.
 //! 4. Chunks of slots are leaked and never move.
 //!
 //! The handler allocates nothing and takes no lock; while it waits it sleeps in a futex.
@@ -22,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 use rustix::thread::futex;
 
 use super::bitmap::Tree;
+use super::turn::{Passed, Turn};
 use crate::sys::mmap::{self, Protection};
 use crate::sys::signal::{self, Verdict};
 use crate::sys::{PAGE, fork};
@@ -34,13 +33,9 @@ static REGISTRY: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(pt
 #[repr(align(64))]
 struct Slot {
     taken: AtomicBool,
-    start: AtomicUsize,
-    end: AtomicUsize,
+    turn: Turn,
     table: AtomicPtr<Table>,
     generation: AtomicU32,
-    active: AtomicU32,
-    /// 0, or the thread that holds the range.
-    held: AtomicU32,
 }
 
 /// The pages of a range that the handler made writable.
@@ -128,10 +123,8 @@ impl Watched {
         let slot = claim().ok_or(io::ErrorKind::OutOfMemory)?;
         let table = table.map_or(ptr::null_mut(), |table| Box::into_raw(Box::new(table)));
         slot.generation.store(fork::generation(), Ordering::SeqCst);
-        slot.held.store(0, Ordering::SeqCst);
         slot.table.store(table, Ordering::SeqCst);
-        slot.start.store(start, Ordering::SeqCst);
-        slot.end.store(start + len, Ordering::SeqCst);
+        slot.turn.publish(start, len);
         Ok(Watched { slot, start, table, generation: fork::generation() })
     }
 
@@ -148,20 +141,14 @@ impl Watched {
             }
             table.pages.store(len / PAGE, Ordering::SeqCst);
         }
-        self.slot.end.store(self.start + len, Ordering::SeqCst);
+        self.slot.turn.end.store(self.start + len, Ordering::SeqCst);
         true
     }
 
     /// From now on stores wait, until [`release`](Self::release).
     pub(super) fn hold(&self) -> io::Result<()> {
-        self.slot
-            .held
-            .store(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), Ordering::SeqCst);
-        while self.slot.active.load(Ordering::SeqCst) != 0 {
-            // A handler on its way out: a few instructions, or one mprotect.
-            std::thread::yield_now();
-        }
-        let (start, end) = (self.start, self.slot.end.load(Ordering::Relaxed));
+        self.slot.turn.hold(me(), std::thread::yield_now);
+        let (start, end) = (self.start, self.slot.turn.end.load(Ordering::Relaxed));
         // SAFETY: the owner's own range; a store that meets the protection waits in the handler.
         let done = unsafe { mmap::protect(start, end - start, Protection::Read) };
         if done.is_err() {
@@ -172,7 +159,7 @@ impl Watched {
 
     /// Ends a hold; `writable` makes the whole range writable again.
     pub(super) fn release(&self, writable: bool) -> io::Result<()> {
-        let (start, end) = (self.start, self.slot.end.load(Ordering::Relaxed));
+        let (start, end) = (self.start, self.slot.turn.end.load(Ordering::Relaxed));
         let done = if writable {
             // SAFETY: the owner's own range; access is only added.
             unsafe { mmap::protect(start, end - start, Protection::ReadWrite) }
@@ -184,21 +171,18 @@ impl Watched {
     }
 
     fn wake(&self) {
-        self.slot.held.store(0, Ordering::SeqCst);
+        self.slot.turn.release();
         // Nobody waiting is no error.
-        let _ = futex::wake(&self.slot.held, futex::Flags::PRIVATE, i32::MAX as u32);
+        let _ = futex::wake(&self.slot.turn.held, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         if !fork::is_stale(self.generation) {
-            self.slot.end.store(0, Ordering::SeqCst);
-            self.slot.start.store(0, Ordering::SeqCst);
+            self.slot.turn.withdraw();
             self.wake();
-            while self.slot.active.load(Ordering::SeqCst) != 0 {
-                std::thread::yield_now();
-            }
+            self.slot.turn.drain(std::thread::yield_now);
             self.slot.table.store(ptr::null_mut(), Ordering::SeqCst);
             self.slot.taken.store(false, Ordering::SeqCst);
         }
@@ -227,12 +211,12 @@ fn claim() -> Option<&'static Slot> {
         // SAFETY: published chunks are leaked (4).
         let slots: &'static [Slot; SLOTS] = unsafe { &*slots };
         let free = slots.iter().find(|slot| {
-            let gone = slot.end.load(Ordering::Relaxed) != 0
+            let gone = slot.turn.end.load(Ordering::Relaxed) != 0
                 && fork::is_stale(slot.generation.load(Ordering::Relaxed));
             if gone {
                 // Left by the parent of this process: its handlers do not exist here.
-                slot.end.store(0, Ordering::SeqCst);
-                slot.active.store(0, Ordering::SeqCst);
+                slot.turn.end.store(0, Ordering::SeqCst);
+                slot.turn.active.store(0, Ordering::SeqCst);
                 slot.taken.store(false, Ordering::SeqCst);
             }
             !slot.taken.swap(true, Ordering::SeqCst)
@@ -248,18 +232,21 @@ impl Slot {
     const fn empty() -> Slot {
         Slot {
             taken: AtomicBool::new(false),
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
+            turn: Turn {
+                start: AtomicUsize::new(0),
+                end: AtomicUsize::new(0),
+                active: AtomicU32::new(0),
+                held: AtomicU32::new(0),
+            },
             table: AtomicPtr::new(ptr::null_mut()),
             generation: AtomicU32::new(0),
-            active: AtomicU32::new(0),
-            held: AtomicU32::new(0),
         }
     }
+}
 
-    fn covers(&self, addr: usize) -> bool {
-        self.start.load(Ordering::SeqCst) <= addr && addr < self.end.load(Ordering::SeqCst)
-    }
+/// This thread, as `held` has it.
+fn me() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// The handler's part. Async-signal-safe.
@@ -276,7 +263,7 @@ fn resolve(addr: usize, forbidden: bool) -> Verdict {
         // SAFETY: published chunks are leaked (4).
         let slots: &'static [Slot; SLOTS] = unsafe { &*slots };
         for slot in slots {
-            if slot.covers(addr)
+            if slot.turn.covers(addr)
                 && let Some(verdict) = pass(slot, addr)
             {
                 return verdict;
@@ -288,30 +275,24 @@ fn resolve(addr: usize, forbidden: bool) -> Verdict {
 
 /// `None`: the slot was given up meanwhile.
 fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
-    slot.active.fetch_add(1, Ordering::SeqCst);
-    if !slot.covers(addr) || fork::is_stale(slot.generation.load(Ordering::SeqCst)) {
-        slot.active.fetch_sub(1, Ordering::SeqCst);
-        return None;
-    }
-    let held = slot.held.load(Ordering::SeqCst);
-    if held != 0 {
-        slot.active.fetch_sub(1, Ordering::SeqCst);
-        if held == rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs() {
-            // The holder stores to what it holds: waiting would be for ever.
-            return Some(Verdict::Foreign);
+    let is_stale = || fork::is_stale(slot.generation.load(Ordering::SeqCst));
+    let open = |start: usize| {
+        let page = (addr - start) / PAGE;
+        // SAFETY: null, or alive while it is this handler's turn (1, 2).
+        match unsafe { slot.table.load(Ordering::SeqCst).as_ref() } {
+            Some(table) => table.open(start, page),
+            // SAFETY: a page of the live range (1); access is only added.
+            None => unsafe { mmap::protect(start + page * PAGE, PAGE, Protection::ReadWrite) }.is_ok(),
         }
-        // Whatever ends the wait, the store is tried again and comes back here if it must.
-        let _ = futex::wait(&slot.held, futex::Flags::PRIVATE, held, None);
-        return Some(Verdict::Resolved);
-    }
-    let start = slot.start.load(Ordering::SeqCst);
-    let page = (addr - start) / PAGE;
-    // SAFETY: null or alive while `active` counts us (1).
-    let opened = match unsafe { slot.table.load(Ordering::SeqCst).as_ref() } {
-        Some(table) => table.open(start, page),
-        // SAFETY: a page of the live range (1); access is only added.
-        None => unsafe { mmap::protect(start + page * PAGE, PAGE, Protection::ReadWrite) }.is_ok(),
     };
-    slot.active.fetch_sub(1, Ordering::SeqCst);
-    Some(if opened { Verdict::Resolved } else { Verdict::Foreign })
+    Some(match slot.turn.pass(addr, is_stale, me, open) {
+        Passed::Gone => return None,
+        Passed::Own | Passed::Done(false) => Verdict::Foreign,
+        Passed::Done(true) => Verdict::Resolved,
+        Passed::Held(held) => {
+            // Whatever ends the wait, the store is tried again and comes back here if it must.
+            let _ = futex::wait(&slot.turn.held, futex::Flags::PRIVATE, held, None);
+            Verdict::Resolved
+        }
+    })
 }

@@ -34,8 +34,8 @@ pub struct Header {
     pub len: U64,
     /// Runs.
     pub runs: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// Batches before this one in the same durable write: all earlier ones were durable before it began.
+    pub joined: U32,
     /// Lines of data.
     pub lines: U64,
 }

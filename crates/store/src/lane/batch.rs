@@ -160,7 +160,9 @@ impl Batch {
     }
 
     /// Puts the batch in its place in a lane's history and returns what to write there.
-    pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64) -> &[u8] {
+    /// `joined` batches go before it in the same write.
+    pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
+        self.header.joined = U32::new(joined);
         self.header.generation = U64::new(generation);
         self.header.sequence = U64::new(sequence);
         self.header.head_sum = U64::new(self.header.sum(seed));

@@ -5,8 +5,8 @@
 //! and for its table pages, so that all of them must stop trusting what they wrote before.
 
 use super::{Device, LockKey, LockMode, Locks, Medium, MediumError};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct Guard {

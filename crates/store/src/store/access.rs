@@ -17,7 +17,7 @@ use crate::medium::{LockKey, LockMode, Medium, MediumError, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::Draft;
-use std::sync::MutexGuard;
+use crate::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 /// How long another process may hold the table before this one gives up.

@@ -4,9 +4,9 @@ use super::lock;
 use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::medium::{Guard, LockKey, LockMode, Locks};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
 /// lock on a lane, so that it is kept here who of them has it.

@@ -37,10 +37,11 @@ use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
 use crate::medium::{Device, Guard, Medium, read_struct};
+use crate::sync::{Mutex, MutexGuard};
 use access::TableLog;
 use claims::Lanes;
 use hold::Holds;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Who this process is, as recorded for people in what it attaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,6 +175,6 @@ fn now() -> u64 {
 
 /// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole
 /// between statements that can panic.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

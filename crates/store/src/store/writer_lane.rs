@@ -19,10 +19,10 @@ use crate::lane::{Batch, LaneLog};
 use crate::medium::{Guard, Medium, MediumError};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use crate::table::Located;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a lane has done since this process has it.

@@ -331,8 +331,10 @@ fn a_resize_cut_short_is_cleared_away() {
             }
             seen += usize::from(report.findings.iter().any(|finding| finding.what.contains("resize")));
             try_repair(&medium, false).map_err(|error| error.to_string())?;
+            // The last change of the table, cut short, is a note that stays.
             let report = check(&medium);
-            if report.findings.is_empty() { Ok(()) } else { Err(format!("{report:#?}")) }
+            let left = report.findings.iter().any(|finding| finding.what.contains("resize"));
+            if report.is_clean() && !left { Ok(()) } else { Err(format!("{report:#?}")) }
         },
         &Limits { exhaustive: 16, singles: 4, random: 2, points: 200, seed: 1 },
     )

@@ -7,7 +7,7 @@ use crate::error::{Part, Result};
 use crate::format::batch::{Section, kind};
 use crate::format::lane::Directory;
 use crate::format::{DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_ROOT};
-use crate::lane::{LaneLog, beyond, scan};
+use crate::lane::{LaneLog, beyond, broken, scan};
 use crate::medium::LockKey;
 use std::collections::{HashMap, HashSet};
 
@@ -110,13 +110,27 @@ impl Survey {
             }
             Ok(())
         })?;
-        if let Some(later) = beyond(&*medium, seed, &log)? {
+        let later = beyond(&*medium, seed, &log)?;
+        if let Some(later) = later.filter(|later| later.proves_damage) {
             let what = format!(
-                "lane {}: batch {} is not whole, though batch {later} behind it is: either a joint commit was cut \
-                 short, and nothing acknowledged is lost, or it is damaged, and what follows it is lost",
-                lane.index, log.sequence
+                "lane {}: batch {} is damaged, though batch {} behind it is intact",
+                lane.index, log.sequence, later.sequence
+            );
+            self.find(Severity::Error, Part::Record, log.position(), Cure::Drop, what.clone());
+            lane.refused = Some(what);
+        } else if let Some(later) = later {
+            let what = format!(
+                "lane {}: batch {} is not whole, though batch {} of the same write is: either that was cut short, \
+                 and nothing acknowledged is lost, or it is damaged, and what follows it is lost",
+                lane.index, log.sequence, later.sequence
             );
             self.find(Severity::Warning, Part::Record, log.position(), Cure::None, what);
+        } else if broken(&*medium, seed, &log)? {
+            let what = format!(
+                "lane {}: the last batch is not whole: its commit was cut short, or it is damaged and lost",
+                lane.index
+            );
+            self.find(Severity::Note, Part::Record, log.position(), Cure::None, what);
         }
         Ok(())
     }

@@ -11,9 +11,6 @@ use crate::store::objects::HIDDEN;
 use crate::table::{check_name, id_key, name_hash};
 use zerocopy::FromBytes;
 
-/// Damaged bits in an ID that still show whose it was.
-const NEAR: u32 = 16;
-
 /// What is kept of an intact entry.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Object {
@@ -279,15 +276,7 @@ impl Survey {
     }
 }
 
-/// Whether the line is this object's and not what it was. One that was never written may hold
-/// anything but this object's ID, or nearly its ID.
+/// Whether the line is this object's and not what it was.
 pub(in crate::store) fn is_damaged(line: &Progress, entry: &Entry, seed: u64) -> bool {
-    let Some(standing) = line.of(&entry.id, seed) else { return true };
-    if standing.id == entry.id || line.id == entry.id {
-        return false;
-    }
-    let restored = Progress { id: entry.id, ..*line };
-    let is_intact = restored.sealed(seed).checksum == line.checksum;
-    let wrong: u32 = line.id.iter().zip(entry.id).map(|(a, b)| (a ^ b).count_ones()).sum();
-    is_intact || wrong <= NEAR
+    line.of(&entry.id, seed).is_none()
 }

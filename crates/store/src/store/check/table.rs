@@ -6,7 +6,7 @@ use crate::format::batch;
 use crate::format::lane::{BODY, HEADERS, Header};
 use crate::format::root::Root;
 use crate::format::{DATA, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
-use crate::lane::{LaneLog, beyond, scan};
+use crate::lane::{LaneLog, beyond, broken, scan};
 use crate::medium::{Medium, read_struct};
 use crate::recovery::catch_up;
 
@@ -78,9 +78,17 @@ impl Survey {
         scan(&*self.medium, seed, &mut end, &mut |_| Ok(()))?;
         if let Some(later) = beyond(&*self.medium, seed, &end)? {
             self.table.gap = true;
-            let what = format!("batch {} is damaged, though batch {later} behind it is intact", end.sequence);
+            let what = format!(
+                "batch {} is damaged, though batch {} behind it is intact",
+                end.sequence, later.sequence
+            );
             self.find(Severity::Error, Part::Record, end.position(), Cure::Rewrite, what);
             return Ok(());
+        }
+        if broken(&*self.medium, seed, &end)? {
+            let what =
+                "the last change of the table is not whole: it was cut short, or it was made and is damaged";
+            self.find(Severity::Note, Part::Record, end.position(), Cure::None, what);
         }
         catch_up(&*self.medium, seed, &mut { start }, false)?;
         Ok(())

@@ -1,0 +1,13 @@
+//! What a signal handler and its object share is made of these: the models crate compiles the same sources
+//! with loom's versions.
+
+#![allow(unsafe_code)]
+
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// Words of zeros, whose memory is not touched.
+pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
+    let plain = vec![0_u64; words].into_boxed_slice();
+    // SAFETY: `AtomicU64` has the size, alignment and bit validity of `u64`.
+    unsafe { Box::from_raw(Box::into_raw(plain) as *mut [AtomicU64]) }
+}

@@ -1,0 +1,120 @@
+//! The bitmap that the SIGSEGV handler writes, and whose turn it is in a watched range.
+
+use crate::bitmap::Tree;
+use crate::turn::{Passed, Turn};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+fn found(tree: &Tree) -> Vec<usize> {
+    let mut pages = Vec::new();
+    tree.for_each(|page| pages.push(page));
+    pages
+}
+
+/// A handler sets a bit while the owner clears another of its word, whose summary has a neighbour.
+pub(crate) fn a_bit_set_during_a_clear_is_found() {
+    let tree = Arc::new(Tree::new(64 * 3));
+    tree.set(0);
+    tree.set(64);
+    let handler = tree.clone();
+    let thread = thread::spawn(move || handler.set(1));
+    tree.clear(0);
+    thread.join().unwrap();
+    assert_eq!(found(&tree), [1, 64]);
+}
+
+/// As before, without a neighbour: the summary of the summary.
+pub(crate) fn a_bit_set_during_a_clear_of_everything_is_found() {
+    let tree = Arc::new(Tree::new(64 * 65));
+    tree.set(0);
+    let handler = tree.clone();
+    let thread = thread::spawn(move || handler.set(1));
+    tree.clear(0);
+    thread.join().unwrap();
+    assert_eq!(found(&tree), [1]);
+}
+
+/// Two handlers set bits at once.
+pub(crate) fn bits_set_at_once_are_found() {
+    let tree = Arc::new(Tree::new(64 * 3));
+    let handler = tree.clone();
+    let thread = thread::spawn(move || handler.set(70));
+    tree.set(3);
+    thread.join().unwrap();
+    assert_eq!(found(&tree), [3, 70]);
+}
+
+/// A range with something that only the one whose turn it is may touch; loom notices if two do.
+struct Watched {
+    turn: Turn,
+    table: UnsafeCell<usize>,
+}
+
+// SAFETY: what the models are to show; loom checks every access.
+#[allow(unsafe_code)]
+unsafe impl Sync for Watched {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Send for Watched {}
+
+impl Watched {
+    fn new() -> Arc<Watched> {
+        let watched = Watched { turn: Turn::default(), table: UnsafeCell::new(0) };
+        watched.turn.publish(1000, 100);
+        Arc::new(watched)
+    }
+
+    fn touch(&self) {
+        // SAFETY: loom reports an access that is not exclusive before it happens.
+        #[allow(unsafe_code)]
+        self.table.with_mut(|table| unsafe { *table += 1 });
+    }
+
+    fn fault(&self) -> Passed<()> {
+        self.turn.pass(1050, || false, || 2, |_| self.touch())
+    }
+}
+
+/// Handlers do not touch what is held, from the hold's return to its release.
+pub(crate) fn a_hold_excludes_handlers() {
+    let watched = Watched::new();
+    let handler = watched.clone();
+    let thread = thread::spawn(move || matches!(handler.fault(), Passed::Done(()) | Passed::Held(1)));
+    watched.turn.hold(1, thread::yield_now);
+    watched.touch();
+    watched.turn.release();
+    assert!(thread.join().unwrap());
+}
+
+/// What is taken away is not touched any more.
+pub(crate) fn a_withdrawn_range_is_left_alone() {
+    let watched = Watched::new();
+    let handler = watched.clone();
+    let thread = thread::spawn(move || matches!(handler.fault(), Passed::Done(()) | Passed::Gone));
+    watched.turn.withdraw();
+    watched.turn.drain(thread::yield_now);
+    watched.touch();
+    assert!(thread.join().unwrap());
+}
+
+/// A page whose bit is set by a handler before a hold is found during it.
+pub(crate) fn a_hold_sees_what_handlers_set() {
+    let shared = Arc::new((Turn::default(), Tree::new(130), AtomicUsize::new(0)));
+    shared.0.publish(1000, 100);
+    let handler = shared.clone();
+    let thread = thread::spawn(move || {
+        let (turn, tree, writable) = &*handler;
+        let open = |_| {
+            tree.set(65);
+            writable.store(1, Ordering::SeqCst);
+        };
+        _ = turn.pass(1050, || false, || 2, open);
+    });
+    let (turn, tree, writable) = &*shared;
+    turn.hold(1, thread::yield_now);
+    assert_eq!(!found(tree).is_empty(), writable.load(Ordering::SeqCst) == 1);
+    turn.release();
+    thread.join().unwrap();
+}

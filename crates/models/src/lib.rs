@@ -1,0 +1,111 @@
+//! What threads share, run in every order that the memory model allows, as far as loom goes.
+//!
+//! The sources are those of `crates/store` and `crates/indelible`, included by path; they take their atomics,
+//! mutexes and condition variables from a module `sync` each, in whose place this crate has loom's. So the
+//! models are of the code itself, and its own build knows nothing of them.
+#![allow(dead_code, missing_docs, unused_imports)]
+
+#[path = "../../store/src/commit.rs"]
+mod commit;
+#[path = "../../store/src/error.rs"]
+mod error;
+#[path = "../../store/src/format/mod.rs"]
+mod format;
+#[path = "../../store/src/lane/mod.rs"]
+mod lane;
+#[path = "../../store/src/medium/mod.rs"]
+mod medium;
+#[path = "../../store/src/mutant.rs"]
+mod mutant;
+#[path = "../../store/src/recovery.rs"]
+mod recovery;
+#[path = "../../store/src/space/mod.rs"]
+mod space;
+#[path = "../../store/src/store/mod.rs"]
+mod store;
+#[path = "../../store/src/table/mod.rs"]
+mod table;
+
+#[path = "../../indelible/src/dirty/bitmap.rs"]
+mod bitmap;
+#[path = "../../indelible/src/dirty/turn.rs"]
+mod turn;
+
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+}
+
+mod sys {
+    pub(crate) mod sync {
+        pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+        pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
+            (0..words).map(|_| AtomicU64::new(0)).collect()
+        }
+    }
+}
+
+mod commits;
+mod dirty;
+mod shared;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is run in every order.
+#[derive(Clone, Copy)]
+pub struct Model {
+    /// What it shows.
+    pub name: &'static str,
+    /// Times that a thread may be interrupted where it need not wait, per order; `None`: any number.
+    pub preemptions: Option<usize>,
+    body: fn(),
+}
+
+impl Model {
+    /// Runs it; returns how many orders there were.
+    ///
+    /// # Panics
+    /// In the first order that breaks a promise.
+    #[must_use]
+    pub fn run(self) -> u64 {
+        let orders = Arc::new(AtomicU64::new(0));
+        let count = orders.clone();
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = self.preemptions;
+        builder.max_branches = 100_000;
+        builder.check(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            (self.body)();
+        });
+        orders.load(Ordering::Relaxed)
+    }
+}
+
+/// All models.
+pub const MODELS: &[Model] = &[
+    whole("a bit set during a clear is found", dirty::a_bit_set_during_a_clear_is_found),
+    whole(
+        "a bit set during a clear of everything is found",
+        dirty::a_bit_set_during_a_clear_of_everything_is_found,
+    ),
+    whole("bits set at once are found", dirty::bits_set_at_once_are_found),
+    whole("a hold excludes handlers", dirty::a_hold_excludes_handlers),
+    whole("a withdrawn range is left alone", dirty::a_withdrawn_range_is_left_alone),
+    whole("a hold sees what handlers set", dirty::a_hold_sees_what_handlers_set),
+    bounded("commits of two threads are both kept", commits::commits_of_two_threads_are_both_kept),
+    bounded(
+        "a checkpoint beside a commit loses nothing",
+        commits::a_checkpoint_beside_a_commit_loses_nothing,
+    ),
+    bounded("a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
+];
+
+const fn whole(name: &'static str, body: fn()) -> Model {
+    Model { name, preemptions: None, body }
+}
+
+const fn bounded(name: &'static str, body: fn()) -> Model {
+    Model { name, preemptions: Some(5), body }
+}

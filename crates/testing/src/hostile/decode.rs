@@ -1,0 +1,210 @@
+//! Each decoder alone, on bytes that claim to be what it decodes.
+//!
+//! Every function does its work twice: on the bytes as they are, and with the checksum made to fit.
+
+use super::anatomy::{Kind, Structure, seal, structures};
+use super::{Image, pool::pools};
+use indelible_store::format::entry::{Entry, Progress};
+use indelible_store::format::lane::{BODY, Directory, HEADERS, Header as LaneHeader};
+use indelible_store::format::node::{CAPACITY, Node};
+use indelible_store::format::root::Root;
+use indelible_store::format::superblock::Superblock;
+use indelible_store::format::{LINE, PAGE};
+use indelible_store::lane::{LaneLog, beyond, scan};
+use indelible_store::medium::Medium;
+use std::sync::Arc;
+use zerocopy::{FromBytes, IntoBytes};
+
+const SEED: u64 = 7;
+const LEN: u64 = 1 << 20;
+
+/// The first bytes of the input as a struct, zeros where it is short.
+fn made<T: FromBytes + IntoBytes>(input: &[u8]) -> T {
+    let mut value = T::new_zeroed();
+    let len = input.len().min(size_of::<T>());
+    value.as_mut_bytes()[..len].copy_from_slice(&input[..len]);
+    value
+}
+
+/// A superblock slot.
+pub fn superblock(input: &[u8]) {
+    let found: Superblock = made(input);
+    for slot in [found, found.sealed()] {
+        if slot.verify(LEN).is_ok() {
+            assert!(
+                slot.length.get() <= LEN && slot.window.get().checked_add(slot.window_len.get()).is_some()
+            );
+        }
+        assert!(slot.label().len() <= 3 * slot.label.len());
+    }
+}
+
+/// The table root, and a slot of the lane directory behind it.
+pub fn root(input: &[u8]) {
+    let found: Root = made(input);
+    for root in [found, found.sealed(SEED)] {
+        if root.verify(SEED, LEN) {
+            assert!(root.chunk_next.get() <= root.chunk_end.get() && root.chunk_end.get() <= LEN);
+            assert!(root.trees.iter().all(|tree| tree.node.get() < LEN));
+        }
+    }
+    let found: Directory = made(input.get(size_of::<Root>()..).unwrap_or(&[]));
+    for slot in [found, found.sealed(SEED)] {
+        if slot.in_use(SEED, LEN) == Some(true) {
+            assert!(slot.offset.get() + slot.len.get() <= LEN && slot.len.get() > BODY);
+        }
+    }
+}
+
+/// A node: what verifies has keys that ascend, and can be worked on.
+pub fn node(input: &[u8]) {
+    let found: Node = made(input);
+    let mut sealed = found;
+    sealed.seal(SEED);
+    for node in [found, sealed] {
+        assert!(node.used().len() <= CAPACITY);
+        if node.verify(SEED, node.own_offset.get(), node.level.get()) {
+            assert!(node.used().is_sorted_by(|a, b| a.key() < b.key()));
+            let mut other = node;
+            let last = other.remove(other.len() - 1);
+            other.insert(other.len(), last);
+            let mut right = Node::empty(node.level.get(), PAGE);
+            other.move_tail(other.len() / 2, &mut right);
+            assert_eq!(other.len() + right.len(), node.len());
+        }
+    }
+}
+
+/// An entry with its progress line.
+pub fn entry(input: &[u8]) {
+    let found: Entry = made(input);
+    for entry in [found, found.sealed(SEED)] {
+        assert!(entry.name().len() <= 3 * 512);
+        if entry.verify(SEED, entry.own_offset.get(), LEN) {
+            assert!(entry.primary_offset() + entry.extent_len() <= LEN);
+            assert!(entry.size.get() <= entry.extent_len() && entry.extent_len() <= entry.reserved.get());
+            assert!(std::str::from_utf8(entry.name_bytes()).is_ok());
+        }
+    }
+    let found: Progress = made(input.get(size_of::<Entry>()..).unwrap_or(&[]));
+    assert!(found.sealed(SEED).of(&found.id, SEED).is_some(), "an intact line is believed");
+    let _ = found.of(&[9; 16], SEED);
+}
+
+/// A lane of the input's bytes, its headers and its batches' sums made to fit one after the other.
+pub fn lane(input: &[u8]) {
+    let len = (input.len() as u64).next_multiple_of(PAGE).max(2 * PAGE);
+    let mut bytes = vec![0; len as usize];
+    bytes[..input.len()].copy_from_slice(input);
+    let image = Image::new(bytes.into());
+    read_lane(&image, SEED);
+    for copy in HEADERS {
+        seal(&image, SEED, Structure { kind: Kind::LaneHeader, offset: copy, len: LINE });
+    }
+    let mut at = BODY;
+    while at + LINE <= len {
+        let header: indelible_store::format::batch::Header = read(&image, at);
+        if header.magic.get() != indelible_store::format::batch::MAGIC {
+            break;
+        }
+        seal(&image, SEED, Structure { kind: Kind::Batch, offset: at, len: LINE });
+        at += header.len.get().clamp(LINE, len) / LINE * LINE;
+    }
+    read_lane(&image, SEED);
+}
+
+fn read<T: FromBytes + IntoBytes>(image: &Image, offset: u64) -> T {
+    let mut value = T::new_zeroed();
+    image.get(offset, value.as_mut_bytes());
+    value
+}
+
+/// Everything that reads lanes; what is redone stays within the pool.
+fn read_lane(image: &Image, seed: u64) {
+    for copy in HEADERS {
+        let _ = read::<LaneHeader>(image, copy).generation(seed, 0);
+    }
+    let Ok(mut log) = LaneLog::read(image, seed, 0, image.len(), 1) else { return };
+    let scanned = scan(image, seed, &mut log, &mut |batch| {
+        for index in 0..batch.sections.len() {
+            batch.redo(index, &mut |target, bytes| {
+                assert!(target + bytes.len() as u64 <= image.len(), "a run leaves the pool");
+                Ok(())
+            })?;
+        }
+        Ok(())
+    });
+    assert!(scanned.is_ok(), "memory does not fail");
+    assert!(log.tail <= log.len);
+    let _ = beyond(image, seed, &log);
+}
+
+/// Structures of the real pools, one of each kind wanted per pool, each followed by `behind` more bytes.
+fn of(kinds: &[Kind], behind: u64) -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for pool in pools() {
+        let image = pool.image();
+        for kind in kinds {
+            if let Some(found) = structures(&image).iter().find(|found| found.kind == *kind) {
+                let mut bytes = vec![0; (found.len + behind) as usize];
+                image.get(found.offset, &mut bytes);
+                inputs.push(bytes);
+            }
+        }
+    }
+    inputs
+}
+
+/// Inputs for [`superblock`].
+#[must_use]
+pub fn superblocks() -> Vec<Vec<u8>> {
+    of(&[Kind::Superblock], 0)
+}
+
+/// Inputs for [`root`].
+#[must_use]
+pub fn roots() -> Vec<Vec<u8>> {
+    let directories = of(&[Kind::Directory], 0);
+    of(&[Kind::Root], 0).into_iter().zip(directories).map(|(root, slot)| [root, slot].concat()).collect()
+}
+
+/// Inputs for [`node`].
+#[must_use]
+pub fn nodes() -> Vec<Vec<u8>> {
+    of(&[Kind::Node], 0)
+}
+
+/// Inputs for [`entry`].
+#[must_use]
+pub fn entries() -> Vec<Vec<u8>> {
+    of(&[Kind::Entry, Kind::FreeSlot], LINE)
+}
+
+/// Inputs for [`lane`]: the beginnings of writers' lanes.
+#[must_use]
+pub fn lanes() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for pool in pools() {
+        let image = pool.image();
+        let slot: Directory = read(&image, indelible_store::format::LANE_DIRECTORY);
+        let mut bytes = vec![0; slot.len.get() as usize];
+        image.get(slot.offset.get(), &mut bytes);
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes.truncate(used);
+        let copy: Image = Image::new({
+            let mut whole = bytes.clone();
+            whole.resize(whole.len().next_multiple_of(PAGE as usize).max(2 * PAGE as usize), 0);
+            Arc::from(whole)
+        });
+        // It lies at 0, as the target has it.
+        for header in HEADERS {
+            let mut made: LaneHeader = read(&copy, header);
+            made.own_offset = 0.into();
+            copy.put(header, made.as_bytes());
+        }
+        let mut out = vec![0; bytes.len().max(PAGE as usize)];
+        copy.get(0, &mut out);
+        inputs.push(out);
+    }
+    inputs
+}

@@ -1,0 +1,200 @@
+//! From the bytes of an input to a changed pool.
+//!
+//! ```text
+//! pool (1 byte) | how (1 byte) | edits (16 bytes each, at most 32)
+//! edit:  operation (1) | width (1) | structure (2) | field (2) | other structure (2) | value (8)
+//! ```
+//!
+//! Numbers are little-endian and taken modulo what there is, so that every input means something. Fixed
+//! lengths let a fuzzer's mutations stay local.
+
+use super::Image;
+use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures};
+use super::pool::{Pool, pools};
+use indelible_store::format::{DATA, LINE, PAGE, TABLE_LANE, TABLE_ROOT};
+use indelible_store::medium::Medium;
+use std::sync::OnceLock;
+
+const EDITS: usize = 32;
+
+/// What an edit does to the structure it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    /// Puts the value into a field.
+    Set,
+    /// Puts a value that tends to matter into a field.
+    Telling,
+    /// Puts the offset of another structure into a field, in bytes or in pages.
+    Point,
+    /// Adds the value, signed and small, to a field.
+    Add,
+    /// Makes it a copy of another structure, which knows its new place.
+    Copy,
+    /// Zeros.
+    Zero,
+    /// Flips a bit.
+    Flip,
+    /// Noise, up to a line.
+    Noise,
+}
+
+const OPERATIONS: [Operation; 8] = [
+    Operation::Set,
+    Operation::Telling,
+    Operation::Point,
+    Operation::Add,
+    Operation::Copy,
+    Operation::Zero,
+    Operation::Flip,
+    Operation::Noise,
+];
+
+/// An input, read.
+pub struct Forged {
+    /// The pool it starts from.
+    pub pool: &'static Pool,
+    /// What became of it.
+    pub image: Image,
+    /// A byte for choices of the target's.
+    pub how: u8,
+}
+
+/// Applies an input's edits; afterwards checksums of what was edited fit.
+#[must_use]
+pub fn forged(input: &[u8]) -> Forged {
+    make(input, true)
+}
+
+/// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived from the
+/// value, so that nobody who sees the sums compared can supply them. Progress lines have single bits
+/// flipped: one that is nothing but noise cannot be told from one never written. The last batch of a lane is
+/// left alone.
+#[must_use]
+pub fn damaged(input: &[u8]) -> Forged {
+    make(input, false)
+}
+
+fn make(input: &[u8], sealed: bool) -> Forged {
+    let (head, edits) = input.split_at(input.len().min(2));
+    let byte = |at: usize| head.get(at).copied().unwrap_or(0);
+    let index = usize::from(byte(0)) % pools().len();
+    let pool = &pools()[index];
+    let image = pool.image();
+    let all = if sealed { &anatomies()[index] } else { &firm()[index] };
+    let seed = seed(&image);
+    for edit in edits.as_chunks::<16>().0.iter().take(EDITS) {
+        apply(&image, all, seed, edit, sealed);
+    }
+    Forged { pool, image, how: byte(1) }
+}
+
+fn anatomies() -> &'static [Vec<Structure>] {
+    static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
+    ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
+}
+
+/// As [`anatomies`], without the last batch of each lane: damaged, it looks like one that was cut short, and
+/// what was brought in place of it stays. The sweep over single bits counts those.
+fn firm() -> &'static [Vec<Structure>] {
+    static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let is_firm = |all: &[Structure], at: usize| {
+            let (own, next) = (all[at], all.get(at + 1));
+            own.kind != Kind::Batch || next.is_some_and(|next| next.offset == own.offset + own.len)
+        };
+        let keep =
+            |all: &Vec<Structure>| (0..all.len()).filter(|at| is_firm(all, *at)).map(|at| all[at]).collect();
+        anatomies().iter().map(keep).collect()
+    })
+}
+
+fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: bool) {
+    let short = |at: usize| u16::from_le_bytes([edit[at], edit[at + 1]]);
+    let structure = all[usize::from(short(2)) % all.len()];
+    let other = all[usize::from(short(6)) % all.len()];
+    let value = u64::from_le_bytes(std::array::from_fn(|at| edit[8 + at]));
+    let width = 1 << (edit[1] % 4);
+    let field = structure.offset + u64::from(short(4)) % structure.len / width * width;
+    let put = |value: u64| {
+        let width = width.min(structure.offset + structure.len - field) as usize;
+        image.put(field, &value.to_le_bytes()[..width]);
+    };
+    let operation = match sealed {
+        true => OPERATIONS[usize::from(edit[0]) % OPERATIONS.len()],
+        false if structure.kind == Kind::Progress => Operation::Flip,
+        false => OPERATIONS[5 + usize::from(edit[0]) % 3],
+    };
+    match operation {
+        Operation::Set => put(value),
+        Operation::Telling => put(telling(image, value)),
+        Operation::Point => put(if value % 2 == 0 { other.offset } else { other.offset / PAGE }),
+        Operation::Add => {
+            let mut old = [0; 8];
+            let have = width.min(structure.offset + structure.len - field) as usize;
+            image.get(field, &mut old[..have]);
+            put(u64::from_le_bytes(old).wrapping_add(value as u8 as i8 as i64 as u64));
+        }
+        Operation::Copy => {
+            let mut bytes = vec![0; structure.len.min(other.len) as usize];
+            image.get(other.offset, &mut bytes);
+            image.put(structure.offset, &bytes);
+            if let Some(own) = own_offset(structure.kind) {
+                image.put(structure.offset + own, &structure.offset.to_le_bytes());
+            }
+        }
+        Operation::Zero => image.put(structure.offset, &vec![0; structure.len as usize]),
+        Operation::Flip => image.flip(structure.offset + value / 8 % structure.len, (value % 8) as u32),
+        Operation::Noise => {
+            let mut noise = vec![0; LINE.min(structure.offset + structure.len - field) as usize];
+            fastrand::Rng::with_seed(value).fill(&mut noise);
+            image.put(field, &noise);
+        }
+    }
+    if sealed {
+        seal(image, seed, structure);
+    }
+}
+
+fn telling(image: &Image, which: u64) -> u64 {
+    let len = image.len();
+    let all = [
+        0,
+        1,
+        u64::MAX,
+        u64::MAX / 2,
+        1 << 63,
+        1 << 47,
+        len,
+        len - PAGE,
+        len + PAGE,
+        len / PAGE,
+        DATA,
+        TABLE_LANE,
+        TABLE_ROOT,
+        PAGE,
+        LINE,
+        u64::MAX - PAGE + 1,
+    ];
+    all[(which % all.len() as u64) as usize]
+}
+
+/// Inputs to start from: every pool as it is, and with one edit of each operation to each kind of structure.
+#[must_use]
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for (pool, all) in anatomies().iter().enumerate() {
+        inputs.push(vec![pool as u8, 0]);
+        let mut kinds = std::collections::BTreeMap::new();
+        all.iter().enumerate().for_each(|(at, structure)| _ = kinds.entry(structure.kind).or_insert(at));
+        for at in kinds.into_values() {
+            for operation in 0..OPERATIONS.len() as u8 {
+                let mut input = vec![pool as u8, operation, operation, 3];
+                input.extend((at as u16).to_le_bytes());
+                input.extend([8, 0, 3, 0]);
+                input.extend(u64::from(operation).to_le_bytes());
+                inputs.push(input);
+            }
+        }
+    }
+    inputs
+}

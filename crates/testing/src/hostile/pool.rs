@@ -1,0 +1,224 @@
+//! Real pools, made by the library, to be damaged: their images and what they hold.
+
+use super::Image;
+use crate::pool::{contents, objects, process, psync, psync_many};
+use crate::scenario::formatted;
+use crate::{Choice, SimConfig, SimMedium};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use indelible_store::error::Result;
+use indelible_store::store::Store;
+use indelible_store::table::{CreateOptions, Key};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::sync::{Arc, OnceLock};
+
+const KEY: Key<'static> = Key(&[]);
+
+/// What an object may show, by name: the last is its state, the others are those of psyncs before, whose
+/// batches still wait in a lane.
+pub type History = BTreeMap<String, Vec<Vec<u8>>>;
+
+/// How a pool is made, its name, and the image that was made so.
+struct Recipe {
+    name: &'static str,
+    make: fn() -> Result<(SimMedium, History)>,
+    image: &'static [u8],
+}
+
+const RECIPES: [Recipe; 5] = [
+    Recipe { name: "blank", make: blank, image: include_bytes!("../../pools/blank.gz") },
+    Recipe { name: "settled", make: settled, image: include_bytes!("../../pools/settled.gz") },
+    Recipe { name: "waiting", make: waiting, image: include_bytes!("../../pools/waiting.gz") },
+    Recipe { name: "torn", make: torn, image: include_bytes!("../../pools/torn.gz") },
+    Recipe { name: "many", make: many, image: include_bytes!("../../pools/many.gz") },
+];
+
+/// A pool to be damaged.
+pub struct Pool {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its bytes.
+    pub image: Arc<[u8]>,
+    /// What it holds.
+    pub history: History,
+}
+
+impl Pool {
+    /// The image, to be changed.
+    #[must_use]
+    pub fn image(&self) -> Image {
+        Image::new(self.image.clone())
+    }
+
+    /// The image as it is once somebody has looked at the table: what waits in the table's lane is in place.
+    ///
+    /// # Panics
+    /// If the pool, which is sound, cannot be opened.
+    #[must_use]
+    pub fn current(&self) -> Image {
+        let image = Arc::new(self.image());
+        let store = Store::open(image.clone(), process(5)).expect("a sound pool");
+        store.info().expect("a sound table");
+        image.copy()
+    }
+}
+
+/// The pools: blank; settled; with batches of a dead writer that are also in place; with batches that are
+/// not; with trees of two levels.
+///
+/// # Panics
+/// If an image is not readable, or a recipe fails.
+#[must_use]
+pub fn pools() -> &'static [Pool] {
+    static POOLS: OnceLock<Vec<Pool>> = OnceLock::new();
+    POOLS.get_or_init(|| {
+        let load = |recipe: &Recipe| {
+            let mut bytes = Vec::new();
+            GzDecoder::new(recipe.image).read_to_end(&mut bytes).expect("a compressed image");
+            let (_, history) = (recipe.make)().expect("the recipe works");
+            Pool { name: recipe.name, image: bytes.into(), history }
+        };
+        RECIPES.iter().map(load).collect()
+    })
+}
+
+/// Makes the pools anew, with other identities, compressed, by name: after a change of the format.
+///
+/// # Panics
+/// If a recipe fails.
+#[must_use]
+pub fn remake() -> Vec<(&'static str, Vec<u8>)> {
+    let make = |recipe: &Recipe| {
+        let (medium, _) = (recipe.make)().expect("the recipe works");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&medium.to_bytes()).expect("memory takes everything");
+        (recipe.name, packed.finish().expect("memory takes everything"))
+    };
+    RECIPES.iter().map(make).collect()
+}
+
+fn begin(len: u64) -> Result<(SimMedium, Arc<Store>)> {
+    let medium = formatted(len, SimConfig::default());
+    let store = Store::open(Arc::new(medium.handle()), process(1))?;
+    Ok((medium, store))
+}
+
+fn pattern(seed: u64, len: u64) -> Vec<u8> {
+    let mut bytes = vec![0; len as usize];
+    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
+}
+
+fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<()> {
+    store.create(name, &CreateOptions { size, ..CreateOptions::default() })?;
+    let mut writer = store.attach_writer(name, KEY)?;
+    psync(&mut writer, &[(0, &pattern(size, size))])?;
+    writer.detach()
+}
+
+/// What the pool holds, one state each.
+fn now(store: &Store) -> Result<History> {
+    let state =
+        |object: indelible_store::table::Located| Ok((object.entry.name(), vec![contents(store, &object)?]));
+    objects(store)?.into_iter().map(state).collect()
+}
+
+fn blank() -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(1 << 20)?;
+    drop(store);
+    medium.settle();
+    Ok((medium, History::new()))
+}
+
+fn settled() -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(1 << 20)?;
+    for index in 0..8 {
+        create(&store, &format!("object {index}"), 100 + 1700 * index)?;
+    }
+    for index in [1, 4] {
+        store.destroy(&format!("object {index}"), KEY)?;
+    }
+    store.resize("object 0", KEY, 9000)?;
+    store.rename("object 2", "renamed", KEY)?;
+    let history = now(&store)?;
+    drop(store);
+    medium.settle();
+    Ok((medium, history))
+}
+
+/// A writer of three objects, one of them with a direct write under way, dies; of what is not durable, the
+/// power cut that follows leaves what `choice` says.
+fn dead(choice: Choice) -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(1 << 20)?;
+    for (name, size) in [("left", 5000), ("right", 3000), ("loading", 40_000)] {
+        store.create(name, &CreateOptions { size, ..CreateOptions::default() })?;
+    }
+    medium.settle();
+    let mut left = store.attach_writer("left", KEY)?;
+    let mut right = store.attach_writer("right", KEY)?;
+    let mut loading = store.attach_writer("loading", KEY)?;
+    let mut history = now(&store)?;
+    for step in 0..4_u64 {
+        let (one, two) = (pattern(10 + step, 200), pattern(20 + step, 70));
+        psync_many(&mut [
+            (&mut left, &[(step * 900, &one)]),
+            (&mut right, &[(step * 640, &two), (2950, &two[..50])]),
+        ])?;
+        psync(&mut loading, &[(step * 64, &one)])?;
+        for (name, mut states) in now(&store)? {
+            history.entry(name).or_default().append(&mut states);
+        }
+    }
+    loading.begin_direct(40_000)?;
+    loading.write_direct(20_000, &pattern(30, 9000))?;
+    for writer in [left, right, loading] {
+        std::mem::forget(writer);
+    }
+    Ok((medium.power_cut(choice).medium(), history))
+}
+
+fn waiting() -> Result<(SimMedium, History)> {
+    dead(Choice::All)
+}
+
+fn torn() -> Result<(SimMedium, History)> {
+    dead(Choice::None)
+}
+
+fn many() -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(2 << 20)?;
+    let small = CreateOptions { size: 1, reach: 1, ..CreateOptions::default() };
+    for index in 0..180 {
+        store.create(&format!("small {index}"), &small)?;
+    }
+    for index in (0..180).step_by(9) {
+        store.destroy(&format!("small {index}"), KEY)?;
+    }
+    create(&store, "large", 50_000)?;
+    let history = now(&store)?;
+    drop(store);
+    medium.settle();
+    Ok((medium, history))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The committed images hold what their recipes make, by the store's own account.
+    #[test]
+    #[cfg_attr(miri, ignore = "two megabytes of image take minutes")]
+    fn the_images_are_what_the_recipes_make() {
+        for pool in pools() {
+            let store = Store::open(Arc::new(pool.image()), process(3)).unwrap();
+            crate::pool::recover_all(&store).unwrap();
+            let found = now(&store).unwrap();
+            assert!(found.keys().eq(pool.history.keys()), "{}", pool.name);
+            for (name, states) in &pool.history {
+                assert!(found[name][0] == *states.last().unwrap(), "{}: {name}", pool.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Every single bit of a pool, flipped.
+
+use super::anatomy::{Kind, structures};
+use super::pool::Pool;
+use super::whole::{Sight, repaired, report, shown};
+use std::collections::BTreeMap;
+
+/// What came of a flipped bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Nothing noticed it, and every object shows what it did before.
+    Harmless,
+    /// Check reported it, repair put it right, and every object shows what it did before.
+    Repaired,
+    /// Check reported it; every object that can be attached shows what it did before.
+    Reported,
+    /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut short: objects
+    /// show an earlier state, and check says that a batch is not whole.
+    Undone,
+    /// As [`Undone`](Outcome::Undone), check says so; but what was brought in place before the bit flipped is
+    /// there still, so that who attaches without a check sees two states mixed. A last batch that was cut
+    /// short and one that is damaged look the same.
+    Mixed,
+    /// It lies in an object's bytes, which have no checksum: the object shows it.
+    Unprotected,
+    /// Anything else: a promise is broken.
+    Violation,
+}
+
+/// Regions of a pool, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Region {
+    /// In a structure of this kind.
+    In(Kind),
+    /// In an object's primary, with its offset in the object.
+    Object,
+    /// In none of these.
+    Rest,
+}
+
+/// What is known of a pool before any bit of it is flipped.
+pub struct Ground {
+    /// Which region each byte is in: start, end.
+    regions: Vec<(u64, u64, Region)>,
+    /// What check says of it as it is.
+    known: Vec<String>,
+}
+
+impl Ground {
+    /// Of this pool; objects are where the table has them.
+    ///
+    /// # Panics
+    /// If the pool, which is sound, cannot be opened.
+    #[must_use]
+    pub fn of(pool: &Pool) -> Ground {
+        let image = pool.current();
+        let found = structures(&image);
+        let mut all: Vec<_> = found
+            .iter()
+            .map(|found| (found.offset, found.offset + found.len, Region::In(found.kind)))
+            .collect();
+        let store = indelible_store::store::Store::open(std::sync::Arc::new(image), crate::pool::process(5));
+        let objects = store.and_then(|store| crate::pool::objects(&store)).expect("a sound pool");
+        for object in objects {
+            let start = object.entry.primary_offset();
+            // An object may lie where a node was once.
+            all.retain(|(from, _, _)| !(start..start + object.entry.extent_len()).contains(from));
+            all.push((start, start + object.entry.size.get(), Region::Object));
+        }
+        all.sort_unstable();
+        let known = report(&pool.image()).expect("a sound pool");
+        Ground { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
+    }
+
+    /// Where one byte lies.
+    #[must_use]
+    pub fn at(&self, byte: u64) -> Region {
+        let next = self.regions.partition_point(|(from, _, _)| *from <= byte);
+        match next.checked_sub(1).map(|at| self.regions[at]) {
+            Some((_, end, region)) if byte < end => region,
+            _ => Region::Rest,
+        }
+    }
+}
+
+/// Counts of outcomes, by region.
+pub type Tally = BTreeMap<(Region, Outcome), u64>;
+
+/// Flips one bit and says what came of it; for a violation, with what was seen.
+#[must_use]
+pub fn flip(pool: &Pool, ground: &Ground, byte: u64, bit: u32) -> (Outcome, String) {
+    let image = pool.image();
+    image.flip(byte, bit);
+    let region = ground.at(byte);
+    let Some(report) = report(&image) else { return (Outcome::Violation, "check refuses".into()) };
+    let found = report.findings.iter().any(|finding| !ground.known.contains(&finding.to_string()));
+    let sights = shown(&image, pool);
+    let any = |wanted: &dyn Fn(&Sight) -> bool| sights.iter().any(|(_, sight)| wanted(sight));
+    let words = || format!("bit {bit} of byte {byte} ({region:?}): {sights:?} {:#?}", report.findings);
+    if any(&|sight| matches!(sight, Sight::Other(_))) {
+        return match region {
+            Region::Object => (Outcome::Unprotected, String::new()),
+            Region::In(Kind::Batch) if found => (Outcome::Mixed, String::new()),
+            _ => (Outcome::Violation, words()),
+        };
+    }
+    if any(&|sight| matches!(sight, Sight::Earlier | Sight::Missing)) {
+        let last = found && region == Region::In(Kind::Batch);
+        return if last { (Outcome::Undone, String::new()) } else { (Outcome::Violation, words()) };
+    }
+    if !found {
+        let refused = any(&|sight| *sight == Sight::Refused);
+        return if refused { (Outcome::Violation, words()) } else { (Outcome::Harmless, String::new()) };
+    }
+    let put_right = repaired(&image, false, false)
+        .is_ok_and(|actions| actions.iter().all(|action| action.done && action.lost.is_none()));
+    let whole = put_right && shown(&image, pool).iter().all(|(_, sight)| *sight == Sight::Same);
+    (if whole { Outcome::Repaired } else { Outcome::Reported }, String::new())
+}

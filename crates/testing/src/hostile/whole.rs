@@ -1,0 +1,203 @@
+//! Whole images: check, use, repair.
+
+use super::Image;
+use super::edit::{damaged, forged};
+use super::pool::{History, Pool};
+use crate::pool::{contents, objects, process, psync};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::format::TABLE_LANE_LEN;
+use indelible_store::space::Draft;
+use indelible_store::store::{RepairAction, RepairOptions, Report, Severity, Store};
+use indelible_store::table::{CreateOptions, Key};
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+
+/// The table's trees, read and changed without the rest of the store.
+pub fn table(input: &[u8]) {
+    let forged = forged(input);
+    let (seed, len) = (super::anatomy::seed(&forged.image), forged.pool.image.len() as u64);
+    let Ok(mut draft) = Draft::begin(&forged.image, seed, len) else { return };
+    for tree in indelible_store::format::root::TREES {
+        let _ = draft.walk(tree, &mut |_, _, _| Ok(()));
+    }
+    let listed = draft.list((0, 0), 1000).unwrap_or_default();
+    for object in &listed.objects {
+        let _ = draft.find(&object.entry.name());
+        let _ = draft.find_id(&object.entry.id);
+        let _ = draft.progress(object);
+    }
+    let _ = draft.hidden('\u{1}');
+    let how = CreateOptions { size: 5000, ..CreateOptions::default() };
+    let _ = draft.create("made", [3; 16], 0, &how);
+    if let Some(object) = listed.objects.first() {
+        let _ = draft.destroy(object);
+    }
+    let _ = draft.stock_up(false);
+}
+
+/// Check: it ends, and changes nothing.
+pub fn check(input: &[u8]) {
+    let _ = report(&forged(input).image);
+}
+
+/// Opening, looking at everything, recovering, and using what is there.
+pub fn recover(input: &[u8]) {
+    let forged = forged(input);
+    let Ok(store) = Store::open(Arc::new(forged.image), process(5)) else { return };
+    let _ = inspect(&store);
+    let all = objects(&store).unwrap_or_default();
+    for object in all.iter().take(8) {
+        let name = object.entry.name();
+        if forged.how & 1 != 0 {
+            let _ = store.attach_reader(&name, KEY).map(|reader| contents(&store, reader.object()));
+        }
+        let _ = store.attach_writer(&name, KEY).and_then(|mut writer| {
+            psync(&mut writer, &[(0, b"changed")])?;
+            writer.begin_direct(object.entry.size.get())?;
+            if forged.how & 2 != 0 {
+                writer.grow(object.entry.size.get() + 5000)?;
+            }
+            writer.detach()
+        });
+        if forged.how & 4 != 0 {
+            let _ = store.resize(&name, KEY, object.entry.size.get() / 2 + 1);
+            let _ = store.rename(&name, "another name", KEY);
+        }
+        if forged.how & 8 != 0 {
+            let _ = store.destroy(&name, KEY);
+        }
+    }
+    for index in 0..3 {
+        let how = CreateOptions { size: 20_000, ..CreateOptions::default() };
+        let _ = store.create(&format!("new {index}"), &how);
+    }
+    let _ = inspect(&store);
+}
+
+/// Everything that shows a pool to people.
+fn inspect(store: &Arc<Store>) -> Result<()> {
+    let _ = store.info();
+    let _ = store.lanes();
+    for object in objects(store)?.iter().take(8) {
+        let _ = store.status(object);
+    }
+    Ok(())
+}
+
+/// Repair: what it leaves is sound, or named.
+pub fn repair(input: &[u8]) {
+    let forged = forged(input);
+    let _ = repaired(&forged.image, forged.how & 1 != 0, forged.how & 2 != 0);
+}
+
+/// Repairs an image and holds what is left against what was said.
+///
+/// # Errors
+/// Repair's.
+///
+/// # Panics
+/// If an error is left that repair did not name.
+pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Vec<RepairAction>> {
+    if dry_first {
+        let device = Arc::new(image.copy());
+        let options = RepairOptions { dry_run: true, drop_damaged };
+        let _ = Store::repair(device.clone(), &options, &mut |_, _| {});
+        assert_eq!(device.writes(), 0, "a dry run writes");
+    }
+    // Kept, to be looked at afterwards.
+    let device = Arc::new(image.copy());
+    let options = RepairOptions { dry_run: false, drop_damaged };
+    let actions = Store::repair(device.clone(), &options, &mut |_, _| {})?;
+    let Some(left) = report(&device) else { panic!("a repaired pool cannot be checked") };
+    let named = actions.iter().any(|action| !action.done);
+    let errors: Vec<_> = left.findings.iter().filter(|found| found.severity == Severity::Error).collect();
+    assert!(errors.is_empty() || named, "not said: {errors:#?}\nrepair: {actions:#?}");
+    image.take(&device);
+    Ok(actions)
+}
+
+/// What check says, `None` if it cannot be run on this.
+///
+/// # Panics
+/// If the image was changed.
+#[must_use]
+pub fn report(image: &Image) -> Option<Report> {
+    let device = Arc::new(image.copy());
+    let found = Store::check(device.clone(), &mut |done, total| assert!(done <= total)).ok();
+    assert_eq!(device.writes(), 0, "check writes");
+    found
+}
+
+/// Damage at rest: what attaches shows what a psync wrote.
+pub fn damage(input: &[u8]) {
+    let forged = damaged(input);
+    let _ = report(&forged.image);
+    for shown in shown(&forged.image, forged.pool) {
+        assert!(!matches!(shown.1, Sight::Other(_) | Sight::Missing), "{}: {shown:?}", forged.pool.name);
+    }
+    let whole = forged.image.copy();
+    if let Ok(actions) = repaired(&whole, false, false)
+        && actions.iter().all(|action| action.done)
+    {
+        for shown in shown(&whole, forged.pool) {
+            assert!(!matches!(shown.1, Sight::Other(_)), "{} repaired: {shown:?}", forged.pool.name);
+        }
+    }
+}
+
+/// What an attach shows of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Its last state.
+    Same,
+    /// A state before that.
+    Earlier,
+    /// Bytes that no psync wrote so: the offsets in the object of the first few.
+    Other(Vec<u64>),
+    /// An error that says why there is none.
+    Refused,
+    /// It is said not to exist.
+    Missing,
+}
+
+/// Opens the pool and attaches every object it should hold, and begins a direct write that is given up,
+/// which must not touch what a psync wrote.
+#[must_use]
+pub fn shown(image: &Image, pool: &Pool) -> Vec<(String, Sight)> {
+    let history: &History = &pool.history;
+    let Ok(store) = Store::open(Arc::new(image.copy()), process(5)) else {
+        return history.keys().map(|name| (name.clone(), Sight::Refused)).collect();
+    };
+    // The first ones stand for the others where there are many of a kind.
+    let first = history.iter().take(8);
+    first.map(|(name, states)| (name.clone(), sight(&store, name, states))).collect()
+}
+
+fn sight(store: &Arc<Store>, name: &str, states: &[Vec<u8>]) -> Sight {
+    let seen = store.attach_writer(name, KEY).and_then(|mut writer| {
+        let before = contents(store, writer.object())?;
+        if before.len() as u64 <= TABLE_LANE_LEN {
+            writer.begin_direct(before.len() as u64)?;
+        }
+        let object = *writer.object();
+        drop(writer);
+        let after = contents(store, &object)?;
+        Ok((before, after))
+    });
+    let last = states.last().map_or(&[][..], Vec::as_slice);
+    match seen {
+        Ok((before, after)) if before != after => Sight::Other(differences(&after, &before)),
+        Ok((found, _)) if found == last => Sight::Same,
+        Ok((found, _)) if states.contains(&found) => Sight::Earlier,
+        Ok((found, _)) => Sight::Other(differences(&found, last)),
+        Err(StoreError::NotFound) => Sight::Missing,
+        Err(_) => Sight::Refused,
+    }
+}
+
+fn differences(found: &[u8], expected: &[u8]) -> Vec<u64> {
+    let beyond = found.len().min(expected.len())..found.len().max(expected.len());
+    let within = found.iter().zip(expected).enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at);
+    within.chain(beyond).map(|at| at as u64).take(4).collect()
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask fuzz`: every fuzz target in turn.
+
+use crate::steps::{Result, cargo};
+use crate::{nightly, record};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Instant;
+
+const MINUTES: u64 = 10;
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let minutes = match arguments {
+        [] => MINUTES,
+        [option, number] if option == "--minutes" => {
+            number.parse().map_err(|_| format!("{number} is not a number of minutes"))?
+        }
+        _ => return Err("usage: cargo xtask fuzz [--minutes N]".into()),
+    };
+    nightly::components(&["rust-src"])?;
+    let has =
+        Command::new("cargo").args(["fuzz", "--version"]).output().is_ok_and(|run| run.status.success());
+    if !has {
+        return Err("cargo-fuzz is missing: cargo install cargo-fuzz".into());
+    }
+    let begin = Instant::now();
+    let targets = targets()?;
+    let work = record::build_folder().join("fuzz-work");
+    let text = work.display().to_string();
+    let mut plant =
+        cargo(&["run", "--release", "-p", "indelible-evidence", "--", "hostile", "--plant", "--fuzz"]);
+    nightly::watch(
+        {
+            plant.arg(&text);
+            plant
+        },
+        |_| {},
+    )?;
+    // The store has no unsafe code: AddressSanitizer would cost half the speed and see nothing.
+    nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
+    let mut counts =
+        BTreeMap::from([("violations".to_owned(), 0), ("targets".to_owned(), targets.len() as u64)]);
+    let mut crashed = Vec::new();
+    for (done, target) in targets.iter().enumerate() {
+        let left = (minutes * 60).saturating_sub(begin.elapsed().as_secs()) / (targets.len() - done) as u64;
+        println!("\n== {target}: {} of {}, {left} s", done + 1, targets.len());
+        let own = work.join("corpus").join(target).display().to_string();
+        let committed = format!("fuzz/corpus/{target}");
+        std::fs::create_dir_all(&committed).map_err(|error| error.to_string())?;
+        let limit = format!("-max_total_time={}", left.max(1));
+        let mut command =
+            nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
+        command.args([&own, &committed, "--", &limit]);
+        command.args([
+            "-rss_limit_mb=2048",
+            "-timeout=20",
+            "-max_len=8192",
+            "-print_final_stats=1",
+            "-verbosity=0",
+        ]);
+        let outcome = nightly::watch(command, |line| {
+            if let Some(number) = line.strip_prefix("stat::number_of_executed_units:") {
+                let number: u64 = number.trim().parse().unwrap_or(0);
+                counts.insert(format!("inputs, {target}"), number);
+                *counts.entry("inputs".into()).or_insert(0) += number;
+            }
+        });
+        if outcome.is_err() {
+            crashed.push(target.clone());
+        }
+    }
+    counts.insert("violations".into(), crashed.len() as u64);
+    record::save("fuzz", minutes >= 60, &format!("cargo xtask fuzz --minutes {minutes}"), begin, &counts)?;
+    if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
+}
+
+fn targets() -> Result<Vec<String>> {
+    let entries =
+        std::fs::read_dir("fuzz/fuzz_targets").map_err(|error| format!("fuzz/fuzz_targets: {error}"))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    if names.is_empty() { Err("no fuzz targets".into()) } else { Ok(names) }
+}

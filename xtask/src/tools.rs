@@ -1,0 +1,95 @@
+//! `cargo xtask tools`: Miri, loom and the sanitizers, on what each can run. SAFETY.md says what they cannot.
+
+use crate::steps::{Result, cargo};
+use crate::{nightly, record};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Instant;
+
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
+/// The store's tests that Miri ends in minutes.
+const INTERPRETED: &[&str] = &["-p", "indelible-store", "--lib", "--test", "interpreted", "--test", "format"];
+/// Both halves; children of `fork` in tests of SIGSEGV are not for a sanitizer that handles it itself.
+const ADDRESS: &[&str] = &["-p", "indelible-store", "-p", "indelible", "--lib", "--tests"];
+/// What does not map objects at fixed addresses.
+const THREAD: &[&str] = &[
+    "-p",
+    "indelible-store",
+    "--lib",
+    "--test",
+    "interpreted",
+    "--test",
+    "contract_locks",
+    "--test",
+    "regressions",
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let all = ["miri", "loom", "address", "thread"];
+    let chosen: Vec<&str> = match arguments {
+        [] => all.to_vec(),
+        some => some.iter().map(String::as_str).collect(),
+    };
+    if let Some(other) = chosen.iter().find(|tool| !all.contains(tool)) {
+        return Err(format!("no such tool: {other}; there are {}", all.join(", ")));
+    }
+    let begin = Instant::now();
+    let mut counts = BTreeMap::new();
+    let mut failed = Vec::new();
+    for tool in &chosen {
+        let begin = Instant::now();
+        println!("\n== {tool}");
+        if let Err(error) = tests(tool, &mut counts) {
+            eprintln!("{tool}: {error}");
+            failed.push(*tool);
+        }
+        counts.insert(format!("{tool}, seconds"), begin.elapsed().as_secs());
+    }
+    counts.insert("violations".into(), failed.len() as u64);
+    println!();
+    counts.iter().for_each(|(what, count)| println!("{what:<40} {count}"));
+    let command = format!("cargo xtask tools {}", arguments.join(" "));
+    record::save("tools", chosen.len() == all.len(), command.trim_end(), begin, &counts)?;
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+fn tests(tool: &str, counts: &mut BTreeMap<String, u64>) -> Result {
+    let command = match tool {
+        "miri" => {
+            nightly::components(&["miri", "rust-src"])?;
+            let mut command = nightly::cargo(&["miri", "test"]);
+            // Identities are random, and records are dated.
+            command.args(INTERPRETED).env("MIRIFLAGS", "-Zmiri-disable-isolation");
+            command
+        }
+        "loom" => cargo(&["test", "--release", "-p", "indelible-models", "--", "--nocapture"]),
+        sanitizer => {
+            nightly::components(&["rust-src"])?;
+            sanitized(sanitizer)
+        }
+    };
+    let mut add = |what: &str, number: u64| *counts.entry(format!("{tool}, {what}")).or_insert(0) += number;
+    nightly::watch(command, |line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["test", "result:", _, passed, "passed;", failed, "failed;", ignored, ..] => {
+                add("tests passed", passed.parse().unwrap_or(0));
+                add("tests failed", failed.parse().unwrap_or(0));
+                add("tests ignored", ignored.parse().unwrap_or(0));
+            }
+            [orders, "orders", "in", ..] => add("orders", orders.parse().unwrap_or(0)),
+            _ => {}
+        }
+    })
+}
+
+fn sanitized(sanitizer: &str) -> Command {
+    let tests = if sanitizer == "address" { ADDRESS } else { THREAD };
+    let mut command = nightly::cargo(&["test", "-Zbuild-std", "--target", HOST, "--no-fail-fast"]);
+    command.args(tests).env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"));
+    command.env("CARGO_TARGET_DIR", record::build_folder().join(sanitizer));
+    // Tests that play the death of a process leave behind what it had.
+    command.env("ASAN_OPTIONS", "detect_leaks=0:allow_user_segv_handler=1");
+    command
+}
