@@ -287,7 +287,9 @@ impl Writer {
     fn cancel_direct(&mut self) -> Result<()> {
         let Some((from, to)) = self.direct() else { return Ok(()) };
         let device = &*self.store.device;
-        clear(device, &self.object.entry, from, to)?;
+        if !Mutant::DirectKept.is_on() {
+            clear(device, &self.object.entry, from, to)?;
+        }
         device.barrier()?;
         self.backed.clear();
         self.announce(Standing { direct: 0, ..self.standing })
@@ -299,6 +301,7 @@ impl Writer {
             // The entry still says W: the next attach recovers from the lane.
             Err(StoreError::Poisoned)
         } else {
+            self.unsettled &= !Mutant::UnsettledDetach.is_on();
             self.cancel_direct().and_then(|()| self.settle()).and_then(|()| self.unbind())
         };
         self.lane.forget(self.object.offset);

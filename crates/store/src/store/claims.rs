@@ -4,7 +4,7 @@ use super::lock;
 use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::medium::{Guard, LockKey, LockMode, Locks};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 /// lock on a lane, so that it is kept here who of them has it.
 #[derive(Default)]
 pub(super) struct Lanes {
-    pub(super) held: Mutex<HashMap<u32, (u64, Weak<WriterLane>)>>,
+    pub(super) held: Mutex<BTreeMap<u32, (u64, Weak<WriterLane>)>>,
     claims: AtomicU64,
 }
 
