@@ -32,11 +32,11 @@ pub mod scenario;
 mod seed;
 pub mod sim;
 
-pub use crash::{CrashFailure, CrashReport, for_each_crash};
+pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
 pub use seed::Seeded;
 pub use sim::{
-    Choice, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits, OpKind, SimConfig,
-    SimMedium, TearUnit,
+    Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
+    OpKind, SimConfig, SimMedium, TearUnit,
 };
 
 /// Says on the terminal that a test could not do its work here: past the test harness, which keeps what
