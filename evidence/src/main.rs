@@ -1,6 +1,7 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
 //! [`Record`](record::Record), and fails if it found a violation.
 
+mod crashes;
 mod record;
 mod report;
 
@@ -17,12 +18,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Layer {
+    /// Cuts the power of a simulated medium everywhere in short and in random programs
+    Crashes(crashes::Crashes),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
+        Layer::Crashes(crashes) => crashes.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

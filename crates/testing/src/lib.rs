@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod crash;
+pub mod oracle;
 pub mod pool;
 pub mod scenario;
 mod seed;
