@@ -2,6 +2,7 @@
 //! [`Record`](record::Record), and fails if it found a violation.
 
 mod crashes;
+mod mutants;
 mod record;
 mod report;
 
@@ -20,6 +21,8 @@ struct Arguments {
 enum Layer {
     /// Cuts the power of a simulated medium everywhere in short and in random programs
     Crashes(crashes::Crashes),
+    /// Breaks each rule of the protocol on purpose, and says which layer notices
+    Mutants(mutants::Mutants),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
@@ -27,6 +30,7 @@ enum Layer {
 fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
         Layer::Crashes(crashes) => crashes.run(),
+        Layer::Mutants(mutants) => mutants.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

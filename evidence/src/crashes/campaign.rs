@@ -6,7 +6,7 @@ use indelible_testing::oracle::{Program, Start, random, short, shrink, starts};
 use indelible_testing::scenario::media;
 use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
 use indicatif::ProgressBar;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -67,23 +67,38 @@ impl Chosen {
     }
 
     pub(crate) fn judge(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
-        self.case(pools, &self.program).sample(limits)
+        self.case(pools, &self.program).judge(&self.classes(), limits)
     }
 
-    fn case<'a>(&self, pools: &'a Pools, program: &'a Program) -> Case<'a> {
+    fn classes(&self) -> ClassLimits {
+        ClassLimits { per_point: 400, torn: 5, seed: self.seed, merge: true }
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn sample(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
+        self.case(pools, &self.program).sample(limits, &mut HashSet::new())
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn exhaust(&self, pools: &Pools, limits: &ClassLimits) -> Result<Tally, String> {
+        self.case(pools, &self.program).exhaust(limits, &mut HashSet::new()).map(|(tally, _)| tally)
+    }
+
+    pub(crate) fn case<'a>(&self, pools: &'a Pools, program: &'a Program) -> Case<'a> {
         Case { pool: pools.get(self.start, self.medium), program, seed: self.seed }
     }
 
     /// The violation, with the smallest program that shows one.
     fn explain(&self, pools: &Pools, limits: &Limits, cause: String) -> String {
         let mut last = cause;
-        let small = shrink(&self.program, |program| match self.case(pools, program).sample(limits) {
-            Err(cause) => {
-                last = cause;
-                true
-            }
-            Ok(_) => false,
-        });
+        let small =
+            shrink(&self.program, |program| match self.case(pools, program).judge(&self.classes(), limits) {
+                Err(cause) => {
+                    last = cause;
+                    true
+                }
+                Ok(_) => false,
+            });
         format!("{last}\non {}, from {:?}:\n{small:?}", describe(media()[self.medium]), self.start)
     }
 }
@@ -176,9 +191,9 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         let medium = number as usize % kinds.len();
         let case = Case { pool: pools.get(*start, medium), program, seed: plan.seed };
         let (tally, log2) = case
-            .exhaust(&limits)
+            .exhaust(&limits, &mut HashSet::new())
             .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
-        let whole = if tally.exhausted == 1 { "" } else { ", NOT ALL" };
+        let whole = if tally.covered == 1 { "" } else { ", NOT ALL" };
         let line = format!(
             "{name}, on {}: 2^{log2:.1} images in {} classes{whole}",
             describe(kinds[medium]),

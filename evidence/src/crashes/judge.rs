@@ -13,6 +13,7 @@ use indelible_testing::scenario::{judge_medium, judge_state};
 use indelible_testing::{ClassLimits, CrashImage, Limits, SimMedium, for_each_class, for_each_crash};
 use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5
 const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
 const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
 
-/// What is judged, and how.
+/// What is judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) pool: &'a CrashImage,
@@ -34,8 +35,11 @@ pub(crate) struct Case<'a> {
     pub(crate) seed: u64,
 }
 
+/// Images of one program that were judged: by contents and number of marks.
+type Seen = HashSet<(u64, usize)>;
+
 /// Runs `body` with everything random following from the seed; a panic is a failure like any other.
-fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+pub(crate) fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let seed = fastrand::Rng::with_seed(seed).u64(..);
     catch_unwind(AssertUnwindSafe(|| with_seed(seed, body))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -55,11 +59,20 @@ impl Case<'_> {
         self.program.run(medium).map_err(|wrong| wrong.to_string())
     }
 
+    /// Covers every image, as far as `classes` reaches; then takes samples without regard to classes, and
+    /// cuts the power again in some recoveries.
+    pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Tally, String> {
+        let mut seen = Seen::new();
+        let (mut tally, _) = self.exhaust(classes, &mut seen)?;
+        tally += self.sample(limits, &mut seen)?;
+        Ok(tally)
+    }
+
     /// Cuts the power everywhere, taking samples of what each cut may leave; and again in some recoveries.
-    pub(crate) fn sample(&self, limits: &Limits) -> Result<Tally, String> {
+    pub(crate) fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Tally, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
-            let tally = Cell::new(Tally { programs: 1, ..Tally::default() });
+            let tally = Cell::new(Tally::default());
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_crash(
                 &medium,
@@ -67,6 +80,9 @@ impl Case<'_> {
                 |image| {
                     let promise = promise.borrow();
                     let promise = promise.as_ref().map_err(Clone::clone)?;
+                    if !seen.insert((image.digest(), image.marks().len())) {
+                        return Ok(());
+                    }
                     let mut count = tally.get();
                     let allowed = promise.allowed(image);
                     let in_full = count.distinct % FULL == 0;
@@ -81,21 +97,16 @@ impl Case<'_> {
             );
             let report = report.map_err(|failure| failure.to_string())?;
             let mut tally = tally.get();
-            if let Ok(promise) = &*promise.borrow() {
-                tally.steps = promise.steps;
-                tally.deaths = promise.deaths;
-                tally.refused = promise.refused;
-            }
             tally.made = report.images;
             Ok(tally)
         })
     }
 
     /// Judges one image at least of each class that the program may leave.
-    pub(crate) fn exhaust(&self, limits: &ClassLimits) -> Result<(Tally, f64), String> {
+    pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Tally, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
-            let mut tally = Tally { short_programs: 1, ..Tally::default() };
+            let mut tally = Tally { programs: 1, ..Tally::default() };
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_class(
                 &medium,
@@ -105,6 +116,7 @@ impl Case<'_> {
                     let allowed = promise.as_ref().map_err(Clone::clone)?.allowed(image);
                     judge_state(medium, &allowed)?;
                     tally.classes += 1;
+                    tally.distinct += u64::from(seen.insert((image.digest(), image.marks().len())));
                     if tally.classes % FULL == 1 {
                         tally.full += 1;
                         judge(image, &allowed, true)?;
@@ -114,8 +126,14 @@ impl Case<'_> {
                 limits,
             )
             .map_err(|failure| failure.to_string())?;
+            if let Ok(promise) = &*promise.borrow() {
+                tally.steps = promise.steps;
+                tally.deaths = promise.deaths;
+                tally.refused = promise.refused;
+            }
             tally.points = report.points;
-            tally.exhausted = u64::from(report.cut_short == 0);
+            tally.cut_short = report.cut_short;
+            tally.covered = u64::from(report.cut_short == 0);
             tally.merged = report.merged;
             Ok((tally, report.legal_log2))
         })
@@ -174,4 +192,17 @@ fn recovery(
         &Limits { seed: image.digest(), ..if depth == 1 { RECOVERY } else { SECOND } },
     );
     report.map(drop).map_err(|failure| format!("during recovery, {depth} deep: {failure}"))
+}
+
+/// Some of what a program leaves, recovered with power cuts during recovery.
+#[cfg(feature = "mutants")]
+pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
+    guarded(case.seed, || {
+        let medium = case.pool.medium();
+        let promise = case.run(&medium)?;
+        let limits = Limits { exhaustive: 1, singles: 0, random: 0, points: 4, seed: case.seed };
+        medium
+            .power_cut_states(&limits)
+            .try_for_each(|image| recovery(&image, &promise.allowed(&image), 2, &Cell::default()))
+    })
 }

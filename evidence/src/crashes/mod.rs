@@ -10,7 +10,13 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Instant;
 
-pub(crate) use campaign::{Plan, run};
+use campaign::{Plan, run};
+
+#[cfg(feature = "mutants")]
+pub(crate) use {
+    campaign::{Chosen, Pools},
+    judge::{SAMPLE, guarded, recovery_of},
+};
 
 const SHORT: u64 = 200_000;
 const LONG: u64 = 10_000_000;
@@ -51,7 +57,7 @@ impl Crashes {
             println!("{line}");
         }
         let mut counts = done.tally.counts();
-        counts.insert("images judged".into(), done.tally.judged());
+        counts.insert("distinct images".into(), done.tally.judged());
         for (what, count) in &counts {
             println!("{count:>12}  {what}");
         }

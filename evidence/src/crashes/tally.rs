@@ -26,17 +26,17 @@ macro_rules! tally {
 }
 
 tally! {
-    short_programs = "short programs, on each medium",
-    exhausted = "short programs of which every image is covered",
-    points = "points of short programs",
-    classes = "images judged for short programs, one of each class at least",
+    programs = "programs",
+    covered = "programs of which every image is covered",
+    points = "points at which classes were enumerated",
+    cut_short = "points with more classes than the limit",
+    classes = "images judged as one of each class at least",
     merged = "classes that stand for more than one image",
-    programs = "random programs",
-    steps = "steps of random programs",
+    steps = "steps",
     refused = "calls refused as the model said",
     deaths = "processes that died",
-    made = "images made of random programs",
-    distinct = "distinct images of random programs",
+    made = "images sampled without regard to classes",
+    distinct = "distinct images after a run",
     recovery = "distinct images during recovery",
     second = "distinct images during recovery of recovery",
     full = "images judged in full",
@@ -44,8 +44,9 @@ tally! {
 }
 
 impl Tally {
-    /// Images judged, each different from all others of its program or standing for a class of its own.
+    /// Images judged, each different from all others of its run, or of its recovery, in contents or in what
+    /// had been promised by then.
     pub(crate) fn judged(&self) -> u64 {
-        self.classes + self.distinct + self.recovery + self.second
+        self.distinct + self.recovery + self.second
     }
 }
