@@ -76,7 +76,7 @@ impl Chosen {
 
     #[cfg(feature = "mutants")]
     pub(crate) fn sample(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
-        self.case(pools, &self.program).sample(limits, &mut HashSet::new())
+        self.case(pools, &self.program).sample(limits, false, &mut HashSet::new())
     }
 
     #[cfg(feature = "mutants")]
