@@ -264,3 +264,20 @@ fn a_batch_of_megabytes_is_recovered() {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).unwrap();
     assert!(medium.len() == 32 << 20);
 }
+
+/// An attach for reading whose entry in the table cannot be published: it used to wait for itself.
+#[test]
+fn an_attach_for_reading_that_fails_returns() {
+    for fault in [Fault::Io, Fault::NoSpace, Fault::Kill] {
+        let (medium, store) = pool(1 << 20);
+        store.create("a", &of(100)).unwrap();
+        medium.fail_at(OpKind::WriteDurable, 0, fault);
+        let (tell, told) = std::sync::mpsc::channel();
+        let attaching = store.clone();
+        std::thread::spawn(move || tell.send(attaching.attach_reader("a", KEY).is_err()));
+        let returned = told.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(returned, Ok(true), "{fault:?}");
+        medium.clear_faults();
+        open(&medium, 2).attach_writer("a", KEY).unwrap();
+    }
+}

@@ -1,6 +1,12 @@
-//! Simulated media for Indelible: what may be left after a crash, enumerated.
+//! Simulated media for Indelible: what may be left after a crash, enumerated; programs against a model.
 //!
-//! [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
+//! - [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
+//! - [`for_each_crash`] takes samples of what power cuts leave, all of it where that is little;
+//!   [`for_each_class`] covers all of it, taking together what its judge cannot tell apart (why nothing is
+//!   lost by that is said in `sim/classes.rs`).
+//! - [`oracle`] has programs of several processes, random ones and short ones, and the model they are held
+//!   against; [`scenario`] has the judges.
+//!
 //! [`for_each_crash`] records what a piece of code does to one and shows every state a power cut
 //! could have left to a closure that checks the contract:
 //!

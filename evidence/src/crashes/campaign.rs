@@ -224,3 +224,57 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     }
     done
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn plan(threads: usize) -> Plan {
+        Plan { seed: 3, images: 6000, threads, only: None }
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_threads() {
+        let begin = Instant::now();
+        let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
+        println!("{} images twice in {:?}", one.tally.judged(), begin.elapsed());
+        assert_eq!((one.failure, three.failure), (None, None));
+        assert_eq!(one.tally, three.tally);
+        assert!(one.tally.judged() >= 6000 && one.tally.recovery > 0 && one.tally.second > 0);
+    }
+
+    /// Every image of programs that leave few enough of them, and one of each class: the same verdict,
+    /// whatever rule is broken.
+    #[test]
+    fn merging_changes_no_verdict() {
+        let pools = Pools::new();
+        let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };
+        let merged = ClassLimits { merge: true, torn: 3, ..all };
+        let verdicts = |limits: &ClassLimits| -> Vec<bool> {
+            let few = ["rename", "psync twice", "psync, checkpoint, psync", "load and forget", "shrink"];
+            let mut verdicts = Vec::new();
+            for (_, start, program) in short().iter().filter(|(name, ..)| few.contains(name)) {
+                let case = Case { pool: pools.get(*start, 4), program, seed: 1 };
+                let verdict = case.exhaust(limits, &mut HashSet::new());
+                if let Ok((tally, _)) = &verdict {
+                    assert_eq!(tally.cut_short, 0);
+                }
+                verdicts.push(verdict.is_ok());
+            }
+            verdicts
+        };
+        assert_eq!(verdicts(&all), [true; 5]);
+        assert_eq!(verdicts(&merged), [true; 5]);
+        #[cfg(feature = "mutants")]
+        {
+            let mut caught = 0;
+            for mutant in indelible_store::Mutant::ALL {
+                let both = indelible_store::with_mutant(*mutant, || (verdicts(&all), verdicts(&merged)));
+                assert_eq!(both.0, both.1, "{mutant:?}");
+                caught += u64::from(both.0.contains(&false));
+            }
+            assert!(caught >= 10, "only {caught} mutants are noticed at all");
+        }
+    }
+}

@@ -54,7 +54,9 @@ impl Store {
                 Ok(Reader { store: self.clone(), hold, object })
             });
         }
-        let (reader, _recovered) = self.update(|draft| {
+        // A reader detaches through the table, so that there must not be one while the table is held:
+        // publishing may fail.
+        let (hold, object, _recovered) = self.update(|draft| {
             let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if !object.opens_for_reading(key) {
                 return Err(StoreError::WrongKey);
@@ -72,9 +74,9 @@ impl Store {
                 draft.put_entry(&object)?;
             }
             // The lane that was recovered is given back once that is published.
-            Ok((Reader { store: self.clone(), hold, object }, recovered))
+            Ok((hold, object, recovered))
         })?;
-        Ok(reader)
+        Ok(Reader { store: self.clone(), hold, object })
     }
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
