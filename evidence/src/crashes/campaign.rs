@@ -75,11 +75,6 @@ impl Chosen {
     }
 
     #[cfg(feature = "mutants")]
-    pub(crate) fn sample(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
-        self.case(pools, &self.program).sample(limits, false, &mut HashSet::new())
-    }
-
-    #[cfg(feature = "mutants")]
     pub(crate) fn exhaust(&self, pools: &Pools, limits: &ClassLimits) -> Result<Tally, String> {
         self.case(pools, &self.program).exhaust(limits, &mut HashSet::new()).map(|(tally, _)| tally)
     }

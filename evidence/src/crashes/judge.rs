@@ -64,13 +64,13 @@ impl Case<'_> {
     pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Tally, String> {
         let mut seen = Seen::new();
         let (mut tally, _) = self.exhaust(classes, &mut seen)?;
-        tally += self.sample(limits, true, &mut seen)?;
+        tally += self.sample(limits, &mut seen)?;
         Ok(tally)
     }
 
-    /// Cuts the power everywhere, taking samples of what each cut may leave; and, if asked to, again in
-    /// some recoveries.
-    pub(crate) fn sample(&self, limits: &Limits, nested: bool, seen: &mut Seen) -> Result<Tally, String> {
+    /// Cuts the power everywhere, taking samples of what each cut may leave; and again in some
+    /// recoveries.
+    fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Tally, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
             let tally = Cell::new(Tally::default());
@@ -88,7 +88,7 @@ impl Case<'_> {
                     let allowed = promise.allowed(image);
                     let in_full = count.distinct % FULL == 0;
                     judge(image, &allowed, in_full)?;
-                    let nested = nested && count.distinct % NESTED == self.seed % NESTED;
+                    let nested = count.distinct % NESTED == self.seed % NESTED;
                     count.distinct += 1;
                     count.full += u64::from(in_full);
                     tally.set(count);
@@ -103,7 +103,8 @@ impl Case<'_> {
         })
     }
 
-    /// Judges one image at least of each class that the program may leave.
+    /// Judges one image at least of each class that the program may leave; also says how many images those
+    /// are, as a binary logarithm.
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Tally, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
@@ -185,7 +186,7 @@ fn recovery(
             } else {
                 judge(inner, allowed, in_full)?;
             }
-            if depth == 1 && nth.get() % 8 == 0 && !done {
+            if depth == 1 && nth.get().is_multiple_of(8) && !done {
                 return recovery(inner, allowed, 2, tally);
             }
             Ok::<(), String>(())

@@ -15,7 +15,7 @@ use campaign::{Plan, run};
 #[cfg(feature = "mutants")]
 pub(crate) use {
     campaign::{Chosen, Pools},
-    judge::{SAMPLE, guarded, recovery_of},
+    judge::{guarded, recovery_of},
 };
 
 const SHORT: u64 = 200_000;

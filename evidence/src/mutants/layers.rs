@@ -3,7 +3,7 @@
 //! A layer says what it found wrong, and nothing on the protocol as it is. To add one: a function and a
 //! line in [`LAYERS`].
 
-use crate::crashes::{Chosen, Pools, SAMPLE, guarded, recovery_of};
+use crate::crashes::{Chosen, Pools, guarded, recovery_of};
 use indelible_store::format::lane::BODY;
 use indelible_store::medium::Medium;
 use indelible_store::store::{FormatOptions, Severity, Store, Writer};
@@ -61,8 +61,8 @@ fn images(pools: &Pools) -> Verdict {
 }
 
 fn random_programs(pools: &Pools) -> Verdict {
-    let limits = Limits { points: 40, random: 3, singles: 1, exhaustive: 8, ..SAMPLE };
-    (0..24).try_for_each(|nth| Chosen::new(SEED, nth).sample(pools, &limits).map(drop))
+    let limits = ClassLimits { per_point: 40, torn: 2, seed: SEED, merge: true };
+    (0..24).try_for_each(|nth| Chosen::new(SEED, nth).exhaust(pools, &limits).map(drop))
 }
 
 fn recoveries(pools: &Pools) -> Verdict {
