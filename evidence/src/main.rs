@@ -1,9 +1,11 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
 //! [`Record`](record::Record), and fails if it found a violation.
 
+mod crashes;
 mod faults;
 mod hostile;
 mod kills;
+mod mutants;
 mod record;
 mod report;
 mod strands;
@@ -31,6 +33,10 @@ enum Layer {
     KillsChild(kills::Child),
     /// Flips every bit of small pools, and replays what fuzzing found
     Hostile(hostile::Hostile),
+    /// Cuts the power of a simulated medium everywhere in short and in random programs
+    Crashes(crashes::Crashes),
+    /// Breaks each rule of the protocol on purpose, and says which layer notices
+    Mutants(mutants::Mutants),
     /// Prints what the records of all layers say, and renders docs/evidence.md from them
     Report(report::Report),
 }
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
         Layer::Hostile(hostile) => hostile.run(),
+        Layer::Crashes(crashes) => crashes.run(),
+        Layer::Mutants(mutants) => mutants.run(),
         Layer::Report(report) => report.run(),
     };
     match done {

@@ -7,6 +7,8 @@
 
 #[path = "../../store/src/commit.rs"]
 mod commit;
+#[path = "../../store/src/entropy.rs"]
+mod entropy;
 #[path = "../../store/src/error.rs"]
 mod error;
 #[path = "../../store/src/format/mod.rs"]

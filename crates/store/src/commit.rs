@@ -17,6 +17,7 @@
 use crate::error::Result;
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Medium, MediumError};
+use crate::mutant::Mutant;
 
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
@@ -29,7 +30,9 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     for (place, batch) in (0..).zip(batches.iter_mut()) {
         debug_assert!(after.fits(batch.len()));
         let bytes = batch.stamp(seed, after.generation, after.sequence, place);
-        if single {
+        if Mutant::NotDurable.is_on() {
+            medium.write(log.offset + after.tail, bytes)?;
+        } else if single {
             medium.write_durable(log.position(), bytes)?;
         } else {
             joined.extend_from_slice(bytes);
@@ -37,7 +40,7 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
         after.tail += batch.len();
         after.sequence += 1;
     }
-    if !single {
+    if !joined.is_empty() {
         medium.write_durable(log.position(), &joined)?;
     }
     *log = after;

@@ -6,10 +6,13 @@
 //! store.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "replay")]
+pub use entropy::with_seed;
 #[cfg(feature = "mutants")]
 pub use mutant::{Mutant, with_mutant};
 
 pub mod commit;
+mod entropy;
 pub mod error;
 pub mod format;
 pub mod lane;

@@ -1,11 +1,40 @@
 //! Protocol faults on request, to prove that the tests see them. Without the feature `mutants`, which
 //! nothing but tests uses, none is ever on and the compiler drops the places that ask.
+//!
+//! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
 
-/// One rule of the protocol, broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
+/// Lists each mutant once: its name, and the rule it breaks.
+macro_rules! mutants {
+    ($($(#[doc = $rule:literal])+ $name:ident,)+) => {
+        /// One rule of the protocol, broken.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Mutant {
+            $($(#[doc = $rule])+ $name,)+
+        }
+
+        #[cfg(feature = "mutants")]
+        impl Mutant {
+            /// All of them.
+            pub const ALL: &[Mutant] = &[$(Mutant::$name,)+];
+
+            /// What it does.
+            #[must_use]
+            pub fn rule(self) -> &'static str {
+                match self {
+                    $(Mutant::$name => concat!($($rule,)+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+mutants! {
     /// The primary changes before the batch is durable.
     ApplyFirst,
+    /// A psync returns before its batch is durable.
+    NotDurable,
+    /// psync of several objects publishes one batch for each.
+    SplitPsync,
     /// The checksum of a batch leaves its data out.
     ShortChecksum,
     /// Batches of an earlier lap are accepted.
@@ -14,32 +43,63 @@ pub enum Mutant {
     AnySequence,
     /// A checkpoint does not wait for what was applied.
     EarlyCheckpoint,
+    /// A checkpoint starts the lane again under the same generation.
+    SameGeneration,
+    /// Lines on their way to a primary are forgotten by the progress of the object.
+    ProgressForgotten,
+    /// An object changes its lane before its primary is durable.
+    UnsettledMove,
+    /// A detach gives the lane up before the primary is durable.
+    UnsettledDetach,
     /// Recovery does not look into the dead writer's lane.
     LaneForgotten,
+    /// Recovery leaves the last batch out.
+    LastBatchForgotten,
+    /// Recovery lets the oldest content of a line win.
+    OldestWins,
     /// Recovery voids the lane before what it replayed is durable.
     EarlyVoid,
     /// Recovery leaves a direct write that no psync published.
     IntentIgnored,
+    /// An attach leaves what an unpublished direct write put into the primary.
+    DirectKept,
     /// Recovery replays sections of attaches that are long over.
     BindingIgnored,
+    /// What is visible in a lane is taken for durable.
+    VisibleIsDurable,
     /// The superblock is written before the table.
     SuperblockFirst,
     /// A change of the table reaches its pages before it is published.
     TableFirst,
+    /// The table's lane is voided before what it redoes is durable.
+    EarlyTableCheckpoint,
+    /// A process does not look at what others did to the table.
+    StaleTable,
     /// Destroyed space is handed out with what was in it.
     NoZeroing,
-    /// What is visible in a lane is taken for durable.
-    VisibleIsDurable,
-    /// Lines on their way to a primary are forgotten by the progress of the object.
-    ProgressForgotten,
     /// What relies on the primary does not wait for lines that wait in memory.
     ApplyForgotten,
+    /// An object exists before its zeros are durable.
+    EarlyCreate,
+    /// Space is discarded before the destruction is published.
+    DiscardFirst,
+    /// The space of a destroyed object stays taken.
+    LeakedSpace,
+    /// An object that grows takes its new place before the copy is durable.
+    EarlyExchange,
+    /// A failed barrier is tried again.
+    BarrierRetried,
+    /// A failed barrier is the business of the lane alone that asked for it.
+    FailureNotShared,
+    /// Writers of two processes get the same object.
+    Unlocked,
 }
 
 #[cfg(feature = "mutants")]
 mod selected {
     use super::Mutant;
     use std::cell::Cell;
+    use std::sync::OnceLock;
 
     thread_local!(static SELECTED: Cell<Option<Mutant>> = const { Cell::new(None) });
 
@@ -55,10 +115,23 @@ mod selected {
         f()
     }
 
+    /// The mutant that all threads of a process live with: `INDELIBLE_MUTANT`, for tests of whole programs.
+    ///
+    /// # Panics
+    /// If there is no such mutant: a test that means to see one must not pass for want of it.
+    fn of_the_process() -> Option<Mutant> {
+        static CHOSEN: OnceLock<Option<Mutant>> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let name = std::env::var("INDELIBLE_MUTANT").ok()?;
+            let found = Mutant::ALL.iter().find(|mutant| format!("{mutant:?}") == name);
+            Some(*found.unwrap_or_else(|| panic!("INDELIBLE_MUTANT={name}: there is no such mutant")))
+        })
+    }
+
     impl Mutant {
         /// Whether this rule is broken now.
         pub(crate) fn is_on(self) -> bool {
-            SELECTED.get() == Some(self)
+            SELECTED.get().or_else(of_the_process) == Some(self)
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::Located;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -102,11 +102,14 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     if end.used() > 0 {
         end.confirm(medium, seed, log.position())?;
     }
-    let mut met: HashMap<u64, Met> = HashMap::new();
+    let mut met: BTreeMap<u64, Met> = BTreeMap::new();
     let mut done = Recovered::default();
     let mut pages = Gather::new(medium);
     scan(medium, seed, &mut log, &mut |batch| {
         done.batches += 1;
+        if Mutant::LastBatchForgotten.is_on() && done.batches == end.sequence {
+            return Ok(());
+        }
         for index in 0..batch.sections.len() {
             replay_section(draft, lane, directory, batch, index, &mut met, &mut pages)?;
         }
@@ -132,7 +135,7 @@ fn replay_section(
     directory: &Directory,
     batch: &mut BatchView<'_, '_>,
     index: usize,
-    met: &mut HashMap<u64, Met>,
+    met: &mut BTreeMap<u64, Met>,
     pages: &mut Gather<'_>,
 ) -> Result<()> {
     let section = batch.sections[index];
@@ -141,8 +144,8 @@ fn replay_section(
         return Ok(());
     }
     let object = match met.entry(entry) {
-        std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
-        std::collections::hash_map::Entry::Vacant(slot) => {
+        std::collections::btree_map::Entry::Occupied(slot) => slot.into_mut(),
+        std::collections::btree_map::Entry::Vacant(slot) => {
             // An entry that does not verify any more was destroyed; its slot is free or reused.
             let Ok(located) = draft.entry(entry) else { return Ok(()) };
             if !located.is_bound() || located.entry.lane.get() != lane {

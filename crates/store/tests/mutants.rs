@@ -1,4 +1,5 @@
-//! Each rule of the protocol, broken on purpose, is noticed by the crash tests; unbroken, they pass.
+//! Rules of the protocol, broken on purpose, are noticed by crash tests made for them; unbroken, they pass.
+//! The whole list against all layers of evidence is `pmo-evidence mutants`.
 
 use indelible_store::error::Result;
 use indelible_store::medium::Medium;

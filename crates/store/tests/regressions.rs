@@ -302,3 +302,20 @@ fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
 }
+
+/// An attach for reading whose entry in the table cannot be published: it used to wait for itself.
+#[test]
+fn an_attach_for_reading_that_fails_returns() {
+    for fault in [Fault::Io, Fault::NoSpace, Fault::Kill] {
+        let (medium, store) = pool(1 << 20);
+        store.create("a", &of(100)).unwrap();
+        medium.fail_at(OpKind::WriteDurable, 0, fault);
+        let (tell, told) = std::sync::mpsc::channel();
+        let attaching = store.clone();
+        std::thread::spawn(move || tell.send(attaching.attach_reader("a", KEY).is_err()));
+        let returned = told.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(returned, Ok(true), "{fault:?}");
+        medium.clear_faults();
+        open(&medium, 2).attach_writer("a", KEY).unwrap();
+    }
+}

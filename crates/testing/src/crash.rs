@@ -1,6 +1,6 @@
 //! Crash tests: run once, cut the power everywhere, judge what is left.
 
-use crate::sim::{CrashImage, Cut, Event, Limits, SimMedium};
+use crate::sim::{ClassLimits, ClassReport, CrashImage, Cut, Event, Limits, SimMedium, classes};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -76,8 +76,6 @@ pub fn for_each_crash<E: fmt::Display>(
     mut verify: impl FnMut(&CrashImage) -> Result<(), E>,
     limits: &Limits,
 ) -> Result<CrashReport, CrashFailure> {
-    const TAIL: usize = 12;
-
     medium.forget_log();
     record(medium);
     let events = medium.events();
@@ -95,16 +93,58 @@ pub fn for_each_crash<E: fmt::Display>(
         let verdict = verify(&image);
         drop(blame);
         if let Err(cause) = verdict {
-            let past = events.partition_point(|(seq, _)| *seq < image.cut().before);
-            return Err(CrashFailure {
-                cut: image.cut(),
-                cause: cause.to_string(),
-                marks: image.marks().to_vec(),
-                tail: events[past.saturating_sub(TAIL)..past].to_vec(),
-            });
+            return Err(failure(&events, &image, &cause));
         }
     }
     report.points = images.points();
     report.points_skipped = images.points_skipped();
     Ok(report)
+}
+
+/// As [`for_each_crash`], but of *all* images that a power cut may leave, one of each class that `verify`
+/// cannot tell apart (see [`classes`](crate::sim::ClassLimits)).
+///
+/// `verify` gets the image and the medium that holds it, which notes what is looked at: everything that
+/// the verdict may depend on is to be read from that one.
+///
+/// # Errors
+///
+/// The first error of `verify`, with what is needed to get its image again.
+///
+/// # Panics
+///
+/// If `verify` depends on something else than what it reads, or the classes do not add up.
+pub fn for_each_class<E: fmt::Display>(
+    medium: &SimMedium,
+    record: impl FnOnce(&SimMedium),
+    mut verify: impl FnMut(&CrashImage, &SimMedium) -> Result<(), E>,
+    limits: &ClassLimits,
+) -> Result<ClassReport, CrashFailure> {
+    medium.forget_log();
+    record(medium);
+    let events = medium.events();
+    let mut report = ClassReport { legal_log2: f64::NEG_INFINITY, ..ClassReport::default() };
+    for (point, log2) in classes::points(medium, *limits) {
+        report.points += 1;
+        let (more, less) = (report.legal_log2.max(log2), report.legal_log2.min(log2));
+        report.legal_log2 = more + (less - more).exp2().ln_1p() / std::f64::consts::LN_2;
+        let whole = point.explore(limits.per_point, &mut report, |candidate| {
+            let _blame = Blame(candidate.image.cut());
+            verify(&candidate.image, &candidate.medium)
+                .map_err(|cause| failure(&events, &candidate.image, &cause))
+        })?;
+        report.cut_short += u64::from(!whole);
+    }
+    Ok(report)
+}
+
+fn failure(events: &[(u64, Event)], image: &CrashImage, cause: &dyn fmt::Display) -> CrashFailure {
+    const TAIL: usize = 12;
+    let past = events.partition_point(|(seq, _)| *seq < image.cut().before);
+    CrashFailure {
+        cut: image.cut(),
+        cause: cause.to_string(),
+        marks: image.marks().to_vec(),
+        tail: events[past.saturating_sub(TAIL)..past].to_vec(),
+    }
 }

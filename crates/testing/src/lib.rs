@@ -1,6 +1,12 @@
-//! Simulated media for Indelible: what may be left after a crash, enumerated.
+//! Simulated media for Indelible: what may be left after a crash, enumerated; programs against a model.
 //!
-//! [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
+//! - [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
+//! - [`for_each_crash`] takes samples of what power cuts leave, all of it where that is little;
+//!   [`for_each_class`] covers all of it, taking together what its judge cannot tell apart (why nothing is
+//!   lost by that is said in `sim/classes.rs`).
+//! - [`oracle`] has programs of several processes, random ones and short ones, and the model they are held
+//!   against; [`scenario`] has the judges.
+//!
 //! [`for_each_crash`] records what a piece of code does to one and shows every state a power cut
 //! could have left to a closure that checks the contract:
 //!
@@ -28,16 +34,17 @@
 
 mod crash;
 pub mod hostile;
+pub mod oracle;
 pub mod pool;
 pub mod scenario;
 mod seed;
 pub mod sim;
 
-pub use crash::{CrashFailure, CrashReport, for_each_crash};
+pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
 pub use seed::Seeded;
 pub use sim::{
-    Choice, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits, OpKind, SimConfig,
-    SimMedium, TearUnit,
+    Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
+    OpKind, SimConfig, SimMedium, TearUnit,
 };
 
 /// Says on the terminal that a test could not do its work here: past the test harness, which keeps what

@@ -53,7 +53,7 @@ impl Changes for Stores<'_> {
 }
 
 /// A page as last psynced.
-fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
+pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
     if let Some(twin) = primary.twin(number) {
         return Ok(*twin);
     }

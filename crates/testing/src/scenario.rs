@@ -6,6 +6,7 @@ use crate::{CrashFailure, CrashReport, for_each_crash};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{FormatOptions, Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// The media every crash test runs on: where they tear, and whether commits are grouped.
@@ -114,14 +115,30 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
     judge_medium(&image.medium(), allowed(image, states))
 }
 
+/// As [`judge_medium`], without the checks before recovery and without using the pool afterwards: a
+/// function of what it reads from `medium`.
+pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
+    let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
+    let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
+    recover_all(&store).map_err(text("recover"))?;
+    let found = snapshot(&store).map_err(text("read"))?;
+    if !allowed.iter().any(|state| *state.borrow() == found) {
+        return Err(difference(&found, allowed));
+    }
+    check_tiling(&store)?;
+    drop(store);
+    sound(medium, Severity::Warning).map_err(|error| format!("after recovery: {error}"))?;
+    Ok(found)
+}
+
 /// Recovers what is on `medium` and says what is wrong with it.
-pub fn judge_medium(medium: &SimMedium, allowed: &[Snapshot]) -> Result<Snapshot, String> {
+pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
     recover_all(&store).map_err(text("recover"))?;
     let found = snapshot(&store).map_err(text("read"))?;
-    if !allowed.contains(&found) {
+    if !allowed.iter().any(|state| *state.borrow() == found) {
         return Err(difference(&found, allowed));
     }
     check_tiling(&store)?;
@@ -167,9 +184,9 @@ fn usable(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-fn difference(found: &Snapshot, allowed: &[Snapshot]) -> String {
+fn difference(found: &Snapshot, allowed: &[impl Borrow<Snapshot>]) -> String {
     let mut text = String::from("the pool is in no allowed state;");
-    for (nth, state) in allowed.iter().enumerate() {
+    for (nth, state) in allowed.iter().map(Borrow::borrow).enumerate() {
         text += &format!(" against state {nth}:");
         for name in found.keys().chain(state.keys()).collect::<std::collections::BTreeSet<_>>() {
             match (found.get(name), state.get(name)) {

@@ -290,3 +290,24 @@ fn a_vanished_file_is_reported() {
         assert!(matches!(m.verify(), Err(MediumError::Gone { what: "deleted" })));
     }
 }
+
+#[test]
+fn a_spoiled_sector_is_unreadable_until_it_is_written() {
+    let m = medium(TearUnit::Line);
+    m.write(0, &[1; 2048]).unwrap();
+    m.spoil(600..601);
+    let mut byte = [0];
+    m.read(511, &mut byte).unwrap();
+    m.read(1024, &mut byte).unwrap();
+    for at in [512, 1023] {
+        assert!(matches!(m.read(at, &mut byte), Err(MediumError::Io(_))));
+    }
+    assert!(matches!(m.read(0, &mut [0; 2048]), Err(MediumError::Io(_))));
+    for (at, len) in [(512, 511), (513, 511), (0, 600), (700, 1)] {
+        assert!(m.write(at, &vec![2; len]).is_err() && m.write_durable(at, &vec![2; len]).is_err());
+        assert!(m.zero(at, len as u64).is_err());
+    }
+    assert_eq!(m.handle().to_bytes()[512], 1, "a write that fails changes nothing");
+    m.write(512, &[3; 512]).unwrap();
+    assert_eq!(bytes_at(&m, &[511, 512, 1023, 1024]), [1, 3, 3, 1]);
+}

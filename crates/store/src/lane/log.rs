@@ -89,7 +89,7 @@ impl LaneLog {
     /// the second header copy of the present generation durable, so that tearing the first here
     /// leaves a header that verifies.
     pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
-        let generation = self.generation + 1;
+        let generation = self.generation + u64::from(!Mutant::SameGeneration.is_on());
         let header = Header::new(seed, self.offset, generation);
         medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
         *self = LaneLog::at_start(self.offset, self.len, generation);

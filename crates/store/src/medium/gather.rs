@@ -7,6 +7,7 @@
 use super::Medium;
 use super::MediumError;
 use crate::format::{LINE, PAGE};
+use crate::mutant::Mutant;
 use std::collections::HashMap;
 
 /// Memory it may take before it writes out: 64 MiB of pages.
@@ -44,7 +45,9 @@ impl<'m> Gather<'m> {
                 .pages
                 .entry(page)
                 .or_insert_with(|| Image { lines: 0, bytes: Box::new([0; PAGE as usize]) });
-            image.bytes[at..at + now.len()].copy_from_slice(now);
+            if !(Mutant::OldestWins.is_on() && image.lines >> (at / LINE as usize) & 1 == 1) {
+                image.bytes[at..at + now.len()].copy_from_slice(now);
+            }
             for line in at / LINE as usize..(at + now.len()) / LINE as usize {
                 image.lines |= 1 << line;
             }

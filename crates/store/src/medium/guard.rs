@@ -5,6 +5,7 @@
 //! and for its table pages, so that all of them must stop trusting what they wrote before.
 
 use super::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::sync::Arc;
 
@@ -51,8 +52,13 @@ impl Medium for Guard {
     }
     fn barrier(&self) -> Result<(), MediumError> {
         let _order = self.order.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if Mutant::BarrierRetried.is_on() {
+            return self.under.barrier().or_else(|_| self.under.barrier());
+        }
         self.under.barrier().map_err(|error| {
-            self.fail();
+            if !Mutant::FailureNotShared.is_on() {
+                self.fail();
+            }
             error.settled()
         })
     }

@@ -108,6 +108,9 @@ pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> 
 
 impl Held<'_> {
     fn catch_up(&mut self) -> Result<()> {
+        if Mutant::StaleTable.is_on() && self.state.log.is_some() {
+            return Ok(());
+        }
         let (device, seed) = (&*self.store.device, self.store.seed);
         let failures = self.store.guard.failures();
         let found = read_table_log(device, seed)?;
@@ -158,7 +161,9 @@ pub(super) fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &
         commit::apply(device, batch)?;
     }
     if !log.fits(batch.len()) {
-        device.barrier()?;
+        if !Mutant::EarlyTableCheckpoint.is_on() {
+            device.barrier()?;
+        }
         log.next_generation(device, seed)?;
     }
     commit::publish(device, seed, log, std::slice::from_mut(batch))?;

@@ -13,9 +13,10 @@ use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
+use crate::sync::Mutex;
 use crate::table::{Key, Located, directory};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use zerocopy::little_endian::{U32, U64};
 
 /// An object attached for reading; dropping it detaches.
@@ -58,7 +59,9 @@ impl Store {
                 Ok(Reader { store: self.clone(), hold, object })
             });
         }
-        let (reader, _recovered) = self.update(|draft| {
+        // A reader detaches through the table, so that there must not be one while the table is held:
+        // publishing may fail.
+        let (hold, object, _recovered) = self.update(|draft| {
             let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if !object.opens_for_reading(key) {
                 return Err(StoreError::WrongKey);
@@ -76,9 +79,9 @@ impl Store {
                 draft.put_entry(&object)?;
             }
             // The lane that was recovered is given back once that is published.
-            Ok((Reader { store: self.clone(), hold, object }, recovered))
+            Ok((hold, object, recovered))
         })?;
-        Ok(reader)
+        Ok(Reader { store: self.clone(), hold, object })
     }
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
@@ -294,7 +297,9 @@ impl Writer {
         let Some((from, to)) = self.direct() else { return Ok(()) };
         self.dissolve_twins()?;
         let device = &*self.store.device;
-        clear(device, &self.object.entry, from, to)?;
+        if !Mutant::DirectKept.is_on() {
+            clear(device, &self.object.entry, from, to)?;
+        }
         device.barrier()?;
         self.backed.clear();
         self.announce(Standing { direct: 0, ..self.standing })
@@ -306,6 +311,7 @@ impl Writer {
             // The entry still says W: the next attach recovers from the lane.
             Err(StoreError::Poisoned)
         } else {
+            self.unsettled &= !Mutant::UnsettledDetach.is_on();
             self.cancel_direct().and_then(|()| self.settle()).and_then(|()| self.unbind())
         };
         self.lane.forget(self.object.offset);

@@ -5,14 +5,14 @@ use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::medium::{Guard, LockKey, LockMode, Locks};
 use crate::sync::{AtomicU64, Mutex, Ordering};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 /// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
 /// lock on a lane, so that it is kept here who of them has it.
 #[derive(Default)]
 pub(super) struct Lanes {
-    pub(super) held: Mutex<HashMap<u32, (u64, Weak<WriterLane>)>>,
+    pub(super) held: Mutex<BTreeMap<u32, (u64, Weak<WriterLane>)>>,
     claims: AtomicU64,
 }
 

@@ -3,8 +3,9 @@
 //! The superblock slots are written last, behind a barrier: a pool whose format was cut short is no
 //! pool.
 
-use super::{Identity, Store, now, random_id};
+use super::{Identity, Store};
 use crate::commit;
+use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::root::Root;
 use crate::format::superblock::{MAGIC, SLOTS, Superblock};

@@ -56,7 +56,7 @@ impl Store {
         }
         let mut own = self.lanes.all();
         own.retain(|lane| !lane.is_poisoned());
-        own.sort_by_key(|lane| lane.bound.load(Ordering::Relaxed));
+        own.sort_by_key(|lane| (lane.bound.load(Ordering::Relaxed), lane.index));
         let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
         let idle = own.first().is_some_and(|lane| lane.bound.load(Ordering::Relaxed) == 0);
         if idle || own.len() >= limit {

@@ -159,20 +159,6 @@ fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
     StoreError::damaged(crate::error::Part::Superblock, superblock::SLOTS[0])
 }
 
-/// Sixteen random bytes.
-fn random_id() -> Result<[u8; 16]> {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|error| {
-        crate::medium::MediumError::Io(std::io::Error::other(format!("no random bytes: {error}")))
-    })?;
-    Ok(id)
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 /// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole
 /// between statements that can panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

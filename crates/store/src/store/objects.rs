@@ -1,7 +1,8 @@
 //! Objects as a whole: create, destroy, find, list.
 
+use super::Store;
 use super::hold::Hold;
-use super::{Store, now, random_id};
+use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
@@ -52,7 +53,7 @@ impl Store {
         if object.entry.flags & FLAG_SPARSE == 0 {
             self.claim(start, len)?;
         }
-        if start < virgin {
+        if start < virgin && !Mutant::EarlyCreate.is_on() {
             // The zeros are durable before the object exists.
             self.device.barrier()?;
         }
@@ -79,6 +80,9 @@ impl Store {
                     return Err(StoreError::WrongKey);
                 }
                 let hold = Hold::take(self, &object, LockMode::Exclusive)?;
+                if Mutant::DiscardFirst.is_on() {
+                    self.device.zero(object.entry.primary_offset(), object.entry.extent_len())?;
+                }
                 draft.destroy(&object)?;
                 Ok((object, hold))
             },

@@ -7,8 +7,9 @@ use super::twins::{PageImage, Twins};
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
+use crate::sync::{Mutex, MutexGuard};
 use crate::table::Located;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// The primary of an object being psynced, with what waits in memory to get there. Pages are counted from
 /// the object's start.

@@ -8,6 +8,7 @@ use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
 use crate::lane::{Batch, LaneLog};
+use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::table::{directory, put_directory};
 use std::sync::Arc;
@@ -170,6 +171,9 @@ impl Writer {
 
 /// psync of several objects of one pool as one atomic step.
 pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
+    if Mutant::SplitPsync.is_on() && parts.len() > 1 {
+        return parts.iter_mut().try_for_each(|(writer, changes)| writer.psync(&mut **changes));
+    }
     let staged = stage(parts)?;
     let mut writers: Vec<&mut Writer> = parts.iter_mut().map(|(writer, _)| &mut **writer).collect();
     staged.commit(&mut writers)
@@ -287,7 +291,9 @@ fn unite(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
         if Arc::ptr_eq(&writer.lane, &lane) {
             continue;
         }
-        writer.settle()?;
+        if !Mutant::UnsettledMove.is_on() {
+            writer.settle()?;
+        }
         let mut object = writer.object;
         store.update(|draft| {
             object = draft.entry(object.offset)?;

@@ -10,6 +10,7 @@ use crate::format::entry::{self, Entry, PROGRESS, Progress};
 use crate::format::root::TreeId;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
+use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft, PAGES};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
@@ -214,7 +215,9 @@ impl Draft<'_> {
         let entry = &located.entry;
         self.remove(TreeId::Names, (self.name_hash(&entry.name()), located.offset))?;
         self.remove(TreeId::Ids, id_key(&entry.id))?;
-        self.give_extent(entry.primary.get(), entry.pages.get())?;
+        if !Mutant::LeakedSpace.is_on() {
+            self.give_extent(entry.primary.get(), entry.pages.get())?;
+        }
         ADDRESSES.release(self, entry.address.get(), entry.reserved.get())?;
         self.give_slot(located.offset)?;
         self.root.objects = U64::new(self.root.objects.get().saturating_sub(1));

@@ -4,10 +4,11 @@ use super::model::{Model, Unit};
 use crate::seed::derived;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// How a cut decides the undecided units. Each is a function of the log alone: the same choice at
 /// the same event of the same log gives the same image.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Choice {
     /// Nothing that was pending persists.
     None,
@@ -25,6 +26,8 @@ pub enum Choice {
     Random(u64),
     /// The nth of all subsets.
     Exact(u64),
+    /// For each undecided unit, in order, the version it is left with, 0 being the durable content.
+    Picks(Arc<[u32]>),
 }
 
 impl fmt::Debug for Choice {
@@ -36,15 +39,17 @@ impl fmt::Debug for Choice {
             Choice::AllBut(event) => write!(f, "Choice::AllBut({event})"),
             Choice::Random(seed) => write!(f, "Choice::Random({seed:#x})"),
             Choice::Exact(nth) => write!(f, "Choice::Exact({nth})"),
+            Choice::Picks(picks) => write!(f, "Choice::Picks({picks:?})"),
         }
     }
 }
 
 impl Choice {
     /// For each undecided unit the version it is left with, 0 being the durable content.
-    pub(super) fn picks(self, model: &Model) -> Vec<usize> {
+    pub(super) fn picks(&self, model: &Model) -> Vec<usize> {
         let units = model.pending().values();
-        match self {
+        match *self {
+            Choice::Picks(ref picks) => picks.iter().map(|pick| *pick as usize).collect(),
             Choice::None => vec![0; units.len()],
             Choice::All => units.map(|unit| unit.versions.len()).collect(),
             Choice::Only(event) => units.map(|unit| position(unit, event).map_or(0, |i| i + 1)).collect(),

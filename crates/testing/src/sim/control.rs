@@ -5,7 +5,7 @@ use super::cut::{CrashImage, Cut};
 use super::event::{Event, EventKind, Extent};
 use super::fault::{Fault, OpKind};
 use super::images::{CrashImages, Limits};
-use super::medium::SimMedium;
+use super::medium::{SECTOR, SimMedium};
 use super::model::Model;
 use crate::seed::derived;
 use indelible_store::medium::{LockKey, LockMode};
@@ -129,6 +129,16 @@ impl SimMedium {
         derived(seed, range.start).fill(&mut bytes);
         let extent = Extent::bytes(range.start, &bytes);
         self.lock().log(self.holder, EventKind::Damage, vec![extent]);
+    }
+
+    /// Makes the sectors of a range unreadable until they are written.
+    ///
+    /// # Panics
+    ///
+    /// If the range does not lie within the medium.
+    pub fn spoil(&self, range: std::ops::Range<u64>) {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} is out of bounds");
+        self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));
     }
 
     /// What programs see, in full.

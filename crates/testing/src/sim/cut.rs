@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Where the power went and what of the pending writes it left: with the same log, all that is
 /// needed to get an image again ([`SimMedium::crash_at`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Events with smaller numbers happened, later ones did not.
     pub before: u64,
@@ -47,7 +47,7 @@ impl CrashImage {
     /// How to get this image again.
     #[must_use]
     pub fn cut(&self) -> Cut {
-        self.cut
+        self.cut.clone()
     }
 
     /// The marks set before the cut, in order.

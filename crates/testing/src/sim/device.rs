@@ -61,10 +61,14 @@ impl Medium for SimMedium {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        let (shared, fault) = self.enter(OpKind::Read)?;
+        let (mut shared, fault) = self.enter(OpKind::Read)?;
         self.check_bounds(offset, buf.len() as u64)?;
         if let Some(fault) = fault {
             return Err(fault.error());
+        }
+        shared.check_readable(offset, buf.len() as u64)?;
+        if let Some(watch) = &mut shared.watch {
+            watch.read(offset, buf.len() as u64);
         }
         shared.volatile.read(offset, buf);
         Ok(())
@@ -73,6 +77,7 @@ impl Medium for SimMedium {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let (mut shared, fault) = self.enter(OpKind::Write)?;
         self.check_change(offset, bytes.len() as u64)?;
+        shared.heal(offset, bytes.len() as u64)?;
         let visible =
             fault.map_or(bytes.len() as u64, |fault| self.visible_part(&shared, fault, bytes.len() as u64));
         if visible > 0 {
@@ -85,6 +90,7 @@ impl Medium for SimMedium {
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let (mut shared, fault) = self.enter(OpKind::WriteDurable)?;
         self.check_change(offset, bytes.len() as u64)?;
+        shared.heal(offset, bytes.len() as u64)?;
         let visible = match fault {
             // The failure comes after the bytes are in the page cache.
             None | Some(Fault::Io | Fault::Gone(_)) => bytes.len() as u64,
@@ -137,6 +143,7 @@ impl Medium for SimMedium {
     fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let (mut shared, fault) = self.enter(OpKind::Zero)?;
         self.check_change(offset, len)?;
+        shared.heal(offset, len)?;
         let visible = fault.map_or(len, |fault| self.visible_part(&shared, fault, len));
         if visible > 0 {
             shared.log(self.holder, EventKind::Zero, vec![Extent::zeros(offset, visible)]);

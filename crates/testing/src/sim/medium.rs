@@ -2,15 +2,19 @@
 
 use super::config::SimConfig;
 use super::event::{Event, EventKind, Extent, Fill};
-use super::fault::{Fault, Faults, OpKind, killed};
+use super::fault::{Fault, Faults, OpKind, eio, killed};
 use super::locks::LockTable;
 use super::model::Model;
 use super::pages::Pages;
 use super::recording::Recording;
+use super::watch::Watch;
 use indelible_store::medium::MediumError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a latent error makes unreadable at once.
+pub(super) const SECTOR: u64 = 512;
 
 /// One process's handle on a simulated medium: the holder of its locks.
 ///
@@ -39,6 +43,10 @@ pub(super) struct Shared {
     pub(super) locks: LockTable,
     pub(super) faults: Faults,
     pub(super) processes: BTreeMap<u64, Process>,
+    /// Sectors that cannot be read.
+    pub(super) spoiled: BTreeSet<u64>,
+    /// Who looks at what, if somebody asked.
+    pub(super) watch: Option<Watch>,
     next_holder: u64,
 }
 
@@ -50,10 +58,33 @@ impl Shared {
                 Fill::Bytes(bytes) => self.volatile.write(extent.offset, bytes),
                 Fill::Zeros(len) => self.volatile.zero(extent.offset, *len),
             }
+            if let Some(watch) = &mut self.watch {
+                watch.written(extent.offset, extent.len());
+            }
         }
         let seq = self.recording.next();
         self.recording.events.push(Event { kind, holder, extents });
         seq
+    }
+
+    /// Fails if the range touches a spoiled sector.
+    pub(super) fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let sectors = offset / SECTOR..(offset + len).div_ceil(SECTOR);
+        if self.spoiled.range(sectors).next().is_some() { Err(eio()) } else { Ok(()) }
+    }
+
+    /// Heals the spoiled sectors that are about to be written; fails if one of them is written in part.
+    pub(super) fn heal(&mut self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if self.spoiled.is_empty() {
+            return Ok(());
+        }
+        let whole = offset.div_ceil(SECTOR)..((offset + len) / SECTOR).max(offset.div_ceil(SECTOR));
+        let hit = self.spoiled.range(offset / SECTOR..(offset + len).div_ceil(SECTOR));
+        if hit.clone().any(|sector| !whole.contains(sector)) {
+            return Err(eio());
+        }
+        self.spoiled.retain(|sector| !whole.contains(sector));
+        Ok(())
     }
 
     pub(super) fn kill(&mut self, holder: u64) {
@@ -87,6 +118,8 @@ impl SimMedium {
             locks: LockTable::default(),
             faults: Faults::default(),
             processes: BTreeMap::from([(0, Process::default())]),
+            spoiled: BTreeSet::new(),
+            watch: None,
             next_holder: 1,
         };
         let shared = Arc::new(Mutex::new(shared));

@@ -12,6 +12,7 @@
 use super::config::TearUnit;
 use super::event::{Event, EventKind, Extent, Fill};
 use super::pages::{PAGE, Pages};
+use super::watch::WORD;
 use std::collections::BTreeMap;
 
 /// One content a unit may be left with.
@@ -170,6 +171,24 @@ impl Model {
         let mut content = vec![0; self.unit as usize].into_boxed_slice();
         self.latest.read(at * self.unit, &mut content);
         self.pending.entry(at).or_default().versions.push(Version { event: seq, content });
+    }
+
+    /// Words that not all contents of their unit have in common, with the place of the unit among the
+    /// pending ones.
+    pub(super) fn differing_words(&self) -> Vec<(usize, u64)> {
+        let mut words = Vec::new();
+        let mut durable = vec![0; self.unit as usize];
+        for (place, (at, unit)) in self.pending.iter().enumerate() {
+            self.durable.read(at * self.unit, &mut durable);
+            for word in 0..self.unit / WORD {
+                let range = (word * WORD) as usize..((word + 1) * WORD) as usize;
+                let differs = |version: &Version| version.content[range.clone()] != durable[range.clone()];
+                if unit.versions.iter().any(differs) {
+                    words.push((place, (at * self.unit) / WORD + word));
+                }
+            }
+        }
+        words
     }
 
     /// How many different picks there are, `None` if more than `limit`.

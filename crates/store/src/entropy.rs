@@ -1,0 +1,68 @@
+//! What the store asks of the system besides a medium: random identities and the time.
+//!
+//! With the feature `replay`, which nothing but tests uses, a thread can be given both from a seed, so
+//! that a run can be repeated to the last byte.
+
+use crate::error::Result;
+use crate::medium::MediumError;
+
+/// Sixteen random bytes.
+pub(crate) fn random_id() -> Result<[u8; 16]> {
+    let mut id = [0; 16];
+    #[cfg(feature = "replay")]
+    if replay::fill(&mut id) {
+        return Ok(id);
+    }
+    getrandom::fill(&mut id)
+        .map_err(|error| MediumError::Io(std::io::Error::other(format!("no random bytes: {error}"))))?;
+    Ok(id)
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    #[cfg(feature = "replay")]
+    if replay::is_on() {
+        return 1 << 30;
+    }
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(feature = "replay")]
+mod replay {
+    use std::cell::Cell;
+
+    thread_local!(static STATE: Cell<Option<u64>> = const { Cell::new(None) });
+
+    /// Runs `f` on this thread with identities that follow from `seed`, and one time throughout.
+    pub fn with_seed<R>(seed: u64, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<u64>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                STATE.set(self.0);
+            }
+        }
+        let _restore = Restore(STATE.replace(Some(seed)));
+        f()
+    }
+
+    pub(super) fn is_on() -> bool {
+        STATE.get().is_some()
+    }
+
+    /// Fills `id` if this thread has a seed (SplitMix64).
+    pub(super) fn fill(id: &mut [u8; 16]) -> bool {
+        let Some(mut state) = STATE.get() else { return false };
+        for half in id.chunks_exact_mut(8) {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut word = state;
+            word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            half.copy_from_slice(&(word ^ word >> 31).to_le_bytes());
+        }
+        STATE.set(Some(state));
+        true
+    }
+}
+
+#[cfg(feature = "replay")]
+pub use replay::with_seed;

@@ -1,0 +1,162 @@
+//! The model: maps of bytes, and who has what attached.
+
+use super::{NAMES, PROCESSES, Step};
+use crate::pool::Snapshot;
+use std::collections::BTreeMap;
+
+/// What a call is to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// There is nothing to call.
+    Nothing,
+    Done,
+    NotFound,
+    Exists,
+    Held,
+}
+
+/// An object as a process has it attached.
+#[derive(Clone)]
+pub(super) enum Attached {
+    Reading,
+    /// With what it stored, psynced or not.
+    Writing(Vec<u8>),
+}
+
+/// What is promised, and what is attached.
+#[derive(Clone, Default)]
+pub(super) struct Model {
+    pub(super) durable: Snapshot,
+    pub(super) attached: BTreeMap<(usize, usize), Attached>,
+}
+
+impl Model {
+    fn bytes(&mut self, object: usize) -> Option<&mut Vec<u8>> {
+        self.durable.get_mut(NAMES[object]).map(|(_, _, bytes)| bytes)
+    }
+
+    pub(super) fn has(&self, object: usize) -> bool {
+        self.durable.contains_key(NAMES[object])
+    }
+
+    pub(super) fn shadow(&mut self, process: usize, object: usize) -> Option<&mut Vec<u8>> {
+        match self.attached.get_mut(&(process, object)) {
+            Some(Attached::Writing(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn held(&self, object: usize, for_reading: bool) -> bool {
+        (0..PROCESSES).filter_map(|process| self.attached.get(&(process, object))).any(|attached| {
+            match attached {
+                Attached::Reading => !for_reading,
+                Attached::Writing(_) => true,
+            }
+        })
+    }
+
+    /// What the objects that `process` psyncs will hold.
+    pub(super) fn psynced(&self, process: usize, objects: &[usize]) -> Vec<usize> {
+        let mut own: Vec<usize> = objects.to_vec();
+        own.retain(|object| matches!(self.attached.get(&(process, *object)), Some(Attached::Writing(_))));
+        own.sort_unstable();
+        own.dedup();
+        own
+    }
+
+    /// The process dies: what it had attached is free, what it did not psync is gone.
+    pub(super) fn die(&mut self, process: usize) {
+        self.attached.retain(|(owner, _), _| *owner != process);
+    }
+
+    /// Takes the step, and says how the call is to answer. IDs and addresses of new objects are zero.
+    pub(super) fn step(&mut self, process: usize, step: &Step) -> Answer {
+        let answer = self.answer(process, step);
+        if answer == Answer::Done {
+            self.take(process, step);
+        }
+        answer
+    }
+
+    fn answer(&mut self, process: usize, step: &Step) -> Answer {
+        let free = |held: bool| if held { Answer::Held } else { Answer::Done };
+        match *step {
+            Step::Create { object, .. } if self.has(object) => Answer::Exists,
+            Step::Create { .. } => Answer::Done,
+            Step::Destroy { object }
+            | Step::Rename { object, .. }
+            | Step::Resize { object, .. }
+            | Step::Attach { object }
+            | Step::Read { object }
+                if !self.has(object) =>
+            {
+                Answer::NotFound
+            }
+            Step::Rename { to, .. } if self.has(to) => Answer::Exists,
+            Step::Destroy { object }
+            | Step::Rename { object, .. }
+            | Step::Resize { object, .. }
+            | Step::Attach { object } => free(self.held(object, false)),
+            Step::Read { object } if self.attached.contains_key(&(process, object)) => Answer::Nothing,
+            Step::Read { object } => free(self.held(object, true)),
+            Step::Detach { object } if self.attached.contains_key(&(process, object)) => Answer::Done,
+            Step::Detach { .. } => Answer::Nothing,
+            Step::Psync { ref objects } if self.psynced(process, objects).is_empty() => Answer::Nothing,
+            Step::Psync { .. } | Step::Die => Answer::Done,
+            Step::Grow { object, size } => match self.shadow(process, object) {
+                Some(shadow) if shadow.len() <= size as usize => Answer::Done,
+                _ => Answer::Nothing,
+            },
+            Step::Store { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object } => {
+                self.shadow(process, object).map_or(Answer::Nothing, |_| Answer::Done)
+            }
+            Step::DieIn { ref step, .. } => self.answer(process, step),
+        }
+    }
+
+    fn take(&mut self, process: usize, step: &Step) {
+        match *step {
+            Step::Create { object, size, .. } => {
+                self.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size as usize]));
+            }
+            Step::Destroy { object } => drop(self.durable.remove(NAMES[object])),
+            Step::Rename { object, to } => {
+                if let Some(found) = self.durable.remove(NAMES[object]) {
+                    self.durable.insert(NAMES[to].into(), found);
+                }
+            }
+            Step::Resize { object, size } => {
+                self.bytes(object).into_iter().for_each(|bytes| bytes.resize(size as usize, 0));
+            }
+            Step::Attach { object } => {
+                let bytes = self.bytes(object).cloned().unwrap_or_default();
+                self.attached.insert((process, object), Attached::Writing(bytes));
+            }
+            Step::Read { object } => drop(self.attached.insert((process, object), Attached::Reading)),
+            Step::Detach { object } => drop(self.attached.remove(&(process, object))),
+            Step::Store { object, at, len, value } => {
+                if let Some(shadow) = self.shadow(process, object) {
+                    let start = (at as usize).min(shadow.len());
+                    let end = (start + len as usize).min(shadow.len());
+                    shadow[start..end].fill(value);
+                }
+            }
+            Step::Psync { ref objects } => {
+                for object in self.psynced(process, objects) {
+                    let shadow = self.shadow(process, object).cloned();
+                    if let (Some(bytes), Some(shadow)) = (self.bytes(object), shadow) {
+                        *bytes = shadow;
+                    }
+                }
+            }
+            Step::Grow { object, size } => {
+                self.shadow(process, object).into_iter().for_each(|shadow| shadow.resize(size as usize, 0));
+                self.bytes(object).into_iter().for_each(|bytes| bytes.resize(size as usize, 0));
+            }
+            Step::DieIn { ref step, .. } => self.take(process, step),
+            Step::Die => self.die(process),
+            // What is loaded is stored once it is known where the object's virgin part begins.
+            Step::Load { .. } | Step::Checkpoint { .. } => {}
+        }
+    }
+}

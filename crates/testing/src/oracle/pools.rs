@@ -1,0 +1,81 @@
+//! Pools that programs start from.
+
+use crate::pool::{process, psync};
+use crate::scenario::formatted;
+use crate::sim::{Choice, CrashImage, EventKind, SimConfig, SimMedium};
+use indelible_store::error::Result;
+use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
+use indelible_store::store::Store;
+use indelible_store::table::{CreateOptions, Key};
+use std::sync::Arc;
+
+/// What a pool went through before the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Just formatted.
+    Fresh,
+    /// Objects `a`, `b` and `c` have contents; there is used space between them that is free again.
+    Used,
+    /// As `Used`, and the table's lane is full but for a few changes.
+    TableLaneFull,
+    /// As `Used`, and hardly any space is left.
+    Tight,
+}
+
+/// All of them.
+#[must_use]
+pub fn starts() -> [Start; 4] {
+    [Start::Fresh, Start::Used, Start::TableLaneFull, Start::Tight]
+}
+
+impl Start {
+    /// The pool, everything durable, on a medium of this kind. Each [`CrashImage::medium`] of it is another.
+    #[must_use]
+    #[allow(clippy::missing_panics_doc)]
+    pub fn pool(self, config: SimConfig) -> CrashImage {
+        let medium = formatted(1 << 20, config);
+        if self != Start::Fresh {
+            self.prepare(&medium).expect("an empty pool has room for all this");
+        }
+        medium.settle();
+        medium.power_cut(Choice::All)
+    }
+
+    fn prepare(self, medium: &SimMedium) -> Result<()> {
+        let of = |size| CreateOptions { size, ..CreateOptions::default() };
+        let key = Key::default();
+        let store = Store::open(Arc::new(medium.handle()), process(1))?;
+        for (name, size, value) in [
+            ("a", 9000, 0xa0),
+            ("x", 30_000, 0xee),
+            ("b", 5000, 0xb0),
+            ("y", 9000, 0xee),
+            ("c", 20_000, 0xc0),
+        ] {
+            store.create(name, &of(size))?;
+            let mut writer = store.attach_writer(name, key)?;
+            psync(&mut writer, &[(0, &vec![value; size as usize / 2])])?;
+            writer.detach()?;
+        }
+        store.destroy("x", key)?;
+        store.destroy("y", key)?;
+        if self == Start::Tight {
+            let most = store.info()?.largest;
+            store.create("filler", &of(most - (48 << 10)))?;
+        }
+        while self == Start::TableLaneFull && table_lane_use(medium) + (6 << 10) < TABLE_LANE_LEN {
+            store.rename("c", "z", key)?;
+            store.rename("z", "c", key)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the last batch of the table ends in its lane.
+fn table_lane_use(medium: &SimMedium) -> u64 {
+    let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
+    let events = medium.events();
+    let batches = events.iter().rev().filter(|(_, event)| event.kind == EventKind::WriteDurable);
+    let mut ends = batches.flat_map(|(_, event)| event.ranges());
+    ends.find(|(at, _)| lane.contains(at)).map_or(0, |(at, len)| at + len - TABLE_LANE)
+}

@@ -1,0 +1,75 @@
+//! Random programs, most of whose steps do something.
+
+use super::model::{Answer, Model};
+use super::{NAMES, PROCESSES, Program, Start, Step};
+use crate::sim::OpKind;
+use fastrand::Rng;
+
+const SIZES: [u32; 7] = [64, 1000, 4096, 5000, 9000, 12_288, 20_000];
+const LENGTHS: [u32; 6] = [1, 8, 64, 200, 3000, 9000];
+
+/// A program of `len` steps for a pool that starts this way.
+pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
+    let mut model = Model::default();
+    if start != Start::Fresh {
+        for (object, size) in [(0, 9000), (1, 5000), (2, 20_000)] {
+            model.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size]));
+        }
+    }
+    let mut program = Program::default();
+    while program.0.len() < len {
+        let process = if rng.bool() { 0 } else { rng.usize(..PROCESSES) };
+        let step = step(rng);
+        let mut after = model.clone();
+        match after.step(process, &step) {
+            Answer::Done => model = after,
+            // What is refused is worth a try, now and then.
+            Answer::Nothing => continue,
+            _ if rng.u8(..8) > 0 => continue,
+            _ => {}
+        }
+        if matches!(step, Step::DieIn { .. }) {
+            model.die(process);
+        }
+        program.0.push((process, step));
+    }
+    program
+}
+
+fn step(rng: &mut Rng) -> Step {
+    let object = rng.usize(..NAMES.len());
+    let size = SIZES[rng.usize(..SIZES.len())];
+    let value = rng.u8(1..);
+    match rng.u8(..100) {
+        0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
+        8..11 => Step::Destroy { object },
+        11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
+        14..18 => Step::Resize { object, size },
+        18..32 => Step::Attach { object },
+        32..36 => Step::Read { object },
+        36..43 => Step::Detach { object },
+        43..63 => {
+            Step::Store { object, at: rng.u32(..size), len: LENGTHS[rng.usize(..LENGTHS.len())], value }
+        }
+        63..67 => Step::Load { object, len: size, value },
+        67..84 => {
+            let mut objects: Vec<usize> = (0..NAMES.len()).filter(|_| rng.u8(..3) == 0).collect();
+            objects.push(object);
+            Step::Psync { objects }
+        }
+        84..89 => Step::Grow { object, size: size + 4000 },
+        89..93 => Step::Checkpoint { object },
+        93..96 => Step::Die,
+        _ => {
+            let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve];
+            let kind = kinds[rng.usize(..kinds.len())];
+            let step = loop {
+                match step(rng) {
+                    Step::Die | Step::DieIn { .. } | Step::Store { .. } => {}
+                    other => break Box::new(other),
+                }
+            };
+            Step::DieIn { step, kind, nth: rng.u64(..4), late: rng.bool() }
+        }
+    }
+}

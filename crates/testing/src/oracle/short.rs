@@ -1,0 +1,100 @@
+//! Programs so short that every image they may leave can be judged.
+
+use super::{Program, Start, Step};
+
+/// Each with its name and the pool it starts from.
+#[must_use]
+#[allow(clippy::too_many_lines)]
+pub fn short() -> Vec<(&'static str, Start, Program)> {
+    use Step as S;
+    let store = |object, at, len, value| S::Store { object, at, len, value };
+    let psync = |objects: &[usize]| S::Psync { objects: objects.to_vec() };
+    let attach = |object| S::Attach { object };
+    let alone = |steps: Vec<Step>| Program(steps.into_iter().map(|step| (0, step)).collect());
+    vec![
+        ("create", Start::Fresh, alone(vec![S::Create { object: 0, size: 5000, sparse: false }])),
+        (
+            "create in used space",
+            Start::Used,
+            alone(vec![S::Create { object: 3, size: 5000, sparse: false }]),
+        ),
+        ("destroy", Start::Used, alone(vec![S::Destroy { object: 1 }])),
+        ("rename", Start::Used, alone(vec![S::Rename { object: 0, to: 3 }])),
+        ("attach and detach", Start::Used, alone(vec![attach(0), S::Detach { object: 0 }])),
+        ("read", Start::Used, alone(vec![S::Read { object: 0 }, S::Detach { object: 0 }])),
+        (
+            "psync twice",
+            Start::Used,
+            alone(vec![
+                attach(0),
+                store(0, 0, 70, 1),
+                psync(&[0]),
+                store(0, 30, 70, 2),
+                psync(&[0]),
+                S::Detach { object: 0 },
+            ]),
+        ),
+        (
+            "psync, checkpoint, psync",
+            Start::Used,
+            alone(vec![
+                attach(0),
+                store(0, 0, 64, 1),
+                psync(&[0]),
+                S::Checkpoint { object: 0 },
+                store(0, 0, 64, 2),
+                psync(&[0]),
+            ]),
+        ),
+        (
+            "psync of two",
+            Start::Used,
+            alone(vec![
+                attach(0),
+                attach(1),
+                store(0, 0, 64, 1),
+                store(1, 4096, 64, 1),
+                psync(&[0, 1]),
+                store(0, 64, 64, 2),
+                store(1, 0, 64, 2),
+                psync(&[0, 1]),
+            ]),
+        ),
+        (
+            "load and publish",
+            Start::Used,
+            alone(vec![attach(1), S::Load { object: 1, len: 300, value: 7 }, psync(&[1])]),
+        ),
+        (
+            "load and forget",
+            Start::Used,
+            alone(vec![attach(1), S::Load { object: 1, len: 300, value: 7 }, S::Detach { object: 1 }]),
+        ),
+        ("grow in place", Start::Used, alone(vec![attach(2), S::Grow { object: 2, size: 30_000 }])),
+        (
+            "grow by moving",
+            Start::Used,
+            alone(vec![attach(0), store(0, 100, 64, 3), psync(&[0]), S::Grow { object: 0, size: 60_000 }]),
+        ),
+        ("shrink", Start::Used, alone(vec![S::Resize { object: 2, size: 5000 }])),
+        ("resize by moving", Start::Used, alone(vec![S::Resize { object: 0, size: 60_000 }])),
+        (
+            "changes of the table across the end of its lane",
+            Start::TableLaneFull,
+            alone((0..8).map(|n| S::Rename { object: 3 * (n % 2), to: 3 - 3 * (n % 2) }).collect()),
+        ),
+        (
+            "another process recovers",
+            Start::Used,
+            Program(vec![
+                (0, attach(0)),
+                (0, store(0, 0, 64, 1)),
+                (0, psync(&[0])),
+                (0, S::Die),
+                (1, attach(0)),
+                (1, store(0, 0, 64, 2)),
+                (1, psync(&[0])),
+            ]),
+        ),
+    ]
+}

@@ -1,0 +1,55 @@
+//! Which undecided bytes somebody looked at.
+
+use std::sync::Arc;
+
+/// Bytes that are told apart: no tear unit is smaller.
+pub(super) const WORD: u64 = 8;
+
+/// Watched words, ascending, each with the decision that its content hangs on.
+pub(super) type Words = Arc<[(u64, u32)]>;
+
+/// Notes the decisions that reads depend on. A word that was overwritten depends on none.
+pub(super) struct Watch {
+    words: Words,
+    overwritten: Vec<bool>,
+    met: Vec<bool>,
+    touched: Vec<u32>,
+}
+
+impl Watch {
+    /// Nothing looked at yet, of `decisions` decisions.
+    pub(super) fn new(words: Words, decisions: usize) -> Self {
+        Watch {
+            overwritten: vec![false; words.len()],
+            met: vec![false; decisions],
+            touched: Vec::new(),
+            words,
+        }
+    }
+
+    /// Decisions in the order in which they were first looked at.
+    pub(super) fn touched(&self) -> &[u32] {
+        &self.touched
+    }
+
+    /// Positions in `words` of those from word `first` up to, without it, word `end`.
+    fn among(&self, first: u64, end: u64) -> std::ops::Range<usize> {
+        let start = self.words.partition_point(|(word, _)| *word < first);
+        let len = self.words[start..].partition_point(|(word, _)| *word < end);
+        start..start + len
+    }
+
+    pub(super) fn read(&mut self, offset: u64, len: u64) {
+        for at in self.among(offset / WORD, (offset + len).div_ceil(WORD)) {
+            let decision = self.words[at].1;
+            if !self.overwritten[at] && !std::mem::replace(&mut self.met[decision as usize], true) {
+                self.touched.push(decision);
+            }
+        }
+    }
+
+    pub(super) fn written(&mut self, offset: u64, len: u64) {
+        let words = self.among(offset.div_ceil(WORD), (offset + len) / WORD);
+        self.overwritten[words].fill(true);
+    }
+}

@@ -1,0 +1,275 @@
+//! Many programs on several threads.
+
+use super::judge::{Case, SAMPLE};
+use super::tally::Tally;
+use indelible_testing::oracle::{Program, Start, random, short, shrink, starts};
+use indelible_testing::scenario::media;
+use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
+use indicatif::ProgressBar;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What to do.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// Images to judge at least.
+    pub(crate) images: u64,
+    pub(crate) threads: usize,
+    /// One random program and nothing else.
+    pub(crate) only: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) tally: Tally,
+    /// One line for each short program.
+    pub(crate) lines: Vec<String>,
+    /// The first violation, with the smallest program that shows it.
+    pub(crate) failure: Option<String>,
+}
+
+/// Pools to start from, made when they are first asked for.
+pub(crate) struct Pools(Vec<OnceLock<CrashImage>>);
+
+impl Pools {
+    pub(crate) fn new() -> Self {
+        Pools((0..starts().len() * media().len()).map(|_| OnceLock::new()).collect())
+    }
+
+    pub(crate) fn get(&self, start: Start, medium: usize) -> &CrashImage {
+        let at = starts().iter().position(|other| *other == start).unwrap_or(0);
+        // Apart from the seeds of programs, so that no two objects get the same ID.
+        let seed = !(at as u64);
+        let make = || indelible_store::with_seed(seed, || start.pool(media()[medium]));
+        self.0[at * media().len() + medium].get_or_init(make)
+    }
+}
+
+/// A random program, and everything that chooses its images.
+pub(crate) struct Chosen {
+    pub(crate) start: Start,
+    pub(crate) medium: usize,
+    pub(crate) program: Program,
+    pub(crate) seed: u64,
+}
+
+impl Chosen {
+    /// The `nth` program of a seed.
+    pub(crate) fn new(seed: u64, nth: u64) -> Chosen {
+        let mut rng =
+            fastrand::Rng::with_seed(seed ^ nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let start = starts()[rng.usize(..starts().len())];
+        let medium = rng.usize(..media().len());
+        let len = [6, 12, 24, 48][rng.usize(..4)];
+        Chosen { start, medium, program: random(start, len, &mut rng), seed: rng.u64(..) }
+    }
+
+    pub(crate) fn judge(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
+        self.case(pools, &self.program).judge(&self.classes(), limits)
+    }
+
+    fn classes(&self) -> ClassLimits {
+        ClassLimits { per_point: 400, torn: 5, seed: self.seed, merge: true }
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn exhaust(&self, pools: &Pools, limits: &ClassLimits) -> Result<Tally, String> {
+        self.case(pools, &self.program).exhaust(limits, &mut HashSet::new()).map(|(tally, _)| tally)
+    }
+
+    pub(crate) fn case<'a>(&self, pools: &'a Pools, program: &'a Program) -> Case<'a> {
+        Case { pool: pools.get(self.start, self.medium), program, seed: self.seed }
+    }
+
+    /// The violation, with the smallest program that shows one.
+    fn explain(&self, pools: &Pools, limits: &Limits, cause: String) -> String {
+        let mut last = cause;
+        let small =
+            shrink(&self.program, |program| match self.case(pools, program).judge(&self.classes(), limits) {
+                Err(cause) => {
+                    last = cause;
+                    true
+                }
+                Ok(_) => false,
+            });
+        format!("{last}\non {}, from {:?}:\n{small:?}", describe(media()[self.medium]), self.start)
+    }
+}
+
+fn describe(config: SimConfig) -> String {
+    let group = if config.group_commit { ", grouped commits" } else { "" };
+    format!("a medium that tears at {} bytes{group}", config.tear_unit.bytes())
+}
+
+/// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so that
+/// what is counted does not depend on who was faster.
+#[derive(Default)]
+struct InOrder {
+    waiting: BTreeMap<u64, Result<Tally, String>>,
+    next: u64,
+    tally: Tally,
+    failure: Option<(u64, String)>,
+}
+
+impl InOrder {
+    /// Takes a result in; true once there is enough.
+    fn take(&mut self, number: u64, result: Result<Tally, String>, aim: u64) -> bool {
+        self.waiting.insert(number, result);
+        while !self.is_done(aim)
+            && let Some(result) = self.waiting.remove(&self.next)
+        {
+            match result {
+                Ok(tally) => self.tally += tally,
+                Err(cause) => self.failure = Some((self.next, cause)),
+            }
+            self.next += 1;
+        }
+        self.is_done(aim)
+    }
+
+    fn is_done(&self, aim: u64) -> bool {
+        self.failure.is_some() || self.tally.judged() >= aim
+    }
+}
+
+/// Numbers from 0 on to `work`, on several threads, until there is enough.
+fn in_order(
+    threads: usize,
+    aim: u64,
+    end: u64,
+    bar: &ProgressBar,
+    work: impl Fn(u64) -> Result<Tally, String> + Sync,
+) -> InOrder {
+    let (next, enough) = (AtomicU64::new(0), AtomicBool::new(false));
+    let results = Mutex::new(InOrder::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while !enough.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= end {
+                        break;
+                    }
+                    let result = work(number);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Ok(tally) = &result {
+                        bar.inc(tally.judged());
+                    }
+                    enough.fetch_or(results.take(number, result, aim), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Exhausts the short programs, then samples random ones until there are enough images.
+pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
+    let (pools, mut done) = (Pools::new(), Done::default());
+    let sample = SAMPLE;
+    if let Some(nth) = plan.only {
+        let chosen = Chosen::new(plan.seed, nth);
+        match chosen.judge(&pools, &sample) {
+            Ok(tally) => done.tally = tally,
+            Err(cause) => done.failure = Some(chosen.explain(&pools, &sample, cause)),
+        }
+        return done;
+    }
+    bar.set_message("every image of short programs");
+    let (programs, kinds) = (short(), media());
+    let limits = ClassLimits { seed: plan.seed, ..ClassLimits::default() };
+    let lines = Mutex::new(BTreeMap::new());
+    let exhausted = in_order(plan.threads, u64::MAX, (programs.len() * kinds.len()) as u64, bar, |number| {
+        let (name, start, program) = &programs[number as usize / kinds.len()];
+        let medium = number as usize % kinds.len();
+        let case = Case { pool: pools.get(*start, medium), program, seed: plan.seed };
+        let (tally, log2) = case
+            .exhaust(&limits, &mut HashSet::new())
+            .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
+        let whole = if tally.covered == 1 { "" } else { ", NOT ALL" };
+        let line = format!(
+            "{name}, on {}: 2^{log2:.1} images in {} classes{whole}",
+            describe(kinds[medium]),
+            tally.classes
+        );
+        lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
+        Ok(tally)
+    });
+    done.lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect();
+    done.tally = exhausted.tally;
+    if let Some((_, cause)) = exhausted.failure {
+        done.tally.violations = 1;
+        done.failure = Some(cause);
+        return done;
+    }
+    bar.set_message("random programs");
+    let aim = plan.images.saturating_sub(done.tally.judged());
+    let sampled = in_order(plan.threads, aim, if aim == 0 { 0 } else { u64::MAX }, bar, |number| {
+        Chosen::new(plan.seed, number).judge(&pools, &sample)
+    });
+    done.tally += sampled.tally;
+    if let Some((number, cause)) = sampled.failure {
+        done.tally.violations = 1;
+        bar.set_message("a violation: looking for a smaller program that shows it");
+        let text = Chosen::new(plan.seed, number).explain(&pools, &sample, cause);
+        let again = format!("pmo-evidence crashes --seed {} --program {number}", plan.seed);
+        done.failure = Some(format!("random program {number} ({again}): {text}"));
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn plan(threads: usize) -> Plan {
+        Plan { seed: 3, images: 6000, threads, only: None }
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_threads() {
+        let begin = Instant::now();
+        let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
+        println!("{} images twice in {:?}", one.tally.judged(), begin.elapsed());
+        assert_eq!((one.failure, three.failure), (None, None));
+        assert_eq!(one.tally, three.tally);
+        assert!(one.tally.judged() >= 6000 && one.tally.recovery > 0 && one.tally.second > 0);
+    }
+
+    /// Every image of programs that leave few enough of them, and one of each class: the same verdict,
+    /// whatever rule is broken.
+    #[test]
+    fn merging_changes_no_verdict() {
+        let pools = Pools::new();
+        let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };
+        let merged = ClassLimits { merge: true, torn: 3, ..all };
+        let verdicts = |limits: &ClassLimits| -> Vec<bool> {
+            let few = ["rename", "psync twice", "psync, checkpoint, psync", "load and forget", "shrink"];
+            let mut verdicts = Vec::new();
+            for (_, start, program) in short().iter().filter(|(name, ..)| few.contains(name)) {
+                let case = Case { pool: pools.get(*start, 4), program, seed: 1 };
+                let verdict = case.exhaust(limits, &mut HashSet::new());
+                if let Ok((tally, _)) = &verdict {
+                    assert_eq!(tally.cut_short, 0);
+                }
+                verdicts.push(verdict.is_ok());
+            }
+            verdicts
+        };
+        assert_eq!(verdicts(&all), [true; 5]);
+        assert_eq!(verdicts(&merged), [true; 5]);
+        #[cfg(feature = "mutants")]
+        {
+            let mut caught = 0;
+            for mutant in indelible_store::Mutant::ALL {
+                let both = indelible_store::with_mutant(*mutant, || (verdicts(&all), verdicts(&merged)));
+                assert_eq!(both.0, both.1, "{mutant:?}");
+                caught += u64::from(both.0.contains(&false));
+            }
+            assert!(caught >= 10, "only {caught} mutants are noticed at all");
+        }
+    }
+}

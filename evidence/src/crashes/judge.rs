@@ -1,0 +1,210 @@
+//! One program, and what power cuts leave of it.
+//!
+//! Each image is recovered, compared byte for byte with the states that the model allows, its space added
+//! up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked before
+//! recovery too, then used (objects created, written, destroyed), compared again and checked again.
+
+use super::tally::Tally;
+use indelible_store::store::Store;
+use indelible_store::with_seed;
+use indelible_testing::oracle::{Program, Promise};
+use indelible_testing::pool::{Snapshot, process, recover_all, snapshot};
+use indelible_testing::scenario::{judge_medium, judge_state};
+use indelible_testing::{ClassLimits, CrashImage, Limits, SimMedium, for_each_class, for_each_crash};
+use std::borrow::Borrow;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Of how many images one is judged in full.
+const FULL: u64 = 16;
+/// Of how many images one is recovered with power cuts during recovery.
+const NESTED: u64 = 40;
+
+/// How thoroughly random programs are cut.
+pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5, points: 120, seed: 0 };
+const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
+const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
+
+/// What is judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) pool: &'a CrashImage,
+    pub(crate) program: &'a Program,
+    pub(crate) seed: u64,
+}
+
+/// Images of one program that were judged: by contents and number of marks.
+type Seen = HashSet<(u64, usize)>;
+
+/// Runs `body` with everything random following from the seed; a panic is a failure like any other.
+pub(crate) fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let seed = fastrand::Rng::with_seed(seed).u64(..);
+    catch_unwind(AssertUnwindSafe(|| with_seed(seed, body))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+fn judge(image: &CrashImage, allowed: &[impl Borrow<Snapshot>], in_full: bool) -> Result<(), String> {
+    let verdict = if in_full { judge_medium } else { judge_state };
+    verdict(&image.medium(), allowed).map(drop)
+}
+
+impl Case<'_> {
+    /// The program on a copy of its pool.
+    fn run(&self, medium: &SimMedium) -> Result<Promise, String> {
+        self.program.run(medium).map_err(|wrong| wrong.to_string())
+    }
+
+    /// Covers every image, as far as `classes` reaches; then takes samples without regard to classes, and
+    /// cuts the power again in some recoveries.
+    pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Tally, String> {
+        let mut seen = Seen::new();
+        let (mut tally, _) = self.exhaust(classes, &mut seen)?;
+        tally += self.sample(limits, &mut seen)?;
+        Ok(tally)
+    }
+
+    /// Cuts the power everywhere, taking samples of what each cut may leave; and again in some
+    /// recoveries.
+    fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Tally, String> {
+        guarded(self.seed, || {
+            let medium = self.pool.medium();
+            let tally = Cell::new(Tally::default());
+            let promise = RefCell::new(Err("the program did not run".to_owned()));
+            let report = for_each_crash(
+                &medium,
+                |medium| drop(promise.replace(self.run(medium))),
+                |image| {
+                    let promise = promise.borrow();
+                    let promise = promise.as_ref().map_err(Clone::clone)?;
+                    if !seen.insert((image.digest(), image.marks().len())) {
+                        return Ok(());
+                    }
+                    let mut count = tally.get();
+                    let allowed = promise.allowed(image);
+                    let in_full = count.distinct % FULL == 0;
+                    judge(image, &allowed, in_full)?;
+                    let nested = count.distinct % NESTED == self.seed % NESTED;
+                    count.distinct += 1;
+                    count.full += u64::from(in_full);
+                    tally.set(count);
+                    if nested { recovery(image, &allowed, 1, &tally) } else { Ok(()) }
+                },
+                &Limits { seed: self.seed, ..*limits },
+            );
+            let report = report.map_err(|failure| failure.to_string())?;
+            let mut tally = tally.get();
+            tally.made = report.images;
+            Ok(tally)
+        })
+    }
+
+    /// Judges one image at least of each class that the program may leave; also says how many images those
+    /// are, as a binary logarithm.
+    pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Tally, f64), String> {
+        guarded(self.seed, || {
+            let medium = self.pool.medium();
+            let mut tally = Tally { programs: 1, ..Tally::default() };
+            let promise = RefCell::new(Err("the program did not run".to_owned()));
+            let report = for_each_class(
+                &medium,
+                |medium| drop(promise.replace(self.run(medium))),
+                |image, medium| {
+                    let promise = promise.borrow();
+                    let allowed = promise.as_ref().map_err(Clone::clone)?.allowed(image);
+                    judge_state(medium, &allowed)?;
+                    tally.classes += 1;
+                    tally.distinct += u64::from(seen.insert((image.digest(), image.marks().len())));
+                    if tally.classes % FULL == 1 {
+                        tally.full += 1;
+                        judge(image, &allowed, true)?;
+                    }
+                    Ok::<(), String>(())
+                },
+                limits,
+            )
+            .map_err(|failure| failure.to_string())?;
+            if let Ok(promise) = &*promise.borrow() {
+                tally.steps = promise.steps;
+                tally.deaths = promise.deaths;
+                tally.refused = promise.refused;
+            }
+            tally.points = report.points;
+            tally.cut_short = report.cut_short;
+            tally.covered = u64::from(report.cut_short == 0);
+            tally.merged = report.merged;
+            Ok((tally, report.legal_log2))
+        })
+    }
+}
+
+/// Cuts the power everywhere during the recovery of an image, and during the recovery from that.
+fn recovery(
+    image: &CrashImage,
+    allowed: &[impl Borrow<Snapshot>],
+    depth: u32,
+    tally: &Cell<Tally>,
+) -> Result<(), String> {
+    let medium = image.medium();
+    // What recovery decided once, it has decided for good.
+    let decided = RefCell::new(Err("the recovery did not run".to_owned()));
+    let nth = Cell::new(0);
+    let recover = |medium: &SimMedium| {
+        let store = Store::open(Arc::new(medium.handle()), process(8))?;
+        recover_all(&store)?;
+        snapshot(&store)
+    };
+    let report = for_each_crash(
+        &medium,
+        |medium| {
+            let found = recover(medium).map_err(|error| error.to_string());
+            if found.is_ok() {
+                medium.mark(1);
+            }
+            drop(decided.replace(found));
+        },
+        |inner| {
+            let decided = decided.borrow();
+            let decided = decided.as_ref().map_err(Clone::clone)?;
+            nth.set(nth.get() + 1);
+            let mut count = tally.get();
+            if depth == 1 {
+                count.recovery += 1
+            } else {
+                count.second += 1
+            }
+            let in_full = nth.get() % FULL == 1;
+            count.full += u64::from(in_full);
+            tally.set(count);
+            let done = inner.last_mark().is_some();
+            if done {
+                judge(inner, std::slice::from_ref(decided), in_full)?;
+            } else {
+                judge(inner, allowed, in_full)?;
+            }
+            if depth == 1 && nth.get().is_multiple_of(8) && !done {
+                return recovery(inner, allowed, 2, tally);
+            }
+            Ok::<(), String>(())
+        },
+        &Limits { seed: image.digest(), ..if depth == 1 { RECOVERY } else { SECOND } },
+    );
+    report.map(drop).map_err(|failure| format!("during recovery, {depth} deep: {failure}"))
+}
+
+/// Some of what a program leaves, recovered with power cuts during recovery.
+#[cfg(feature = "mutants")]
+pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
+    guarded(case.seed, || {
+        let medium = case.pool.medium();
+        let promise = case.run(&medium)?;
+        let limits = Limits { exhaustive: 1, singles: 0, random: 0, points: 4, seed: case.seed };
+        medium
+            .power_cut_states(&limits)
+            .try_for_each(|image| recovery(&image, &promise.allowed(&image), 2, &Cell::default()))
+    })
+}

@@ -1,0 +1,52 @@
+//! What a campaign counts.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+macro_rules! tally {
+    ($($field:ident = $name:literal,)+) => {
+        /// Counts; their names are those in the record.
+        #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+        pub(crate) struct Tally {
+            $(pub(crate) $field: u64,)+
+        }
+
+        impl AddAssign for Tally {
+            fn add_assign(&mut self, other: Tally) {
+                $(self.$field += other.$field;)+
+            }
+        }
+
+        impl Tally {
+            pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
+                BTreeMap::from([$(($name.to_owned(), self.$field),)+])
+            }
+        }
+    };
+}
+
+tally! {
+    programs = "programs",
+    covered = "programs of which every image is covered",
+    points = "points at which classes were enumerated",
+    cut_short = "points with more classes than the limit",
+    classes = "images judged as one of each class at least",
+    merged = "classes that stand for more than one image",
+    steps = "steps",
+    refused = "calls refused as the model said",
+    deaths = "processes that died",
+    made = "images sampled without regard to classes",
+    distinct = "distinct images after a run",
+    recovery = "distinct images during recovery",
+    second = "distinct images during recovery of recovery",
+    full = "images judged in full",
+    violations = "violations",
+}
+
+impl Tally {
+    /// Images judged, each different from all others of its run, or of its recovery, in contents or in what
+    /// had been promised by then.
+    pub(crate) fn judged(&self) -> u64 {
+        self.distinct + self.recovery + self.second
+    }
+}

@@ -1,0 +1,41 @@
+//! `mutants`: which layer of evidence notices which broken rule of the protocol.
+
+#[cfg(feature = "mutants")]
+mod layers;
+#[cfg(feature = "mutants")]
+mod table;
+
+use anyhow::Result;
+use clap::Args;
+
+#[derive(Args)]
+pub(crate) struct Mutants {
+    /// Prints the table as JSON
+    #[arg(long)]
+    json: bool,
+    /// These alone, by name
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Says what each layer noticed
+    #[arg(long)]
+    why: bool,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+impl Mutants {
+    #[cfg(feature = "mutants")]
+    pub(crate) fn run(&self) -> Result<()> {
+        table::run(self)
+    }
+
+    #[cfg(not(feature = "mutants"))]
+    pub(crate) fn run(&self) -> Result<()> {
+        let Mutants { json: _, only: _, why: _, threads: _ } = self;
+        anyhow::bail!(
+            "this build has no mutants in it; run: \
+             cargo run --release -p indelible-evidence --features mutants -- mutants"
+        )
+    }
+}
