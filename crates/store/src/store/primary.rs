@@ -94,7 +94,7 @@ impl Writer {
 
     /// As [`apply`](Writer::apply), and keeps nothing in memory: the primary is about to change by itself.
     pub(super) fn dissolve_twins(&self) -> Result<()> {
-        self.with_twins(|twins, medium| Ok(twins.dissolve(medium)?))
+        self.with_twins(|twins, medium| twins.dissolve(medium))
     }
 
     /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
