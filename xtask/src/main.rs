@@ -1,5 +1,6 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
+mod evidence;
 mod steps;
 mod unprivileged;
 
@@ -12,6 +13,7 @@ Usage: cargo xtask COMMAND
               unprivileged one, the protocol faults that tests must catch, the documentation
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  evidence [--long]  every campaign that tries to break the promise, then what they counted
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
+        Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -127,7 +127,9 @@ impl Call {
         let mut faults = [libc::EIO, libc::ENOSPC, libc::EINTR].map(Fault::Error).to_vec();
         match self.effect {
             Effect::Bytes => faults.extend([Fault::Short, Fault::Late(libc::EIO)]),
-            Effect::Pieces => faults.extend([Fault::Short, Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)]),
+            Effect::Pieces => {
+                faults.extend([Fault::Short, Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)])
+            }
             Effect::Barrier => faults.extend([Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)]),
             Effect::Other => {}
         }

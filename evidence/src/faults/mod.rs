@@ -96,7 +96,10 @@ impl Faults {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(error) = attempt(trial, seed, &counts) {
                         next.store(trials.len(), Ordering::Relaxed);
-                        bail!("{error:#}\nagain: pmo-evidence faults --seed {seed} --only {:?}", trial.name());
+                        bail!(
+                            "{error:#}\nagain: pmo-evidence faults --seed {seed} --only {:?}",
+                            trial.name()
+                        );
                     }
                     bar.inc(1);
                 }
@@ -214,7 +217,9 @@ fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
         return Ok("not reached: the run took another way");
     }
     match (trace.signal, trace.code) {
-        (Some(Signal::SIGKILL), _) if aim.fault == Fault::Kill => return Ok("outcome: killed, and recovered"),
+        (Some(Signal::SIGKILL), _) if aim.fault == Fault::Kill => {
+            return Ok("outcome: killed, and recovered");
+        }
         (None, Some(0)) => {}
         (signal, code) => bail!("it ended by {signal:?}, {code:?}: {}", trace.stderr),
     }

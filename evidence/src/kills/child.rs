@@ -141,8 +141,10 @@ impl Child {
                     let first = object.as_slice().to_vec();
                     if name.starts_with("ring") {
                         let ring: &ring::Ring = object.root()?;
-                        let ring: Vec<u64> = ring.iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
-                        ring::last(&ring).map_err(|why| Trouble::Wrong(format!("a reader of {name}: {why}")))?;
+                        let ring: Vec<u64> =
+                            ring.iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
+                        ring::last(&ring)
+                            .map_err(|why| Trouble::Wrong(format!("a reader of {name}: {why}")))?;
                     }
                     thread::yield_now();
                     if object.as_slice() != first {
@@ -151,7 +153,8 @@ impl Child {
                     object.detach()?;
                     Said::Count { count: 1, what: "attachments of readers beside writers".into() }.say();
                 }
-                Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy | ErrorKind::NotFound) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy | ErrorKind::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }
             for _ in 0..rng.u32(0..200_000) {
@@ -172,7 +175,8 @@ impl Child {
             self.try_writing(&pool, &mut strand)?;
             Said::Settled { strand: spec.strand, step: strand.step, ring: last }.say();
         }
-        let reaped = pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
+        let reaped =
+            pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
         Said::Count { count: reaped, what: "copies of objects that died growing, removed".into() }.say();
         let found = pool.info()?.objects;
         if found != objects {
@@ -211,7 +215,9 @@ impl Child {
 fn failed(strand: u32, trouble: &Trouble) -> Said {
     match trouble {
         Trouble::Wrong(why) => Said::Wrong { why: why.clone() },
-        Trouble::Threads(error) => Said::Failed { strand, untouched: false, why: format!("threads: {error}") },
+        Trouble::Threads(error) => {
+            Said::Failed { strand, untouched: false, why: format!("threads: {error}") }
+        }
         Trouble::Error(error) => {
             let untouched = matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::NoRoom);
             Said::Failed { strand, untouched, why: format!("{:?}: {error}", error.kind()) }

@@ -146,7 +146,11 @@ impl Kills {
         for (what, count) in &scene.counts {
             add(&mut counts, what, *count);
         }
-        add(&mut counts, &format!("rounds: {}, {tracking}", ground.word()), scene.counts.get("rounds").copied().unwrap_or(0));
+        add(
+            &mut counts,
+            &format!("rounds: {}, {tracking}", ground.word()),
+            scene.counts.get("rounds").copied().unwrap_or(0),
+        );
         drop(counts);
         if let Err(error) = done {
             let kept = folder().join(format!("kills-{seed}-{number}"));

@@ -1,9 +1,9 @@
 //! A pool, the strands on it, and the rounds it goes through.
 
+use super::STRANDS;
 use super::child::Role;
 use super::ground::{Ground, Group, Place};
 use super::watch::{End, Fate, IDLE, Seen, start, watch};
-use super::STRANDS;
 use crate::record::add;
 use crate::strands::program::mixed;
 use crate::strands::ring;
@@ -105,7 +105,8 @@ impl Scene {
                 scope.spawn(move || watch(child, Fate::default(), &|| over.load(Ordering::Relaxed)))
             });
             let lines: Vec<_> = lines.into_iter().map(|line| scope.spawn(|| this.follow(line))).collect();
-            let lines: Vec<_> = lines.into_iter().map(|line| line.join().expect("it does not panic")).collect();
+            let lines: Vec<_> =
+                lines.into_iter().map(|line| line.join().expect("it does not panic")).collect();
             over.store(true, Ordering::Relaxed);
             (lines, reader.map(|reader| reader.join().expect("it does not panic")))
         });
@@ -179,7 +180,8 @@ impl Scene {
             let seen = watch(start(self.command(Role::Judge, &self.specs, &[]))?, fate, &|| false)?;
             let settled = seen.said.iter().filter(|said| matches!(said, Said::Settled { .. })).count();
             if seen.end == End::Killed {
-                let what = if settled == 0 { "killed with the first strand" } else { "killed with a later strand" };
+                let what =
+                    if settled == 0 { "killed with the first strand" } else { "killed with a later strand" };
                 self.count(&format!("recoverers {what}"), 1);
             }
             self.account("recoverer", &seen)?;
@@ -189,7 +191,9 @@ impl Scene {
 
     fn judge(&mut self) -> Result<()> {
         let mut seen = self.judged()?;
-        if self.place.can_be_full() && seen.said.iter().any(|said| matches!(said, Said::Failed { untouched: true, .. })) {
+        if self.place.can_be_full()
+            && seen.said.iter().any(|said| matches!(said, Said::Failed { untouched: true, .. }))
+        {
             // An attach may need a lane, which needs space.
             self.count("recoveries that waited for space", 1);
             self.account("judge", &seen)?;
@@ -242,8 +246,12 @@ impl Scene {
         match seen.end {
             End::Exit => self.count("processes that ended by themselves", 1),
             End::Killed => self.count(&format!("SIGKILL of a {who}"), 1),
-            End::OutOfMemory if self.ground == Ground::LittleMemory => self.count("kills by the kernel, out of memory", 1),
-            End::Aborted if self.ground == Ground::LittleMemory => self.count("aborts of a victim, out of memory", 1),
+            End::OutOfMemory if self.ground == Ground::LittleMemory => {
+                self.count("kills by the kernel, out of memory", 1)
+            }
+            End::Aborted if self.ground == Ground::LittleMemory => {
+                self.count("aborts of a victim, out of memory", 1)
+            }
             end => bail!("a {who} ended by {end:?}: {}", seen.stderr),
         }
         for said in &seen.said {

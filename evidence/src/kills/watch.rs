@@ -77,7 +77,8 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
                 }
             }
         }
-        let idle = seen.said.last().is_some_and(|said| matches!(said, Said::Count { what, .. } if what == IDLE));
+        let idle =
+            seen.said.last().is_some_and(|said| matches!(said, Said::Count { what, .. } if what == IDLE));
         if !killed && (fate.death.is_some_and(|(lines, _)| lines <= seen.said.len() || idle) || over()) {
             spin(fate.death.map_or(0, |(_, spins)| spins));
             killed = kill_process(pid, Signal::KILL).is_ok();
@@ -98,7 +99,8 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line = String::from_utf8_lossy(&text[..end]).into_owned();
             text.drain(..=end);
-            seen.said.push(Said::parse(&line).unwrap_or(Said::Wrong { why: format!("unknown line {line:?}") }));
+            seen.said
+                .push(Said::parse(&line).unwrap_or(Said::Wrong { why: format!("unknown line {line:?}") }));
         }
     }
     let output = child.wait_with_output()?;
@@ -108,7 +110,9 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         (Some(9), _) if killed => End::Killed,
         (Some(9), _) => End::OutOfMemory,
         // What Rust and the C library say.
-        (Some(6), _) if ["memory allocation of", "out of memory"].iter().any(|why| seen.stderr.contains(why)) => {
+        (Some(6), _)
+            if ["memory allocation of", "out of memory"].iter().any(|why| seen.stderr.contains(why)) =>
+        {
             End::Aborted
         }
         (Some(signal), _) => End::Crashed(signal),

@@ -42,16 +42,35 @@ pub(crate) struct Store {
 /// One step.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    Create { name: String, size: u64, sparse: bool },
-    Destroy { name: String },
+    Create {
+        name: String,
+        size: u64,
+        sparse: bool,
+    },
+    Destroy {
+        name: String,
+    },
     /// While attached.
-    Grow { name: String, size: u64 },
+    Grow {
+        name: String,
+        size: u64,
+    },
     /// While detached.
-    Resize { name: String, size: u64 },
-    Reattach { name: String },
-    Checkpoint { name: String },
+    Resize {
+        name: String,
+        size: u64,
+    },
+    Reattach {
+        name: String,
+    },
+    Checkpoint {
+        name: String,
+    },
     /// Stores, then one psync of all these objects.
-    Psync { names: Vec<String>, stores: Vec<Store> },
+    Psync {
+        names: Vec<String>,
+        stores: Vec<Store>,
+    },
     /// A consistent cut of the strand's [ring](super::ring), which is not among the objects here.
     Cut,
 }

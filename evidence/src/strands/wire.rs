@@ -69,16 +69,36 @@ impl FromStr for Spec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The strand was found after this step, its ring at this number.
-    Settled { strand: u32, step: u64, ring: u64 },
+    Settled {
+        strand: u32,
+        step: u64,
+        ring: u64,
+    },
     /// The step is about to be made.
-    Begun { strand: u32, step: u64, ring: u64 },
-    Done { strand: u32, step: u64 },
+    Begun {
+        strand: u32,
+        step: u64,
+        ring: u64,
+    },
+    Done {
+        strand: u32,
+        step: u64,
+    },
     /// The step failed with a clear error; `untouched`: by contract, nothing happened.
-    Failed { strand: u32, untouched: bool, why: String },
+    Failed {
+        strand: u32,
+        untouched: bool,
+        why: String,
+    },
     /// The promise is broken.
-    Wrong { why: String },
+    Wrong {
+        why: String,
+    },
     /// Something to count.
-    Count { what: String, count: u64 },
+    Count {
+        what: String,
+        count: u64,
+    },
 }
 
 impl Said {

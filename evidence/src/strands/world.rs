@@ -173,7 +173,9 @@ impl Worker {
                 let expected = self.strand.objects[name].clone();
                 let object = self.attach(name)?;
                 match mismatch(&object.as_slice()[..expected.len()], &expected) {
-                    Some(at) => Err(Trouble::Wrong(format!("{name} differs at byte {at} when attached again"))),
+                    Some(at) => {
+                        Err(Trouble::Wrong(format!("{name} differs at byte {at} when attached again")))
+                    }
                     None => Ok(()),
                 }
             }
@@ -208,8 +210,7 @@ impl Worker {
                 }
                 number
             };
-            let storing =
-                thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
+            let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
             while !ring::holds(ring, first) {
                 thread::yield_now();
             }
