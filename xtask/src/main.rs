@@ -1,5 +1,6 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
+mod evidence;
 mod fuzz;
 mod nightly;
 mod record;
@@ -18,6 +19,7 @@ Usage: cargo xtask COMMAND
   unprivileged  the tests once more as an unprivileged user (as root only)
   fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
   tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
+  evidence [--long]  every campaign that tries to break the promise, then what they counted
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Some("unprivileged") => unprivileged::run(),
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
+        Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

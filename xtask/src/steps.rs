@@ -48,7 +48,7 @@ pub(crate) fn bench(arguments: Vec<String>) -> Result {
     step("benchmarks", &all)
 }
 
-fn step(name: &str, arguments: &[&str]) -> Result {
+pub(crate) fn step(name: &str, arguments: &[&str]) -> Result {
     step_with(name, arguments, &[])
 }
 
