@@ -6,8 +6,10 @@
 //! store.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+pub use mutant::Mutant;
 #[cfg(feature = "mutants")]
-pub use mutant::{Mutant, with_mutant};
+pub use mutant::with_mutant;
 
 pub mod commit;
 pub mod error;

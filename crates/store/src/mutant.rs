@@ -32,6 +32,10 @@ pub enum Mutant {
     VisibleIsDurable,
     /// Lines on their way to a primary are forgotten by the progress of the object.
     ProgressForgotten,
+    /// Lines are stored but not written back from the caches (in the mapped half).
+    NoWriteBack,
+    /// What was written back is not waited for (in the mapped half).
+    NoFence,
 }
 
 #[cfg(feature = "mutants")]
@@ -55,7 +59,8 @@ mod selected {
 
     impl Mutant {
         /// Whether this rule is broken now.
-        pub(crate) fn is_on(self) -> bool {
+        #[must_use]
+        pub fn is_on(self) -> bool {
             SELECTED.get() == Some(self)
         }
     }
@@ -66,7 +71,9 @@ pub use selected::with_mutant;
 
 #[cfg(not(feature = "mutants"))]
 impl Mutant {
-    pub(crate) const fn is_on(self) -> bool {
+    /// Whether this rule is broken now: no rule is.
+    #[must_use]
+    pub const fn is_on(self) -> bool {
         false
     }
 }
