@@ -12,10 +12,12 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
 # In the order of their dependencies; a name that a kernel has built in is not there.
-modules="crc16 crc32c_generic crc32c-intel mbcache jbd2 ext4 libnvdimm nd_btt nd_pmem device_dax dax_pmem nfit"
+modules="qemu_fw_cfg crc16 crc32c_generic crc32c-intel mbcache jbd2 ext4 libnvdimm nd_btt nd_pmem device_dax dax_pmem"
+# What finds the medium comes when the machine has its order.
+later=nfit
 
 mkdir -p "$tree"/bin "$tree"/dev "$tree"/proc "$tree"/sys "$tree"/mnt "$tree"/modules
-for name in $modules; do
+for name in $modules $later; do
     found=$(find "$kernel/lib/modules" -name "$name.ko*" | head -n 1)
     case $found in
         *.xz) xz -dc "$found" >"$tree/modules/$name.ko" ;;
@@ -23,7 +25,7 @@ for name in $modules; do
         "") continue ;;
         *) echo "initramfs.sh: $found is packed in an unknown way" >&2; exit 1 ;;
     esac
-    echo "$name" >>"$tree/modules/order"
+    [ "$name" = $later ] || echo "$name" >>"$tree/modules/order"
 done
 
 cp "$(command -v busybox)" "$tree/bin/busybox"

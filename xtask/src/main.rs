@@ -12,6 +12,7 @@ Usage: cargo xtask COMMAND
               unprivileged one, the protocol faults that tests must catch, the documentation
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  power-cut ...  cuts the power of emulated machines: cargo run --release -p indelible-rig -- ...
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
+        Some("power-cut") => steps::power_cut(arguments.collect()),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

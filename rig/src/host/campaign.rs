@@ -2,13 +2,12 @@
 
 use crate::chain::{self, Chain, Tally, Violation};
 use crate::ground::Ground;
-use crate::kind::{Kind, MUTANTS};
-use crate::machine::{SIZE, Slot};
-use anyhow::{Result, anyhow};
+use crate::kind::{Kernel, Kind, MUTANTS};
+use crate::machine::{self, SIZE, Slot};
+use anyhow::{Context, Result, anyhow};
 use fastrand::Rng;
 use indicatif::ProgressBar;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,6 +37,7 @@ pub(crate) struct Findings {
 
 pub(crate) struct Campaign<'a> {
     pub(crate) ground: &'a Ground,
+    pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
     /// Of each kind.
     pub(crate) cycles: u64,
@@ -48,21 +48,21 @@ pub(crate) struct Campaign<'a> {
 
 impl Campaign<'_> {
     pub(crate) fn run(&self) -> Result<Findings> {
-        let scratch = self.ground.scratch(SIZE * (self.kinds.len() + 3 * self.jobs) as u64)?;
+        let scratch = self.ground.scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
         let found = self.within(&scratch);
         let _ = std::fs::remove_dir_all(&scratch);
         found
     }
 
     fn within(&self, scratch: &Path) -> Result<Findings> {
+        self.bar.set_message("booting");
+        let kernels = &self.kernels;
+        let states = self.spread(kernels, |_, kernel, _| machine::save(self.ground, scratch, *kernel))?;
         self.bar.set_message("making media");
-        let templates: Mutex<HashMap<String, PathBuf>> = Mutex::default();
-        self.spread(&self.kinds, |_, kind, _| {
-            let template = chain::make(self.ground, scratch, *kind)?;
-            lock(&templates).insert(kind.to_string(), template);
-            Ok(())
+        let templates = self.spread(&self.kinds, |_, kind, _| {
+            let at = kernels.iter().position(|kernel| *kernel == kind.kernel);
+            chain::make(self.ground, scratch, *kind, &states[at.context("a kernel of ours")?])
         })?;
-        let templates = templates.into_inner().unwrap_or_default();
 
         let tasks = self.tasks();
         self.bar.set_length(self.cycles * self.kinds.len() as u64);
@@ -74,10 +74,11 @@ impl Campaign<'_> {
         self.spread(&tasks, |worker, task, seed| {
             let slot = Slot::new(scratch, &worker.to_string());
             let (Task::Cuts(kind, _) | Task::Control(kind, _)) = task;
-            let template = &templates[&kind.to_string()];
+            let found = templates.iter().find(|template| template.kind == *kind);
+            let template = found.context("a kind of ours")?;
             match *task {
                 Task::Cuts(kind, cuts) => {
-                    let chain = Chain::new(self.ground, &slot, kind, None, template, seed)?;
+                    let chain = Chain::new(self.ground, &slot, template, None, seed)?;
                     let result = chain.run(cuts, &|| self.bar.inc(1))?;
                     let mut findings = lock(&findings);
                     match result {
@@ -92,7 +93,7 @@ impl Campaign<'_> {
                     }
                 }
                 Task::Control(kind, mutant) => {
-                    let chain = Chain::new(self.ground, &slot, kind, Some(mutant), template, seed)?;
+                    let chain = Chain::new(self.ground, &slot, template, Some(mutant), seed)?;
                     let result = chain.run(PATIENCE, &|| {})?;
                     let mut findings = lock(&findings);
                     let name = format!("{mutant} on {kind}");
@@ -124,31 +125,33 @@ impl Campaign<'_> {
         tasks
     }
 
-    /// Does each with some worker; its seed depends on its place only.
-    fn spread<T: Sync>(&self, tasks: &[T], work: impl Fn(usize, &T, u64) -> Result<()> + Sync) -> Result<()> {
+    /// Does each with some worker, and returns what came of it in the order of the tasks; a task's seed depends on
+    /// its place only.
+    fn spread<T: Sync, R: Send>(
+        &self,
+        tasks: &[T],
+        work: impl Fn(usize, &T, u64) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
         let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, R)>> = Mutex::default();
+        let worker = |worker: usize| -> Result<()> {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(task) = tasks.get(at) else { return Ok(()) };
+                let seed = Rng::with_seed(self.seed.wrapping_add(at as u64)).u64(..);
+                // After an error the others need not begin anything.
+                let result = work(worker, task, seed).inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
+                lock(&done).push((at, result));
+            }
+        };
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.jobs)
-                .map(|worker| {
-                    let (next, work) = (&next, &work);
-                    scope.spawn(move || {
-                        while let Some((at, task)) = {
-                            let at = next.fetch_add(1, Ordering::Relaxed);
-                            tasks.get(at).map(|task| (at, task))
-                        } {
-                            let seed = Rng::with_seed(self.seed.wrapping_add(at as u64)).u64(..);
-                            if let Err(error) = work(worker, task, seed) {
-                                // The others need not begin anything.
-                                next.store(tasks.len(), Ordering::Relaxed);
-                                return Err(error);
-                            }
-                        }
-                        Ok(())
-                    })
-                })
-                .collect();
+            let worker = &worker;
+            let workers: Vec<_> = (0..self.jobs).map(|number| scope.spawn(move || worker(number))).collect();
             workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| anyhow!("a worker panicked"))?)
-        })
+        })?;
+        let mut done = done.into_inner().unwrap_or_default();
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, result)| result).collect())
     }
 }
 

@@ -51,23 +51,32 @@ pub(crate) struct Violation {
     pub(crate) kept: Option<PathBuf>,
 }
 
+/// What chains of a kind begin with.
+pub(crate) struct Template {
+    pub(crate) kind: Kind,
+    /// The saved machine.
+    state: PathBuf,
+    /// With a pool on it.
+    medium: PathBuf,
+}
+
 /// Makes the medium and the pool that chains begin with.
-pub(crate) fn make(ground: &Ground, folder: &Path, kind: Kind) -> Result<PathBuf> {
+pub(crate) fn make(ground: &Ground, folder: &Path, kind: Kind, state: &Path) -> Result<Template> {
     let slot = Slot::new(folder, &format!("make-{}-{}", kind.kernel.word(), kind.medium.word()));
     fs::File::create(&slot.live)?.set_len(SIZE)?;
-    let order = Order { kind, words: vec![("task", "make".into())], cut: None };
+    let order = Order { kind, state: state.to_owned(), words: vec![("task", "make".into())], cut: None };
     let outcome = machine::run(ground, &slot, &order)?;
     if outcome.said.last().is_none_or(|line| line != "made") {
         bail!("cannot make a pool on {kind}: {:?}", outcome.said);
     }
-    Ok(slot.live)
+    Ok(Template { kind, state: state.to_owned(), medium: slot.live })
 }
 
 /// One pool, from its first step on.
 pub(crate) struct Chain<'a> {
     ground: &'a Ground,
     slot: &'a Slot,
-    kind: Kind,
+    template: &'a Template,
     mutant: Option<&'static str>,
     /// Of the program.
     seed: u64,
@@ -85,16 +94,15 @@ impl<'a> Chain<'a> {
     pub(crate) fn new(
         ground: &'a Ground,
         slot: &'a Slot,
-        kind: Kind,
+        template: &'a Template,
         mutant: Option<&'static str>,
-        template: &Path,
         seed: u64,
     ) -> Result<Self> {
-        fs::copy(template, &slot.live).with_context(|| format!("cannot copy {}", template.display()))?;
+        fs::copy(&template.medium, &slot.live)?;
         Ok(Chain {
             ground,
             slot,
-            kind,
+            template,
             mutant,
             seed,
             rng: Rng::with_seed(seed),
@@ -135,15 +143,16 @@ impl<'a> Chain<'a> {
             ("steps", steps.to_string()),
         ];
         words.extend(self.mutant.map(|mutant| ("mutant", mutant.to_owned())));
-        let order = Order { kind: self.kind, words, cut: Some(cut) };
+        let kind = self.template.kind;
+        let order = Order { kind, state: self.template.state.clone(), words, cut: Some(cut) };
         let outcome = machine::run(self.ground, self.slot, &order).with_context(|| format!("{order:?}"))?;
         if let Err(what) = self.judge(&outcome, steps) {
-            let name = format!("{}-{}", self.kind.to_string().replace(' ', "-"), self.seed);
+            let name = format!("{}-{}", kind.to_string().replace(' ', "-"), self.seed);
             let kept = self.mutant.is_none().then(|| self.ground.violations().join(name));
             if let Some(folder) = &kept {
                 self.slot.keep(folder, &order)?;
             }
-            return Ok(Some(Violation { what: format!("{}, seed {}: {what}", self.kind, self.seed), kept }));
+            return Ok(Some(Violation { what: format!("{kind}, seed {}: {what}", self.seed), kept }));
         }
         if outcome.cut {
             self.open += 1;
@@ -163,7 +172,7 @@ impl<'a> Chain<'a> {
                     self.state(rest)?;
                     judged = true;
                 }
-                "rung" if rest != self.kind.kernel.rung() => return Err(format!("stores are tracked by {rest}")),
+                "rung" if rest != self.template.kind.kernel.rung() => return Err(format!("stores are tracked by {rest}")),
                 "start" => self.to = parse(rest)?,
                 "done" => {
                     self.from = parse(rest)?;

@@ -118,18 +118,20 @@ impl Ground {
 
     /// Builds the guest program so that it needs nothing around it, and returns where it is.
     fn guest(&self, name: &str, features: &[&str]) -> Result<PathBuf> {
-        let folder = self.folder.join(name);
+        let folder = self.folder.join("build");
         let target = if has_target(MUSL) { MUSL } else { GNU };
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
-            .args(["build", "--release", "--quiet", "-p", "indelible-rig", "--bin", "rig-guest"])
+            .args(["build", "--release", "--quiet", "-p", "indelible-rig", "--bin", "rig-guest", "--no-default-features"])
             .args(["--target", target, "--target-dir"])
             .arg(&folder)
             .args(features)
             .current_dir(&self.sources)
             .env("RUSTFLAGS", "-C target-feature=+crt-static");
         succeeds(&mut command)?;
-        Ok(folder.join(target).join("release/rig-guest"))
+        let (built, kept) = (folder.join(target).join("release/rig-guest"), self.folder.join(name));
+        fs::copy(&built, &kept).with_context(|| format!("cannot copy {}", built.display()))?;
+        Ok(kept)
     }
 }
 

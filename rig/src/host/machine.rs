@@ -1,13 +1,17 @@
 //! One run of an emulated machine, from power on to power off.
 
 use crate::ground::Ground;
-use crate::kind::Kind;
+use crate::kind::{Kernel, Kind};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+const EMULATOR: &str = "qemu-system-x86_64";
+/// Bytes of an order.
+const ORDER: usize = 1000;
 /// Bytes of the persistent memory.
 pub(crate) const SIZE: u64 = 64 << 20;
 /// Where the machine has it: behind the gap below 4 GiB, as its RAM ends there.
@@ -15,7 +19,7 @@ const BASE: u64 = 4 << 30;
 /// Where a kernel without address randomisation maps physical memory (4-level page tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
 /// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it run.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// What the plugin ends the emulator with at a cut.
 const CUT: i32 = 77;
 
@@ -34,7 +38,9 @@ pub(crate) struct Cut {
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
-    /// Words for the kernel's command line: `task=run`.
+    /// The saved machine to go on with.
+    pub(crate) state: PathBuf,
+    /// What the guest is told: `task=run`.
     pub(crate) words: Vec<(&'static str, String)>,
     pub(crate) cut: Option<Cut>,
 }
@@ -59,6 +65,7 @@ pub(crate) struct Slot {
     said: PathBuf,
     console: PathBuf,
     report: PathBuf,
+    order: PathBuf,
 }
 
 impl Slot {
@@ -70,6 +77,7 @@ impl Slot {
             said: file("said"),
             console: file("console"),
             report: file("report"),
+            order: file("order"),
         }
     }
 
@@ -81,17 +89,71 @@ impl Slot {
                 fs::copy(file, folder.join(name))?;
             }
         }
-        Ok(fs::write(folder.join("order"), format!("{order:#?}\n"))?)
+        Ok(fs::write(folder.join("run"), format!("{order:#?}\n"))?)
     }
+}
+
+/// Boots a kernel up to where it waits for its order, and saves the machine there: without the medium, which
+/// nothing has touched. Returns where.
+pub(crate) fn save(ground: &Ground, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
+    let slot = Slot::new(folder, kernel.word());
+    fs::File::create(&slot.live)?.set_len(SIZE)?;
+    let state = folder.join(format!("{}.state", kernel.word()));
+    let mut command = command(ground, &slot, kernel, "wait")?;
+    let mut child = spawn(&mut command)?;
+    let begin = Instant::now();
+    while fs::read(&slot.said)? != b"ready\n" {
+        if begin.elapsed() > PATIENCE || child.try_wait()?.is_some() {
+            child.kill()?;
+            child.wait()?;
+            bail!("kernel {} does not boot; {}", kernel.word(), last_words(&slot));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    instruct(&mut child, &format!("stop\n{NO_MEDIUM}migrate file:{}\nquit\n", state.display()))?;
+    let status = child.wait()?;
+    fs::remove_file(&slot.live)?;
+    if !status.success() || !state.is_file() {
+        bail!("the machine could not be saved ({status}); {}", last_words(&slot));
+    }
+    Ok(state)
+}
+
+/// For the emulator's monitor: what is shared with a file is not part of a saved machine.
+const NO_MEDIUM: &str = "migrate_set_capability x-ignore-shared on\n";
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    command.spawn().with_context(|| format!("cannot run {EMULATOR}"))
+}
+
+fn instruct(child: &mut Child, words: &str) -> Result<()> {
+    let monitor = child.stdin.as_mut().context("no monitor")?;
+    Ok(monitor.write_all(words.as_bytes())?)
 }
 
 /// Runs a machine on `slot.live`; if its power is cut, `slot.durable` is what is left.
 pub(crate) fn run(ground: &Ground, slot: &Slot, order: &Order) -> Result<Outcome> {
-    for file in [&slot.said, &slot.console, &slot.report] {
-        fs::write(file, "")?;
+    let mut words = format!("medium={}", order.kind.medium.word());
+    for (name, value) in &order.words {
+        words += &format!(" {name}={value}");
+    }
+    let mut command = command(ground, slot, order.kind.kernel, &words)?;
+    command.args(["-incoming", "defer"]);
+    if let Some(cut) = order.cut {
+        command.arg("-plugin").arg(format!(
+            "{},live={},durable={},report={},base={BASE},window={WINDOW},seed={},after={},cut={}",
+            ground.plugin().display(),
+            slot.live.display(),
+            slot.durable.display(),
+            slot.report.display(),
+            cut.seed,
+            cut.after,
+            cut.event
+        ));
     }
     let begin = Instant::now();
-    let mut child = command(ground, slot, order)?.spawn().context("cannot run qemu-system-x86_64")?;
+    let mut child = spawn(&mut command)?;
+    instruct(&mut child, &format!("{NO_MEDIUM}migrate_incoming file:{}\n", order.state.display()))?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -138,45 +200,37 @@ fn last_words(slot: &Slot) -> String {
     format!("it said: {}; its console: {}", tail(&slot.said), tail(&slot.console))
 }
 
-fn command(ground: &Ground, slot: &Slot, order: &Order) -> Result<Command> {
-    let kernel = order.kind.kernel.word();
-    let mut words = vec![
-        "console=ttyS0 quiet nokaslr mitigations=off tsc=reliable panic=-1".to_owned(),
-        format!("rig.medium={}", order.kind.medium.word()),
-    ];
-    words.extend(order.words.iter().map(|(name, value)| format!("rig.{name}={value}")));
-    let mut command = Command::new("qemu-system-x86_64");
+/// The machine, with its files anew. Its monitor is its standard input.
+fn command(ground: &Ground, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
+    for file in [&slot.said, &slot.console, &slot.report] {
+        fs::write(file, "")?;
+    }
+    // Of one length, which the guest learns before it is saved.
+    fs::write(&slot.order, format!("{order:<ORDER$}\n"))?;
+    let words = "console=ttyS0 quiet nokaslr mitigations=off tsc=reliable panic=-1";
+    let mut command = Command::new(EMULATOR);
     command
         .args(["-machine", "q35,nvdimm=on,nvdimm-persistence=mem-ctrl", "-accel", "tcg"])
         .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "192M,slots=2,maxmem=1G"])
-        .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-monitor", "stdio"])
+        // Saved while it is stopped, it runs when it is loaded.
+        .args(["-global", "migration.store-global-state=off"])
         .arg("-object")
         .arg(format!("memory-backend-file,id=medium,share=on,mem-path={},size={SIZE}", slot.live.display()))
         .args(["-device", "nvdimm,id=nvdimm,memdev=medium"])
+        .arg("-fw_cfg")
+        .arg(format!("name=opt/rig/order,file={}", slot.order.display()))
         .arg("-chardev")
         .arg(format!("file,id=said,path={}", slot.said.display()))
         .args(["-device", "isa-debugcon,iobase=0xe9,chardev=said"])
         .arg("-serial")
         .arg(format!("file:{}", slot.console.display()))
         .arg("-kernel")
-        .arg(ground.kernel(kernel).join("vmlinux"))
+        .arg(ground.kernel(kernel.word()).join("vmlinux"))
         .arg("-initrd")
-        .arg(ground.initramfs(kernel))
-        .args(["-append", &words.join(" ")]);
-    if let Some(cut) = order.cut {
-        command.arg("-plugin").arg(format!(
-            "{},live={},durable={},report={},base={BASE},window={},seed={},after={},cut={}",
-            ground.plugin().display(),
-            slot.live.display(),
-            slot.durable.display(),
-            slot.report.display(),
-            WINDOW,
-            cut.seed,
-            cut.after,
-            cut.event
-        ));
-    }
+        .arg(ground.initramfs(kernel.word()))
+        .args(["-append", words]);
     let log = fs::File::options().append(true).open(&slot.console)?;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
     Ok(command)
 }

@@ -90,6 +90,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     });
     let campaign = Campaign {
         ground: &ground,
+        kernels: arguments.kernel.0.clone(),
         kinds: kinds.collect(),
         cycles: if arguments.quick { QUICK } else { arguments.cycles.unwrap_or(LONG) },
         seed,
