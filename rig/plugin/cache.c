@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIRTY = 1, PENDING = 2, BY_PROGRAM = 4 };
+/* PENDING << owner: on its way until a fence of that owner. */
+enum { DIRTY = 1, BY_PROGRAM = 2, PENDING = 4, ANY_PENDING = PENDING << PROGRAM | PENDING << KERNEL };
 
 struct list {
     uint32_t *lines;
@@ -19,7 +20,7 @@ struct list {
 static const uint8_t *live;
 static uint8_t *durable, *pending, *state;
 static size_t size;
-static struct list dirty, on_their_way;
+static struct list dirty, on_their_way[2];
 static uint64_t random_state;
 /* Of 256 stores, how many have their line written back at once; of 256 units, how many survive the cut. */
 static unsigned early, surviving;
@@ -62,7 +63,7 @@ static void evict(uint32_t line, unsigned of_256)
         if (chance() >= of_256) continue;
         memcpy(durable + at, live + at, unit);
         /* Or the fence would bring back what was before. */
-        if (state[line] & PENDING) memcpy(pending + at, live + at, unit);
+        if (state[line] & ANY_PENDING) memcpy(pending + at, live + at, unit);
     }
 }
 
@@ -81,27 +82,27 @@ void cache_store(size_t offset, size_t len, enum owner owner)
     for (uint32_t line = offset / LINE; line <= (offset + len - 1) / LINE; line++) touch(line, owner);
 }
 
-static void send(uint32_t line)
+static void send(uint32_t line, enum owner owner)
 {
     size_t at = (size_t)line * LINE;
-    if (state[line] & PENDING) return;
-    state[line] |= PENDING;
-    memcpy(pending + at, durable + at, LINE);
-    add(&on_their_way, line);
+    if (!(state[line] & ANY_PENDING)) memcpy(pending + at, durable + at, LINE);
+    if (state[line] & PENDING << owner) return;
+    state[line] |= PENDING << owner;
+    add(&on_their_way[owner], line);
 }
 
 void cache_stream(size_t offset, size_t len, enum owner owner)
 {
     cache_store(offset, len, owner);
-    for (uint32_t line = offset / LINE; line <= (offset + len - 1) / LINE; line++) send(line);
+    for (uint32_t line = offset / LINE; line <= (offset + len - 1) / LINE; line++) send(line, owner);
     memcpy(pending + offset, live + offset, len);
 }
 
-void cache_write_back(size_t offset)
+void cache_write_back(size_t offset, enum owner owner)
 {
     uint32_t line = offset / LINE;
     if (!(state[line] & DIRTY)) return;
-    send(line);
+    send(line, owner);
     memcpy(pending + (size_t)line * LINE, live + (size_t)line * LINE, LINE);
 }
 
@@ -116,21 +117,22 @@ static void prune(void)
     size_t kept = 0;
     for (size_t i = 0; i < dirty.len; i++) {
         uint32_t line = dirty.lines[i];
-        if (state[line] & PENDING || differs(line)) dirty.lines[kept++] = line;
+        if (state[line] & ANY_PENDING || differs(line)) dirty.lines[kept++] = line;
         else state[line] = 0;
     }
     dirty.len = kept;
 }
 
-bool cache_fence(void)
+bool cache_fence(enum owner owner)
 {
-    if (!on_their_way.len) return false;
-    for (size_t i = 0; i < on_their_way.len; i++) {
-        uint32_t line = on_their_way.lines[i];
+    struct list *sent = &on_their_way[owner];
+    if (!sent->len) return false;
+    for (size_t i = 0; i < sent->len; i++) {
+        uint32_t line = sent->lines[i];
         memcpy(durable + (size_t)line * LINE, pending + (size_t)line * LINE, LINE);
-        state[line] &= ~PENDING;
+        state[line] &= ~(PENDING << owner);
     }
-    on_their_way.len = 0;
+    sent->len = 0;
     if (dirty.len > 4096) prune();
     return true;
 }
@@ -149,7 +151,7 @@ size_t cache_cut(void)
     for (size_t i = 0; i < dirty.len; i++) {
         uint32_t line = dirty.lines[i];
         if (!(state[line] & BY_PROGRAM)) continue;
-        if (state[line] & PENDING && chance() < surviving)
+        if (state[line] & ANY_PENDING && chance() < surviving)
             memcpy(durable + (size_t)line * LINE, pending + (size_t)line * LINE, LINE);
         evict(line, surviving);
     }

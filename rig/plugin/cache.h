@@ -22,9 +22,10 @@ void cache_store(size_t offset, size_t len, enum owner owner);
 /* They were stored around the caches: durable with the next fence. */
 void cache_stream(size_t offset, size_t len, enum owner owner);
 /* The line at `offset` is written back: as it is now, durable with the next fence. */
-void cache_write_back(size_t offset);
-/* True if the fence made anything durable. */
-bool cache_fence(void);
+void cache_write_back(size_t offset, enum owner owner);
+/* What the same owner sent before is durable; true if that is anything. An interrupt that fences by chance would
+   hide that the program does not. */
+bool cache_fence(enum owner owner);
 
 /* Lines of which more or less may have reached the medium. */
 size_t cache_undecided(void);

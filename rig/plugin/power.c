@@ -53,6 +53,12 @@ static struct place *place(uint64_t page)
 
 #define NOWHERE UINT64_MAX
 
+/* Of code, or of memory as it is addressed: the kernel's half is the upper one. */
+static enum owner owner_of(uint64_t address)
+{
+    return address >> 63 ? KERNEL : PROGRAM;
+}
+
 static uint64_t within(uint64_t physical)
 {
     return physical - base < size ? physical - base : NOWHERE;
@@ -85,7 +91,7 @@ static void event(void)
 
 static void on_store(unsigned vcpu, mem_info info, uint64_t address, void *data)
 {
-    enum owner owner = address >> 63 ? KERNEL : PROGRAM;
+    enum owner owner = owner_of(address);
     size_t len = (size_t)1 << qemu_plugin_mem_size_shift(info);
     uint64_t offset;
     (void)vcpu;
@@ -143,14 +149,14 @@ static void on_write_back(unsigned vcpu, void *data)
     if (operand->index >= 0) address += value(operand->index) * operand->scale;
     uint64_t offset = known(address);
     if (offset == NOWHERE) return;
-    cache_write_back(offset);
+    cache_write_back(offset, owner_of(target->next));
     event();
 }
 
 static void on_fence(unsigned vcpu, void *data)
 {
-    (void)vcpu, (void)data;
-    if (cache_fence()) event();
+    (void)vcpu;
+    if (cache_fence((uintptr_t)data)) event();
 }
 
 static void translate(plugin_id id, struct qemu_plugin_tb *tb);
@@ -195,7 +201,8 @@ static void translate(plugin_id id, struct qemu_plugin_tb *tb)
             *target = (struct target){insn.operand, qemu_plugin_insn_vaddr(at) + qemu_plugin_insn_size(at)};
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_write_back, REGS_READ, target);
         } else if (insn.kind == FENCE) {
-            qemu_plugin_register_vcpu_insn_exec_cb(at, on_fence, REGS_NONE, NULL);
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_fence, REGS_NONE,
+                                                   (void *)(uintptr_t)owner_of(qemu_plugin_insn_vaddr(at)));
         } else {
             qemu_plugin_register_vcpu_mem_cb(at, on_store, REGS_NONE, MEM_WRITE, (void *)(intptr_t)(insn.kind == STREAM));
         }

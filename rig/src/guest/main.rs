@@ -156,7 +156,6 @@ fn broken(go: impl FnOnce() -> Result<()>) -> Result<()> {
         Ok("NoWriteBack") => Mutant::NoWriteBack,
         Ok("NoFence") => Mutant::NoFence,
         Ok("ApplyFirst") => Mutant::ApplyFirst,
-        Ok("EarlyCheckpoint") => Mutant::EarlyCheckpoint,
         other => bail!("no such mutant: {other:?}"),
     };
     indelible_store::with_mutant(mutant, go)

@@ -63,4 +63,4 @@ impl fmt::Display for Kind {
 }
 
 /// Rules that the writer breaks on request. Each has to be noticed on every kind.
-pub(crate) const MUTANTS: [&str; 4] = ["NoWriteBack", "NoFence", "ApplyFirst", "EarlyCheckpoint"];
+pub(crate) const MUTANTS: [&str; 3] = ["NoWriteBack", "NoFence", "ApplyFirst"];
