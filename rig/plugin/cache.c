@@ -48,6 +48,8 @@ static void add(struct list *list, uint32_t line)
 void cache_open(const uint8_t *live_, uint8_t *durable_, size_t size_, uint64_t seed)
 {
     static const unsigned kinds[][2] = {{0, 0}, {0, 256}, {0, 128}, {0, 16}, {0, 240}, {16, 0}, {64, 128}, {4, 32}};
+    free(pending), free(state);
+    dirty.len = on_their_way[PROGRAM].len = on_their_way[KERNEL].len = 0;
     live = live_, durable = durable_, size = size_, random_state = seed;
     pending = calloc(size, 1), state = calloc(size / LINE, 1);
     if (!pending || !state) abort();
