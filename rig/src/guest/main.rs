@@ -77,7 +77,10 @@ fn run(path: &Path) -> Result<()> {
     writer.attach(&names)?;
     let found = fingerprint(writer.bytes());
     let Some(number_found) = matching(seed, from, to, &found) else {
-        say(&format!("violation no state from {from} to {to} is {found}{}", nearest(seed, from, to, &writer)));
+        say(&format!(
+            "violation no state from {from} to {to} is {found}{}",
+            nearest(seed, from, to, &writer)
+        ));
         return Ok(());
     };
     say(&format!("rung {}", writer.rung()));
@@ -122,8 +125,13 @@ fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
             match found.get(name) {
                 Some(there) if there == bytes => {}
                 Some(there) => {
-                    let differ: Vec<_> =
-                        bytes.iter().zip(*there).enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at).collect();
+                    let differ: Vec<_> = bytes
+                        .iter()
+                        .zip(*there)
+                        .enumerate()
+                        .filter(|(_, (a, b))| a != b)
+                        .map(|(at, _)| at)
+                        .collect();
                     let ends = (differ.first(), differ.last());
                     out += &format!(" {name} in {} bytes within {ends:?}", differ.len());
                 }

@@ -48,7 +48,8 @@ pub(crate) struct Campaign<'a> {
 
 impl Campaign<'_> {
     pub(crate) fn run(&self) -> Result<Findings> {
-        let scratch = self.ground.scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
+        let scratch =
+            self.ground.scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
         let found = self.within(&scratch);
         let _ = std::fs::remove_dir_all(&scratch);
         found
@@ -140,14 +141,17 @@ impl Campaign<'_> {
                 let Some(task) = tasks.get(at) else { return Ok(()) };
                 let seed = Rng::with_seed(self.seed.wrapping_add(at as u64)).u64(..);
                 // After an error the others need not begin anything.
-                let result = work(worker, task, seed).inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
+                let result =
+                    work(worker, task, seed).inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
                 lock(&done).push((at, result));
             }
         };
         std::thread::scope(|scope| {
             let worker = &worker;
             let workers: Vec<_> = (0..self.jobs).map(|number| scope.spawn(move || worker(number))).collect();
-            workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| anyhow!("a worker panicked"))?)
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().map_err(|_| anyhow!("a worker panicked"))?)
         })?;
         let mut done = done.into_inner().unwrap_or_default();
         done.sort_by_key(|(at, _)| *at);

@@ -172,7 +172,9 @@ impl<'a> Chain<'a> {
                     self.state(rest)?;
                     judged = true;
                 }
-                "rung" if rest != self.template.kind.kernel.rung() => return Err(format!("stores are tracked by {rest}")),
+                "rung" if rest != self.template.kind.kernel.rung() => {
+                    return Err(format!("stores are tracked by {rest}"));
+                }
                 "start" => self.to = parse(rest)?,
                 "done" => {
                     self.from = parse(rest)?;

@@ -91,7 +91,8 @@ impl Ground {
             let sbin = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
             std::env::split_paths(&path).chain(sbin).any(|folder| folder.join(name).is_file())
         };
-        let programs = PROGRAMS.iter().filter(|(name, _)| !found(name) || (*name == PROGRAMS[0].0 && !recent()));
+        let programs =
+            PROGRAMS.iter().filter(|(name, _)| !found(name) || (*name == PROGRAMS[0].0 && !recent()));
         let kernels = kernels.iter().filter(|kernel| !self.kernel(kernel.word()).join("vmlinux").is_file());
         programs
             .map(|(name, package)| format!("{name} (package {package})"))
@@ -122,7 +123,16 @@ impl Ground {
         let target = if has_target(MUSL) { MUSL } else { GNU };
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
-            .args(["build", "--release", "--quiet", "-p", "indelible-rig", "--bin", "rig-guest", "--no-default-features"])
+            .args([
+                "build",
+                "--release",
+                "--quiet",
+                "-p",
+                "indelible-rig",
+                "--bin",
+                "rig-guest",
+                "--no-default-features",
+            ])
             .args(["--target", target, "--target-dir"])
             .arg(&folder)
             .args(features)
@@ -163,7 +173,8 @@ fn script(path: &Path, arguments: &[&PathBuf]) -> Result<()> {
 fn succeeds(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         bail!("{:?} failed: {}", command.get_program(), said.trim_end());
     }
     Ok(())

@@ -85,9 +85,10 @@ fn run(arguments: &Arguments) -> Result<()> {
     let bar = bar();
     bar.set_message("building");
     let ground = Ground::prepare(&arguments.kernel.0)?;
-    let kinds = arguments.kernel.0.iter().flat_map(|kernel| {
-        arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
-    });
+    let kinds =
+        arguments.kernel.0.iter().flat_map(|kernel| {
+            arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
+        });
     let campaign = Campaign {
         ground: &ground,
         kernels: arguments.kernel.0.clone(),

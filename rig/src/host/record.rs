@@ -55,7 +55,8 @@ impl Record {
             println!("{name:<44} {count}");
         }
         for word in ["caught", "missed"] {
-            let names: Vec<_> = self.value[word].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names: Vec<_> =
+                self.value[word].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             println!("{word:<44} {}", names.join(", "));
         }
         println!("{:<44} {}", "seconds", self.value["seconds"]);
