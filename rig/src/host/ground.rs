@@ -18,6 +18,9 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("xz", "xz-utils"),
 ];
 
+/// Names of scratch folders begin so, and end with the process.
+const SCRATCH: &str = "indelible-rig-";
+
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
@@ -80,7 +83,8 @@ impl Ground {
         if room(folder) < bytes {
             bail!("{} has less than {} MiB left", folder.display(), bytes >> 20);
         }
-        let scratch = folder.join(format!("indelible-rig-{}", std::process::id()));
+        remove_left_over(folder);
+        let scratch = folder.join(format!("{SCRATCH}{}", std::process::id()));
         fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
         Ok(scratch)
     }
@@ -142,6 +146,17 @@ impl Ground {
         let (built, kept) = (folder.join(target).join("release/rig-guest"), self.folder.join(name));
         fs::copy(&built, &kept).with_context(|| format!("cannot copy {}", built.display()))?;
         Ok(kept)
+    }
+}
+
+/// Removes what campaigns left that were killed.
+fn remove_left_over(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(SCRATCH).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
