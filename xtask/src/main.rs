@@ -20,6 +20,7 @@ Usage: cargo xtask COMMAND
   fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
   tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
   evidence [--long]  every campaign that tries to break the promise, then what they counted
+  power-cut ...  cuts the power of emulated machines: cargo run --release -p indelible-rig -- ...
   bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
 
 Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
         Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),
+        Some("power-cut") => steps::power_cut(arguments.collect()),
         Some("bench") => steps::bench(arguments.collect()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -48,6 +48,13 @@ pub(crate) fn bench(arguments: Vec<String>) -> Result {
     step("benchmarks", &all)
 }
 
+/// Hands over to the rig.
+pub(crate) fn power_cut(arguments: Vec<String>) -> Result {
+    let mut all = vec!["run", "--release", "--quiet", "-p", "indelible-rig", "--"];
+    all.extend(arguments.iter().map(String::as_str));
+    step("power cuts", &all)
+}
+
 pub(crate) fn step(name: &str, arguments: &[&str]) -> Result {
     step_with(name, arguments, &[])
 }

@@ -8,8 +8,10 @@
 
 #[cfg(feature = "replay")]
 pub use entropy::with_seed;
+#[doc(hidden)]
+pub use mutant::Mutant;
 #[cfg(feature = "mutants")]
-pub use mutant::{Mutant, with_mutant};
+pub use mutant::with_mutant;
 
 pub mod commit;
 mod entropy;

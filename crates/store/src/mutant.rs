@@ -93,6 +93,10 @@ mutants! {
     FailureNotShared,
     /// Writers of two processes get the same object.
     Unlocked,
+    /// Lines are stored but not written back from the caches (in the mapped half).
+    NoWriteBack,
+    /// What was written back is not waited for (in the mapped half).
+    NoFence,
 }
 
 #[cfg(feature = "mutants")]
@@ -130,7 +134,8 @@ mod selected {
 
     impl Mutant {
         /// Whether this rule is broken now.
-        pub(crate) fn is_on(self) -> bool {
+        #[must_use]
+        pub fn is_on(self) -> bool {
             SELECTED.get().or_else(of_the_process) == Some(self)
         }
     }
@@ -141,7 +146,9 @@ pub use selected::with_mutant;
 
 #[cfg(not(feature = "mutants"))]
 impl Mutant {
-    pub(crate) const fn is_on(self) -> bool {
+    /// Whether this rule is broken now: no rule is.
+    #[must_use]
+    pub const fn is_on(self) -> bool {
         false
     }
 }

@@ -41,7 +41,7 @@ const _: () = assert!(std::mem::offset_of!(ScanArg, vec) == 40);
 const _: () = assert!(std::mem::offset_of!(ScanArg, return_mask) == 88);
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: libc::c_ulong = 3 << 30 | 96 << 16 | (b'f' as libc::c_ulong) << 8 | 16;
+const PAGEMAP_SCAN: libc::Ioctl = (3_u32 << 30 | 96 << 16 | (b'f' as u32) << 8 | 16) as libc::Ioctl;
 
 const WRITTEN: u64 = 1 << 1;
 const FILE: u64 = 1 << 2;

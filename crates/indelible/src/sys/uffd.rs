@@ -64,18 +64,19 @@ struct Message {
 const _: () = assert!(size_of::<Api>() == 24 && size_of::<Range>() == 16 && size_of::<RangeMode>() == 32);
 const _: () = assert!(size_of::<Protect>() == 24 && size_of::<Copy>() == 40 && size_of::<Message>() == 32);
 
-const fn request(direction: libc::c_ulong, number: libc::c_ulong, size: usize) -> libc::c_ulong {
-    direction << 30 | (size as libc::c_ulong) << 16 | 0xaa << 8 | number
+/// 32 bits, in the type that the C library has for them.
+const fn request(direction: u32, number: u32, size: u32) -> libc::Ioctl {
+    (direction << 30 | size << 16 | 0xaa << 8 | number) as libc::Ioctl
 }
 
-const API: libc::c_ulong = request(3, 0x3f, 24);
-const REGISTER: libc::c_ulong = request(3, 0, 32);
-const WAKE: libc::c_ulong = request(2, 2, 16);
-const COPY: libc::c_ulong = request(3, 3, 40);
-const WRITEPROTECT: libc::c_ulong = request(3, 6, 24);
-const POISON: libc::c_ulong = request(3, 8, 32);
+const API: libc::Ioctl = request(3, 0x3f, 24);
+const REGISTER: libc::Ioctl = request(3, 0, 32);
+const WAKE: libc::Ioctl = request(2, 2, 16);
+const COPY: libc::Ioctl = request(3, 3, 40);
+const WRITEPROTECT: libc::Ioctl = request(3, 6, 24);
+const POISON: libc::Ioctl = request(3, 8, 32);
 /// `USERFAULTFD_IOC_NEW` of /dev/userfaultfd: `_IO(0xAA, 0)`.
-const NEW: libc::c_ulong = request(0, 0, 0);
+const NEW: libc::Ioctl = request(0, 0, 0);
 
 const EVENT_PAGEFAULT: u8 = 0x12;
 const USER_MODE_ONLY: libc::c_int = 1;
@@ -221,7 +222,7 @@ fn range(addr: usize, len: usize) -> Range {
     Range { start: addr as u64, len: len as u64 }
 }
 
-fn ioctl<T>(fd: &impl AsFd, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
+fn ioctl<T>(fd: &impl AsFd, request: libc::Ioctl, arg: &mut T) -> io::Result<()> {
     // SAFETY: every caller in this file passes the struct that the request names, with the
     // kernel's layout (sizes asserted above). None makes the kernel write outside the struct and
     // ranges that this process has registered.

@@ -16,6 +16,8 @@ mod arch;
 #[path = "none.rs"]
 mod arch;
 
+use indelible_store::Mutant;
+
 /// Bytes of a cache line, the unit of flushing and of dirty comparison.
 pub(crate) const LINE: usize = 64;
 
@@ -34,6 +36,10 @@ pub(crate) fn available() -> bool {
 /// # Safety
 /// `dst` is valid for writes of `src.len()` bytes, and no other thread accesses them meanwhile.
 pub(crate) unsafe fn persist_copy(dst: *mut u8, src: &[u8]) {
+    if Mutant::NoWriteBack.is_on() {
+        // SAFETY: the caller's promise.
+        return unsafe { arch::copy(dst, src.as_ptr(), src.len()) };
+    }
     let head = dst.align_offset(LINE).min(src.len());
     let body = (src.len() - head) & !(LINE - 1);
     let tail = src.len() - head - body;
@@ -84,7 +90,7 @@ pub(crate) unsafe fn persist_zeros(dst: *mut u8, len: usize) {
 /// # Safety
 /// The range is mapped.
 pub(crate) unsafe fn write_back(start: *const u8, len: usize) {
-    if len == 0 {
+    if len == 0 || Mutant::NoWriteBack.is_on() {
         return;
     }
     let skew = start.addr() % LINE;
@@ -103,6 +109,9 @@ pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
 
 /// Orders everything written back or streamed before: when it returns, that is durable.
 pub(crate) fn fence() {
+    if Mutant::NoFence.is_on() {
+        return;
+    }
     arch::fence();
 }
 

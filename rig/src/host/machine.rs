@@ -1,0 +1,236 @@
+//! One run of an emulated machine, from power on to power off.
+
+use crate::ground::Ground;
+use crate::kind::{Kernel, Kind};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const EMULATOR: &str = "qemu-system-x86_64";
+/// Bytes of an order.
+const ORDER: usize = 1000;
+/// Bytes of the persistent memory.
+pub(crate) const SIZE: u64 = 64 << 20;
+/// Where the machine has it: behind the gap below 4 GiB, as its RAM ends there.
+const BASE: u64 = 4 << 30;
+/// Where a kernel without address randomisation maps physical memory (4-level page tables).
+const WINDOW: u64 = 0xffff_8880_0000_0000;
+/// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it run.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// What the plugin ends the emulator with at a cut.
+const CUT: i32 = 77;
+
+/// When the power goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Counted from `watch` (before the medium is looked at) or `go` (before the first step).
+    pub(crate) after: &'static str,
+    /// Stores to another line, write-backs, fences; 0: when the machine is done.
+    pub(crate) event: u64,
+    /// Decides about lines that were not written back.
+    pub(crate) seed: u64,
+}
+
+/// What the machine is told to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) kind: Kind,
+    /// The saved machine to go on with.
+    pub(crate) state: PathBuf,
+    /// What the guest is told: `task=run`.
+    pub(crate) words: Vec<(&'static str, String)>,
+    pub(crate) cut: Option<Cut>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// What the guest said, line by line.
+    pub(crate) said: Vec<String>,
+    /// Whether the power was cut, rather than switched off.
+    pub(crate) cut: bool,
+    /// Lines that might or might not have reached the medium.
+    pub(crate) undecided: u64,
+}
+
+/// The files of one machine.
+pub(crate) struct Slot {
+    /// What the machine has as its memory.
+    pub(crate) live: PathBuf,
+    /// What a power failure leaves of it.
+    pub(crate) durable: PathBuf,
+    said: PathBuf,
+    console: PathBuf,
+    report: PathBuf,
+    order: PathBuf,
+}
+
+impl Slot {
+    pub(crate) fn new(folder: &Path, name: &str) -> Slot {
+        let file = |ending: &str| folder.join(format!("{name}.{ending}"));
+        Slot {
+            live: file("live"),
+            durable: file("durable"),
+            said: file("said"),
+            console: file("console"),
+            report: file("report"),
+            order: file("order"),
+        }
+    }
+
+    /// Copies everything there is to see of the last run.
+    pub(crate) fn keep(&self, folder: &Path, order: &Order) -> Result<()> {
+        fs::create_dir_all(folder)?;
+        for file in [&self.live, &self.durable, &self.said, &self.console, &self.report] {
+            if let Some(name) = file.extension().filter(|_| file.exists()) {
+                fs::copy(file, folder.join(name))?;
+            }
+        }
+        Ok(fs::write(folder.join("run"), format!("{order:#?}\n"))?)
+    }
+}
+
+/// Boots a kernel up to where it waits for its order, and saves the machine there: without the medium, which
+/// nothing has touched. Returns where.
+pub(crate) fn save(ground: &Ground, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
+    let slot = Slot::new(folder, kernel.word());
+    fs::File::create(&slot.live)?.set_len(SIZE)?;
+    let state = folder.join(format!("{}.state", kernel.word()));
+    let mut command = command(ground, &slot, kernel, "wait")?;
+    let mut child = spawn(&mut command)?;
+    let begin = Instant::now();
+    while fs::read(&slot.said)? != b"ready\n" {
+        if begin.elapsed() > PATIENCE || child.try_wait()?.is_some() {
+            child.kill()?;
+            child.wait()?;
+            bail!("kernel {} does not boot; {}", kernel.word(), last_words(&slot));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    instruct(&mut child, &format!("stop\n{NO_MEDIUM}migrate file:{}\nquit\n", state.display()))?;
+    let status = child.wait()?;
+    fs::remove_file(&slot.live)?;
+    if !status.success() || !state.is_file() {
+        bail!("the machine could not be saved ({status}); {}", last_words(&slot));
+    }
+    Ok(state)
+}
+
+/// For the emulator's monitor: what is shared with a file is not part of a saved machine.
+const NO_MEDIUM: &str = "migrate_set_capability x-ignore-shared on\n";
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    command.spawn().with_context(|| format!("cannot run {EMULATOR}"))
+}
+
+fn instruct(child: &mut Child, words: &str) -> Result<()> {
+    let monitor = child.stdin.as_mut().context("no monitor")?;
+    Ok(monitor.write_all(words.as_bytes())?)
+}
+
+/// Runs a machine on `slot.live`; if its power is cut, `slot.durable` is what is left.
+pub(crate) fn run(ground: &Ground, slot: &Slot, order: &Order) -> Result<Outcome> {
+    let mut words = format!("medium={}", order.kind.medium.word());
+    for (name, value) in &order.words {
+        words += &format!(" {name}={value}");
+    }
+    let mut command = command(ground, slot, order.kind.kernel, &words)?;
+    command.args(["-incoming", "defer"]);
+    if let Some(cut) = order.cut {
+        command.arg("-plugin").arg(format!(
+            "{},live={},durable={},report={},base={BASE},window={WINDOW},seed={},after={},cut={}",
+            ground.plugin().display(),
+            slot.live.display(),
+            slot.durable.display(),
+            slot.report.display(),
+            cut.seed,
+            cut.after,
+            cut.event
+        ));
+    }
+    let begin = Instant::now();
+    let mut child = spawn(&mut command)?;
+    instruct(&mut child, &format!("{NO_MEDIUM}migrate_incoming file:{}\n", order.state.display()))?;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begin.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            bail!("the machine hangs; {}", last_words(slot));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let cut = status.code() == Some(CUT);
+    if !cut && !status.success() {
+        bail!("the emulator failed ({status}); {}", last_words(slot));
+    }
+    let report = fs::read_to_string(&slot.report)?;
+    let number = |name: &str| {
+        let word = report.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        word.and_then(|word| word.parse::<u64>().ok())
+    };
+    if order.cut.is_some() {
+        match number("untold") {
+            Some(0) => {}
+            Some(lines) => bail!("{lines} lines changed unseen by the plugin"),
+            None => bail!("the plugin left no report; {}", last_words(slot)),
+        }
+    }
+    let said = String::from_utf8_lossy(&fs::read(&slot.said)?).into_owned();
+    // A line that the cut went through was not said.
+    let whole = said.rfind('\n').map_or("", |end| &said[..end]);
+    Ok(Outcome {
+        said: whole.lines().map(str::to_owned).collect(),
+        cut,
+        undecided: number("undecided").unwrap_or(0),
+    })
+}
+
+fn last_words(slot: &Slot) -> String {
+    let tail = |path: &Path| {
+        let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines[lines.len().saturating_sub(5)..].join(" / ")
+    };
+    format!("it said: {}; its console: {}", tail(&slot.said), tail(&slot.console))
+}
+
+/// The machine, with its files anew. Its monitor is its standard input.
+fn command(ground: &Ground, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
+    for file in [&slot.said, &slot.console, &slot.report] {
+        fs::write(file, "")?;
+    }
+    // Of one length, which the guest learns before it is saved.
+    fs::write(&slot.order, format!("{order:<ORDER$}\n"))?;
+    let words = "console=ttyS0 quiet nokaslr mitigations=off tsc=reliable panic=-1";
+    let mut command = Command::new(EMULATOR);
+    command
+        .args(["-machine", "q35,nvdimm=on,nvdimm-persistence=mem-ctrl", "-accel", "tcg"])
+        .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "192M,slots=2,maxmem=1G"])
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-monitor", "stdio"])
+        // Saved while it is stopped, it runs when it is loaded.
+        .args(["-global", "migration.store-global-state=off"])
+        .arg("-object")
+        .arg(format!("memory-backend-file,id=medium,share=on,mem-path={},size={SIZE}", slot.live.display()))
+        .args(["-device", "nvdimm,id=nvdimm,memdev=medium"])
+        .arg("-fw_cfg")
+        .arg(format!("name=opt/rig/order,file={}", slot.order.display()))
+        .arg("-chardev")
+        .arg(format!("file,id=said,path={}", slot.said.display()))
+        .args(["-device", "isa-debugcon,iobase=0xe9,chardev=said"])
+        .arg("-serial")
+        .arg(format!("file:{}", slot.console.display()))
+        .arg("-kernel")
+        .arg(ground.kernel(kernel.word()).join("vmlinux"))
+        .arg("-initrd")
+        .arg(ground.initramfs(kernel.word()))
+        .args(["-append", words]);
+    let log = fs::File::options().append(true).open(&slot.console)?;
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+    Ok(command)
+}

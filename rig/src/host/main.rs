@@ -1,0 +1,130 @@
+//! `pmo-rig`: boots Debian kernels in QEMU with an emulated NVDIMM, has the library write to it, cuts the power
+//! at random instants, and judges what the next machine finds.
+
+mod campaign;
+mod chain;
+mod ground;
+mod kind;
+mod machine;
+mod record;
+
+use anyhow::{Result, bail};
+use campaign::Campaign;
+use clap::{Parser, ValueEnum};
+use ground::Ground;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kind::{Kernel, Kind, Medium};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Cuts of each kind in CI, and in a campaign.
+const QUICK: u64 = 30;
+const LONG: u64 = 250;
+
+/// Cuts the power of machines with persistent memory, and looks what is left.
+///
+/// Boots stock Debian kernels under emulation, with an emulated NVDIMM as a DAX file and as device-DAX. A line
+/// survives a cut for certain only if it was written back (or streamed) and fenced; what was not may survive or
+/// not, as a seed says. Deliberately broken writers run beside the sound one, and have to be noticed. What is
+/// missing is installed, as root, on first use.
+#[derive(Parser)]
+#[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
+pub(crate) struct Arguments {
+    /// Cuts of each kernel on each medium [default: 250]
+    #[arg(long, value_name = "N")]
+    cycles: Option<u64>,
+    /// Kernel to boot [default: all]
+    #[arg(long, default_value = "all", hide_default_value = true)]
+    kernel: OneOrAll<Kernel>,
+    /// Medium of the pool [default: all]
+    #[arg(long, default_value = "all", hide_default_value = true)]
+    medium: OneOrAll<Medium>,
+    /// Where random choices start from [default: a random one, which is printed]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// As in CI: 30 cuts of each kind
+    #[arg(long, conflicts_with = "cycles")]
+    quick: bool,
+    /// Machines at a time [default: one per processor]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Print what was counted as JSON, too
+    #[arg(long)]
+    json: bool,
+}
+
+/// A word, or `all`.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOrAll<T>(Vec<T>);
+
+impl<T: ValueEnum> std::str::FromStr for OneOrAll<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(OneOrAll(T::value_variants().to_vec())),
+            one => Ok(OneOrAll(vec![T::from_str(one, true)?])),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("power-cut: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    eprintln!("seed {seed}");
+    let begin = Instant::now();
+    let bar = bar();
+    bar.set_message("building");
+    let ground = Ground::prepare(&arguments.kernel.0)?;
+    let kinds =
+        arguments.kernel.0.iter().flat_map(|kernel| {
+            arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
+        });
+    let campaign = Campaign {
+        ground: &ground,
+        kernels: arguments.kernel.0.clone(),
+        kinds: kinds.collect(),
+        cycles: if arguments.quick { QUICK } else { arguments.cycles.unwrap_or(LONG) },
+        seed,
+        jobs: arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        bar: bar.clone(),
+    };
+    let findings = campaign.run()?;
+    bar.finish_and_clear();
+    let record = record::Record::new(&campaign, &findings, begin.elapsed().as_secs_f64());
+    record.save()?;
+    if arguments.json {
+        println!("{}", record.text());
+    } else {
+        record.print();
+    }
+    for violation in &findings.violations {
+        let kept = violation.kept.as_ref().map(|folder| format!(" (kept in {})", folder.display()));
+        eprintln!("violation: {}{}", violation.what, kept.unwrap_or_default());
+    }
+    for mutant in &findings.missed {
+        eprintln!("not noticed: {mutant}");
+    }
+    if !findings.violations.is_empty() || !findings.missed.is_empty() {
+        bail!("{} violations, {} mutants missed", findings.violations.len(), findings.missed.len());
+    }
+    Ok(())
+}
+
+/// On standard error, and only if that is a terminal.
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
