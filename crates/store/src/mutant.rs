@@ -32,6 +32,8 @@ pub enum Mutant {
     VisibleIsDurable,
     /// Lines on their way to a primary are forgotten by the progress of the object.
     ProgressForgotten,
+    /// Nodes of the table are kept although another process changed it.
+    NodesKept,
 }
 
 #[cfg(feature = "mutants")]

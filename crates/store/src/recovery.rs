@@ -8,8 +8,10 @@
 //! failed, between the two. It is made durable (`LaneLog::confirm`) before any of it is redone;
 //! otherwise a power cut could keep a part of the redo and lose the batch.
 //!
-//! Of every line only the newest content is written, so that whoever dies while redoing does not
-//! take anything back to an earlier state.
+//! Of every line of the table only the newest content is written, so that whoever dies while redoing
+//! does not take anything back to an earlier state: a process that knows the batches would not redo them.
+//! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
+//! before the whole lane was replayed.
 //!
 //! What a lane may touch is not believed but checked: a section counts only if the entry it names is
 //! bound to this lane under the same binding number, and a run only within that object's extent.
@@ -29,7 +31,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Redo of as many bytes in one piece is not gathered.
-const DIRECT: usize = 32 << 10;
+const DIRECT: usize = if cfg!(feature = "mutants") { 2 << 10 } else { 32 << 10 };
 
 /// What recovering a lane did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,8 +141,8 @@ impl Redo<'_> {
 /// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
-/// The lane is read once. Memory: that of [`scan`] and [`Gather`], and 1 KiB for each object in the lane;
-/// less than 40 MiB unless a batch is larger than a hundred times that.
+/// The lane is read once, batches of more than 1 MiB twice. Memory: that of [`Gather`], 64 MiB at most, that
+/// of [`scan`], and 1 KiB for each object in the lane.
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());
     let mut log =

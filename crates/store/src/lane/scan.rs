@@ -17,8 +17,8 @@ use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes read from the lane at a time.
-const PIECE: usize = 1 << 20;
+/// Bytes read from the lane at a time: few where tests are to meet batches of many pieces.
+const PIECE: usize = if cfg!(feature = "mutants") { 4 << 10 } else { 1 << 20 };
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {
@@ -208,3 +208,6 @@ fn is_consistent(header: &Header, sections: &[Section], runs: &[Run], pool_len: 
     });
     in_pool && claimed == runs.len() as u64 && lines == header.lines.get()
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 const L: usize = LINE as usize;
 /// Bytes gathered as one: small, as single lines far apart are the case that costs most.
 const BLOCK: usize = 512;
-/// Memory after which [`Gather::is_full`] asks for a flush.
-const LIMIT: usize = 64 << 20;
+/// Memory after which [`Gather::is_full`] asks for a flush: little where crash tests are to meet many.
+const LIMIT: usize = if cfg!(feature = "mutants") { 8 << 10 } else { 64 << 20 };
 /// Longest write made of gathered lines.
 const WRITE: usize = 64 << 10;
 /// Longest range prepared for writes at a time.
@@ -40,7 +40,7 @@ impl Hasher for Spread {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
     fn write_u64(&mut self, value: u64) {
-        let product = (u128::from(self.0 ^ value) + 1) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        let product = u128::from(self.0 ^ value) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
@@ -170,4 +170,59 @@ pub fn runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
         base = start + len as usize;
         Some(start..base)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::volatile::VolatileMedium;
+
+    #[test]
+    fn the_newest_of_every_line_arrives_and_nothing_else() {
+        const LEN: u64 = 256 << 10;
+        let medium = VolatileMedium::new(LEN);
+        medium.write(0, &[0xee; LEN as usize]).unwrap();
+        let mut model = vec![0xee; LEN as usize];
+        let mut gather = Gather::new(&medium);
+        let mut random = 7_u64;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % limit
+        };
+        for round in 0..2000_u64 {
+            let first = below(LEN / LINE);
+            let count = (below(90) + 1).min(LEN / LINE - first);
+            let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
+            if round % 50 == 49 {
+                // What the caller writes itself stays.
+                gather.forget(first * LINE, count * LINE);
+                medium.write(first * LINE, &vec![1; to - from]).unwrap();
+                model[from..to].fill(1);
+            } else {
+                let bytes: Vec<u8> = (0..to - from).map(|i| (i as u64 / LINE + round) as u8).collect();
+                gather.put(first * LINE, &bytes);
+                model[from..to].copy_from_slice(&bytes);
+            }
+            if round % 500 == 499 {
+                gather.flush().unwrap();
+                let mut found = vec![0; LEN as usize];
+                medium.read(0, &mut found).unwrap();
+                assert!(found == model, "after {round} rounds");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_by_what_is_touched() {
+        let medium = VolatileMedium::new(0);
+        let mut gather = Gather::new(&medium);
+        // Again and again the same lines: no more memory than once.
+        for round in 0..100 {
+            (0..8).for_each(|page| gather.put(page * PAGE, &[round; L]));
+            assert!(!gather.is_full() && gather.images.len() == 8 * BLOCK);
+        }
+        let blocks = LIMIT / BLOCK;
+        (0..blocks as u64).for_each(|page| gather.put(page * PAGE, &[0; L]));
+        assert!(gather.is_full());
+    }
 }
