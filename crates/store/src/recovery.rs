@@ -147,8 +147,7 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     let (medium, seed) = (draft.pages().medium(), draft.seed());
     let mut log =
         LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
-    let mut redo =
-        Redo { medium, seed, pages: Gather::new(medium), direct: 0, confirmed: log.position() };
+    let mut redo = Redo { medium, seed, pages: Gather::new(medium), direct: 0, confirmed: log.position() };
     let mut met: HashMap<u64, Met> = HashMap::new();
     let mut done = Recovered::default();
     scan(medium, seed, &mut log, &mut |batch| {

@@ -199,7 +199,8 @@ fn recovery_fails_at_every_operation() {
         let before = OpKind::ALL.map(|kind| medium.count(kind));
         let recovered = attach(&medium).1.unwrap().recovered();
         assert!(recovered.batches == 6 && recovered.bytes >= 5000, "{recovered:?}");
-        let counts = OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
+        let counts =
+            OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
         let mut failed = 0;
         for (kind, count) in counts {
             for (nth, fault) in (0..count).flat_map(|nth| [Fault::NoSpace, Fault::Io].map(|f| (nth, f))) {

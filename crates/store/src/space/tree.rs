@@ -81,12 +81,22 @@ impl Draft<'_> {
 
     /// The first slot whose key is `key` or more.
     pub fn at_or_after(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
-        self.seek(tree, |node| node.used().get(node.used().partition_point(|slot| slot.key() < key)).copied(), key, true)
+        self.seek(
+            tree,
+            |node| node.used().get(node.used().partition_point(|slot| slot.key() < key)).copied(),
+            key,
+            true,
+        )
     }
 
     /// The last slot whose key is less than `key`.
     pub fn before(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
-        self.seek(tree, |node| node.used()[..node.used().partition_point(|slot| slot.key() < key)].last().copied(), key, false)
+        self.seek(
+            tree,
+            |node| node.used()[..node.used().partition_point(|slot| slot.key() < key)].last().copied(),
+            key,
+            false,
+        )
     }
 
     /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`

@@ -86,7 +86,9 @@ impl Medium for Rotting {
 
 #[test]
 fn batches_of_any_length_are_shown_whole() {
-    for lines in [0, 1, 63, PIECE / 64 - 1, PIECE / 64, PIECE / 64 + 1, 3 * PIECE / 64 - 1, 3 * PIECE / 64 + 7] {
+    for lines in
+        [0, 1, 63, PIECE / 64 - 1, PIECE / 64, PIECE / 64 + 1, 3 * PIECE / 64 - 1, 3 * PIECE / 64 + 7]
+    {
         let (medium, start) = lane(lines);
         let mut log = start;
         let found = redo_all(&medium, &mut log).unwrap();
