@@ -50,10 +50,9 @@ impl Medium for Rotting {
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> std::result::Result<(), MediumError> {
         self.under.read(offset, buf)?;
-        if self.reads.fetch_add(1, Ordering::Relaxed) >= self.after && self.at >= offset {
-            if let Some(byte) = buf.get_mut((self.at - offset) as usize) {
-                *byte ^= 1;
-            }
+        let rotten = self.reads.fetch_add(1, Ordering::Relaxed) >= self.after && self.at >= offset;
+        if let Some(byte) = buf.get_mut(self.at.saturating_sub(offset) as usize).filter(|_| rotten) {
+            *byte ^= 1;
         }
         Ok(())
     }
