@@ -1,23 +1,35 @@
 use super::*;
-use crate::format::batch::kind;
-use crate::lane::Batch;
+use crate::format::batch::{MAGIC, kind};
 use crate::medium::MediumError;
 use crate::medium::volatile::VolatileMedium;
 use std::sync::atomic::{AtomicU64, Ordering};
+use zerocopy::little_endian::{U32, U64};
 
 const SEED: u64 = 5;
 const LANE: u64 = 4 << 20;
 
 /// A lane with one batch of `lines` lines for the offset 0.
 fn lane(lines: usize) -> (VolatileMedium, LaneLog) {
+    let run = Run { target: U64::new(0), lines: U64::new(lines as u64) };
+    let section = Section { kind: U32::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };
+    let mut body: Vec<u8> = (0..lines * 64).map(|i| (i / 61) as u8).collect();
+    body.extend_from_slice(section.as_bytes());
+    body.extend_from_slice(run.as_bytes());
+    let mut header = Header {
+        magic: U32::new(MAGIC),
+        sections: U32::new(1),
+        body_sum: U64::new(checksum(SEED, &[&body])),
+        generation: U64::new(1),
+        len: U64::new(LINE + body.len() as u64),
+        runs: U32::new(1),
+        lines: U64::new(lines as u64),
+        ..Header::default()
+    };
+    header.head_sum = U64::new(header.sum(SEED));
     let medium = VolatileMedium::new(LANE);
     let log = LaneLog::at_start(0, LANE, 1);
-    let mut batch = Batch::new();
-    batch.begin(kind::PSYNC, 0, 0);
-    let bytes = batch.lines(0, lines);
-    bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i / 61) as u8);
-    batch.seal(SEED);
-    medium.write(log.position(), batch.stamp(SEED, 1, 0)).unwrap();
+    medium.write(log.position(), header.as_bytes()).unwrap();
+    medium.write(log.position() + LINE, &body).unwrap();
     (medium, log)
 }
 
