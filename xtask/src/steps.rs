@@ -17,6 +17,11 @@ pub(crate) fn test() -> Result {
     )?;
     aarch64()?;
     step("hostile images", &["run", "--release", "-p", "indelible-evidence", "--", "hostile"])?;
+    // The feature also makes pieces small that recovery works in, so that a crash meets many of them.
+    step(
+        "recovery in small pieces",
+        &["test", "-p", "indelible-store", "--features", "mutants", "--lib", "--test", "crash_recovery"],
+    )?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());

@@ -93,6 +93,8 @@ mutants! {
     FailureNotShared,
     /// Writers of two processes get the same object.
     Unlocked,
+    /// Nodes of the table are kept although another process changed it.
+    NodesKept,
     /// Lines are stored but not written back from the caches (in the mapped half).
     NoWriteBack,
     /// What was written back is not waited for (in the mapped half).

@@ -8,8 +8,10 @@
 //! failed, between the two. It is made durable (`LaneLog::confirm`) before any of it is redone;
 //! otherwise a power cut could keep a part of the redo and lose the batch.
 //!
-//! Of every line only the newest content is written, so that whoever dies while redoing does not
-//! take anything back to an earlier state.
+//! Of every line of the table only the newest content is written, so that whoever dies while redoing
+//! does not take anything back to an earlier state: a process that knows the batches would not redo them.
+//! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
+//! before the whole lane was replayed.
 //!
 //! What a lane may touch is not believed but checked: a section counts only if the entry it names is
 //! bound to this lane under the same binding number, and a run only within that object's extent.
@@ -28,6 +30,9 @@ use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
+/// Redo of as many bytes in one piece is not gathered.
+const DIRECT: usize = if cfg!(feature = "mutants") { 2 << 10 } else { 32 << 10 };
+
 /// What recovering a lane did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
@@ -45,8 +50,15 @@ pub struct Recovered {
 /// `log` before, so that what it says is durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
     let (mut end, mut last) = (*log, 0);
+    // Never full: a table lane is small.
+    let mut pages = Gather::new(medium);
     scan(medium, seed, &mut end, &mut |batch| {
         last = batch.at;
+        for index in 0..batch.sections.len() {
+            if batch.sections[index].kind.get() == kind::TABLE {
+                batch.redo(index, &mut |target, bytes| redo_table(&mut pages, target, bytes))?;
+            }
+        }
         Ok(())
     })?;
     if known && end == *log {
@@ -58,16 +70,8 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     }
     // Whoever published a batch had made the one before it durable.
     end.confirm(medium, seed, last)?;
-    let mut pages = Gather::new(medium);
-    scan(medium, seed, log, &mut |batch| {
-        for index in 0..batch.sections.len() {
-            if batch.sections[index].kind.get() == kind::TABLE {
-                batch.redo(index, &mut |target, bytes| redo_table(&mut pages, target, bytes))?;
-            }
-        }
-        Ok(())
-    })?;
     pages.flush()?;
+    *log = end;
     Ok(())
 }
 
@@ -77,7 +81,8 @@ pub(crate) fn redo_table(pages: &mut Gather<'_>, target: u64, bytes: &[u8]) -> R
     if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
         return Err(StoreError::damaged(Part::Record, target));
     }
-    Ok(pages.put(target, bytes)?)
+    pages.put(target, bytes);
+    Ok(())
 }
 
 /// An object met in a lane.
@@ -86,37 +91,93 @@ struct Met {
     progress: Option<Standing>,
 }
 
+/// Redo on its way from a lane to primaries: the lane is made durable before any of it is written.
+struct Redo<'m> {
+    medium: &'m dyn Medium,
+    seed: u64,
+    pages: Gather<'m>,
+    /// Bytes written past `pages`.
+    direct: u64,
+    /// Up to here, in the pool, the lane is durable.
+    confirmed: u64,
+    /// The lane is known to end as a commit leaves it, not with damage.
+    whole: bool,
+}
+
+impl Redo<'_> {
+    /// Makes the lane durable up to the end of `log`, having looked once at what follows: redoing what comes
+    /// before a damaged batch would mix it with what that batch brought in place.
+    fn confirm(&mut self, log: &LaneLog) -> Result<()> {
+        if !self.whole {
+            let mut end = *log;
+            scan(self.medium, self.seed, &mut end, &mut |_| Ok(()))?;
+            let damaged = broken(self.medium, self.seed, &end)?
+                && beyond(self.medium, self.seed, &end)?.is_some_and(|later| later.proves_damage);
+            if damaged {
+                return Err(StoreError::damaged(Part::Record, end.position()));
+            }
+            self.whole = true;
+        }
+        if log.position() > self.confirmed {
+            log.confirm(self.medium, self.seed, self.confirmed)?;
+            self.confirmed = log.position();
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered; `log` ends with the newest batch of it.
+    fn flush(&mut self, log: &LaneLog) -> Result<u64> {
+        self.confirm(log)?;
+        Ok(self.pages.flush()? + self.direct)
+    }
+
+    /// Takes redo of the last batch of `log`: what is long goes where it belongs, without a detour.
+    ///
+    /// A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
+    /// sees it before the lane was replayed to its end.
+    fn put(&mut self, log: &LaneLog, target: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= DIRECT {
+            self.confirm(log)?;
+            self.pages.forget(target, bytes.len() as u64);
+            self.medium.prepare(target, bytes.len() as u64)?;
+            self.direct += bytes.len() as u64;
+            return Ok(self.medium.write(target, bytes)?);
+        }
+        self.pages.put(target, bytes);
+        if self.pages.is_full() {
+            self.flush(log)?;
+        }
+        Ok(())
+    }
+}
+
 /// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
 /// The caller holds the table and the lane, and voids the lane afterwards.
+///
+/// What fits the memory is read once; where something has to be written before the end of the lane was seen,
+/// the rest of it is read ahead, and batches of more than 1 MiB are read twice. Memory: that of [`Gather`], 64 MiB at most, that
+/// of [`scan`], and 1 KiB for each object in the lane.
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());
     let mut log =
         LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
-    let mut end = log;
-    scan(medium, seed, &mut end, &mut |_| Ok(()))?;
-    // Redoing what comes before a damaged batch would mix it with what that batch brought in place.
-    if broken(medium, seed, &end)? && beyond(medium, seed, &end)?.is_some_and(|later| later.proves_damage) {
-        return Err(StoreError::damaged(Part::Record, end.position()));
-    }
-    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
-    if end.used() > 0 {
-        end.confirm(medium, seed, log.position())?;
-    }
+    let mut redo =
+        Redo { medium, seed, pages: Gather::new(medium), direct: 0, confirmed: log.position(), whole: false };
     let mut met: BTreeMap<u64, Met> = BTreeMap::new();
     let mut done = Recovered::default();
-    let mut pages = Gather::new(medium);
     scan(medium, seed, &mut log, &mut |batch| {
         done.batches += 1;
-        if Mutant::LastBatchForgotten.is_on() && done.batches == end.sequence {
+        if Mutant::LastBatchForgotten.is_on() && is_last(medium, seed, &batch.log)? {
             return Ok(());
         }
         for index in 0..batch.sections.len() {
-            replay_section(draft, lane, directory, batch, index, &mut met, &mut pages)?;
+            replay_section(draft, lane, directory, batch, index, &mut met, &mut redo)?;
         }
         Ok(())
     })?;
     done.lane_bytes = log.used();
-    done.bytes = pages.flush()?;
+    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
+    done.bytes = redo.flush(&log)?;
     for object in met.values() {
         if let Some(standing) = &object.progress {
             put_progress(medium, seed, &object.located, standing)?;
@@ -129,6 +190,13 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     Ok((log, done))
 }
 
+/// Whether no batch follows the last of `log`.
+fn is_last(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
+    let mut end = *log;
+    scan(medium, seed, &mut end, &mut |_| Ok(()))?;
+    Ok(end == *log)
+}
+
 fn replay_section(
     draft: &Draft<'_>,
     lane: u32,
@@ -136,7 +204,7 @@ fn replay_section(
     batch: &mut BatchView<'_, '_>,
     index: usize,
     met: &mut BTreeMap<u64, Met>,
-    pages: &mut Gather<'_>,
+    redo: &mut Redo<'_>,
 ) -> Result<()> {
     let section = batch.sections[index];
     let (entry, binding) = (section.entry.get(), section.binding.get());
@@ -159,11 +227,12 @@ fn replay_section(
     }
     let start = object.located.entry.primary_offset();
     let end = start + object.located.entry.extent_len();
+    let log = batch.log;
     batch.redo(index, &mut |target, bytes| {
         if target < start || target + bytes.len() as u64 > end {
             return Err(StoreError::damaged(Part::Record, target));
         }
-        Ok(pages.put(target, bytes)?)
+        redo.put(&log, target, bytes)
     })?;
     object.progress = Some(Standing {
         published: section.published.get(),

@@ -171,3 +171,58 @@ fn every_operation_fails_half_way() {
 fn every_operation_fails_for_want_of_space() {
     sweep(Fault::NoSpace);
 }
+
+/// What a writer that died left: batches with lines of their own, of others, and of many pages.
+fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
+    let Pool { medium, store } = pool(config);
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    for round in 1..4_u8 {
+        psync(&mut a, &[(0, &[round; 200]), (5000, &[round])]).unwrap();
+        psync(&mut a, &[(u64::from(round) * 1000, &[round; 5000])]).unwrap();
+    }
+    let promised = snapshot(&store).unwrap();
+    std::mem::forget(a);
+    (medium.power_cut(Choice::None).medium(), promised)
+}
+
+/// A recovery that the medium refuses, for want of space or otherwise, loses nothing and is done by the
+/// next attach; for want of space, of the same process.
+#[test]
+fn recovery_fails_at_every_operation() {
+    for config in &media()[..2] {
+        let attach = |medium: &SimMedium| {
+            let store = Store::open(Arc::new(medium.handle()), process(3)).unwrap();
+            let result = store.attach_writer("a", KEY);
+            (store, result)
+        };
+        let (medium, _) = left_behind(*config);
+        let before = OpKind::ALL.map(|kind| medium.count(kind));
+        let recovered = attach(&medium).1.unwrap().recovered();
+        assert!(recovered.batches == 6 && recovered.bytes >= 5000, "{recovered:?}");
+        let counts =
+            OpKind::ALL.into_iter().zip(before).map(|(kind, before)| (kind, medium.count(kind) - before));
+        let mut failed = 0;
+        for (kind, count) in counts {
+            for (nth, fault) in (0..count).flat_map(|nth| [Fault::NoSpace, Fault::Io].map(|f| (nth, f))) {
+                let at = format!("{config:?}, {kind:?} {nth}, {fault:?}");
+                let (medium, promised) = left_behind(*config);
+                medium.fail_at(kind, nth, fault);
+                let Ok(mut store) = Store::open(Arc::new(medium.handle()), process(3)) else { continue };
+                let result = store.attach_writer("a", KEY);
+                medium.clear_faults();
+                if let Err(error) = &result {
+                    failed += 1;
+                    if !is_space(error) {
+                        store = Store::open(Arc::new(medium.handle()), process(4)).unwrap();
+                    }
+                }
+                drop(result);
+                recover_all(&store).unwrap_or_else(|error| panic!("{at}: {error}"));
+                assert_eq!(plain(&snapshot(&store).unwrap()), plain(&promised), "{at}");
+                judge_medium(&medium.power_cut(Choice::None).medium(), &[promised])
+                    .unwrap_or_else(|error| panic!("{at}: {error}"));
+            }
+        }
+        assert!(failed > 20, "{failed} attaches failed");
+    }
+}

@@ -291,3 +291,30 @@ fn progress_forgotten() {
         if (a.psyncs(), a.published() >= 5000) == (1, true) { Ok(()) } else { Err("progress is lost".into()) }
     });
 }
+
+#[test]
+fn nodes_kept_although_another_process_changed_them() {
+    caught(Mutant::NodesKept, || {
+        let medium = formatted(8 << 20, CONFIG);
+        let stores = [1, 2].map(|pid| Store::open(Arc::new(medium.handle()), process(pid)).unwrap());
+        let mut names: Vec<String> = Vec::new();
+        for round in 0..600_usize {
+            let (own, other) = (&stores[round % 2], &stores[(round + 1) % 2]);
+            let name = format!("object {round}");
+            own.create(&name, &of(1)).map_err(|error| error.to_string())?;
+            names.push(name);
+            if round % 3 == 2 {
+                let gone = names.swap_remove(round % names.len());
+                other.destroy(&gone, KEY).map_err(|error| error.to_string())?;
+                if own.find(&gone).is_ok() {
+                    return Err(format!("{gone} is destroyed, and found"));
+                }
+            }
+            for name in names.iter().rev().take(5) {
+                other.find(name).map_err(|error| format!("{name}: {error}"))?;
+            }
+        }
+        let store = Store::open(Arc::new(medium.handle()), process(3)).unwrap();
+        check_tiling(&store)
+    });
+}

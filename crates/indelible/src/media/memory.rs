@@ -32,6 +32,8 @@ use crate::sys::{PAGE, flush, ofd};
 
 /// Longer writes go around the caches: they would evict more than a later comparison gains.
 const STREAM_FROM: usize = 32 << 10;
+/// Bytes mapped at a time, so that they are used before others take their place in the caches.
+const PIECE: u64 = 1 << 20;
 /// Shorter ranges are cleared by stores instead of system calls.
 const STORE_ZEROS_BELOW: u64 = 256 << 10;
 
@@ -129,6 +131,16 @@ impl MemoryMedium {
         space::reserve(live(&self.fd)?, start, end - start)?;
         self.mark(offset, len, true);
         Ok(())
+    }
+
+    /// Maps the pages of a range within bounds that has its blocks.
+    fn populate(&self, offset: u64, len: u64, write: bool) {
+        let start = offset as usize / PAGE * PAGE;
+        let end = (offset + len) as usize;
+        if end - start > PAGE {
+            // SAFETY: within the mapping (1), as the caller has checked.
+            unsafe { mmap::populate(self.base.addr().get() + start, end - start, write) };
+        }
     }
 
     /// Sets the bits of all pages touched, or clears them.
@@ -241,6 +253,30 @@ impl Medium for MemoryMedium {
             return Ok(());
         }
         self.reserve_pages(offset, len)
+    }
+
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.reserve(offset, len)?;
+        self.populate(offset, len, true);
+        Ok(())
+    }
+
+    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let (mut from, end) = (offset, offset + len);
+        while from < end {
+            let len = (end - from).min(PIECE);
+            // Has blocks afterwards: to write a hole back would claim some.
+            let at = self.target(from, len)?;
+            // SAFETY: the range was checked and has blocks (2).
+            unsafe { flush::write_back(at, len as usize) };
+            from += len;
+        }
+        flush::fence();
+        if self.backing == Backing::Dax {
+            // Whoever wrote it may have done so by system calls, whose metadata a fence does not reach.
+            rustix::fs::fdatasync(live(&self.fd)?).map_err(|e| MediumError::Io(e.into()))?;
+        }
+        Ok(())
     }
 
     fn discard(&self, offset: u64, len: u64) {

@@ -235,7 +235,7 @@ impl Inner {
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {
-        let result = self.store.find(name).and_then(|object| Ok((object, self.store.status(&object)?)));
+        let result = self.store.stat(name);
         match result {
             Ok((object, status)) => Ok(Stat::of(&object.entry, &status)),
             Err(cause) => Err(Error::new("inspect", cause).pool(&self.path).object(name)),

@@ -114,6 +114,16 @@ pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) ->
     Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
 }
 
+/// Brings the range's pages into the page table, where the kernel can (5.14): a fault each costs more.
+///
+/// # Safety
+/// The range is a mapping, and has blocks under it.
+pub(crate) unsafe fn populate(addr: usize, len: usize, write: bool) {
+    let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+    // SAFETY: the caller's promise. What it does not bring in, faults will.
+    let _ = unsafe { mm::madvise(at(addr), len, advice) };
+}
+
 /// Leaves the range out of forked children.
 ///
 /// # Safety

@@ -51,6 +51,13 @@ impl LaneLog {
         }
     }
 
+    /// Whether the lane is still in this generation, as far as the first header copy tells: it is the
+    /// first to be written when there is a next. False also if it is damaged.
+    pub fn is_current(&self, medium: &dyn Medium, seed: u64) -> Result<bool> {
+        let header: Header = read_struct(medium, self.offset + HEADERS[0])?;
+        Ok(header.generation(seed, self.offset) == Some(self.generation))
+    }
+
     /// Writes both headers of a lane that nobody uses yet; not durable.
     pub fn initialise(medium: &dyn Medium, seed: u64, offset: u64, generation: u64) -> Result<()> {
         for copy in HEADERS {
@@ -108,8 +115,6 @@ impl LaneLog {
 
     /// Makes durable what is only known to be visible: the process that wrote it may have died, or
     /// failed, before it was. Without batches that is the generation, else the batches from `from` on.
-    ///
-    /// Rewriting them decides it even on a medium that forgets a failed write.
     pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
         if Mutant::VisibleIsDurable.is_on() {
             return Ok(());
@@ -118,15 +123,7 @@ impl LaneLog {
             let header = Header::new(seed, self.offset, self.generation);
             return Ok(medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?);
         }
-        let mut at = from;
-        let mut piece = Vec::new();
-        while at < self.position() {
-            piece.resize((self.position() - at).min(1 << 20) as usize, 0);
-            medium.read(at, &mut piece)?;
-            medium.write_durable(at, &piece)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
+        Ok(medium.persist(from, self.position().saturating_sub(from))?)
     }
 
     /// Length of a lane for a pool of this size: large enough that checkpoints are rare.

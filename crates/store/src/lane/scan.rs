@@ -1,20 +1,24 @@
 //! Reading a lane back: every valid batch in order, up to the first that is not.
 //!
 //! What is read here is untrusted until both checksums have passed; counts and lengths are checked
-//! against the lane before anything is allocated for them.
+//! against the lane before anything is allocated for them. What a visitor is shown are the very bytes
+//! that passed: those of a batch that is larger than the window are read twice, and must then have
+//! the sums that their pieces had when the batch was verified.
+//!
+//! Memory: a window of 1 MiB, 8 bytes for each of them in the largest batch, its sections and runs.
 
 use super::LaneLog;
-use crate::error::Result;
+use crate::error::{Part, Result, StoreError};
 use crate::format::batch::{Header, Run, Section};
 use crate::format::{LINE, checksum};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes read from the lane at a time.
-const PIECE: usize = 1 << 20;
+/// Bytes read from the lane at a time: few where tests are to meet batches of many pieces.
+const PIECE: usize = if cfg!(feature = "mutants") { 4 << 10 } else { 1 << 20 };
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {
@@ -24,6 +28,8 @@ pub struct BatchView<'r, 'm> {
     pub runs: &'r [Run],
     /// Where in the pool it begins.
     pub at: u64,
+    /// The log with this batch as its last.
+    pub log: LaneLog,
     reader: &'r mut Reader<'m>,
 }
 
@@ -37,7 +43,7 @@ impl BatchView<'_, '_> {
         for run in &self.runs[skipped..skipped + count] {
             let (mut target, end) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
             while target < end {
-                let piece = self.reader.peek(at, (end - target).min(PIECE as u64) as usize)?;
+                let piece = self.reader.verified(at, end - target)?;
                 redo(target, piece)?;
                 at += piece.len() as u64;
                 target += piece.len() as u64;
@@ -50,26 +56,86 @@ impl BatchView<'_, '_> {
 /// A window on the lane, so that small batches do not cost a read each.
 struct Reader<'m> {
     medium: &'m dyn Medium,
+    seed: u64,
     /// End of the lane in the pool.
     end: u64,
     start: u64,
+    filled: usize,
     window: Vec<u8>,
+    /// Bytes that the next read takes at least: a lane in use is mostly short, often empty.
+    ahead: usize,
+    /// The body verified last: where it is, and the sums of its pieces if it is longer than the window.
+    body: std::ops::Range<u64>,
+    sums: Vec<u64>,
 }
 
-impl Reader<'_> {
-    /// `len` (at most [`PIECE`]) bytes at `offset` of the pool.
-    fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
-        let inside = offset >= self.start && offset + len as u64 <= self.start + self.window.len() as u64;
-        if !inside {
-            let want = (self.end - offset).min(if len <= 4096 { PIECE } else { len } as u64);
-            // A lane in use is mostly short: the first read is small, later ones are not.
-            let want = if self.window.is_empty() { want.min(16384).max(len as u64) } else { want };
-            self.window.resize(want as usize, 0);
-            self.medium.read(offset, &mut self.window)?;
-            self.start = offset;
-        }
+impl<'m> Reader<'m> {
+    fn new(medium: &'m dyn Medium, seed: u64, end: u64) -> Self {
+        let (window, sums) = (Vec::new(), Vec::new());
+        Reader { medium, seed, end, start: 0, filled: 0, window, ahead: 64, body: 0..0, sums }
+    }
+
+    fn has(&self, offset: u64, len: usize) -> bool {
+        offset >= self.start && offset + len as u64 <= self.start + self.filled as u64
+    }
+
+    fn load(&mut self, offset: u64, len: usize) -> Result<()> {
+        self.window.resize(self.window.len().max(len), 0);
+        self.filled = 0;
+        self.medium.read(offset, &mut self.window[..len])?;
+        (self.start, self.filled) = (offset, len);
+        Ok(())
+    }
+
+    fn window(&self, offset: u64, len: usize) -> &[u8] {
         let at = (offset - self.start) as usize;
-        Ok(&self.window[at..at + len])
+        &self.window[at..at + len]
+    }
+
+    /// `len` (at most [`PIECE`]) bytes at `offset` of the pool, of which nothing is known.
+    fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
+        if !self.has(offset, len) {
+            let want = self.ahead.max(len) as u64;
+            self.ahead = (self.ahead << 8).min(PIECE);
+            self.load(offset, want.min(self.end - offset) as usize)?;
+        }
+        Ok(self.window(offset, len))
+    }
+
+    /// Whether the body at `offset` has the sum that its header states.
+    fn verify(&mut self, offset: u64, len: u64, sum: u64) -> Result<bool> {
+        self.body = offset..offset + len;
+        self.sums.clear();
+        if len <= PIECE as u64 {
+            let seed = self.seed;
+            return Ok(checksum(seed, &[self.peek(offset, len as usize)?]) == sum);
+        }
+        let mut hasher = XxHash3_64::with_seed(self.seed);
+        for at in self.body.clone().step_by(PIECE) {
+            let len = (self.body.end - at).min(PIECE as u64) as usize;
+            self.load(at, len)?;
+            let piece = self.window(at, len);
+            hasher.write(piece);
+            let sum = checksum(self.seed, &[piece]);
+            self.sums.push(sum);
+        }
+        Ok(hasher.finish() == sum)
+    }
+
+    /// Bytes at `offset` in the verified body: 1 to `most`, which is at least 1.
+    fn verified(&mut self, offset: u64, most: u64) -> Result<&[u8]> {
+        let piece = (offset - self.body.start) / PIECE as u64;
+        let from = self.body.start + piece * PIECE as u64;
+        let to = self.body.end.min(from + PIECE as u64);
+        let len = most.min(to - offset) as usize;
+        if !self.has(offset, len) {
+            self.load(from, (to - from) as usize)?;
+            let sum = checksum(self.seed, &[self.window(from, self.filled)]);
+            if self.sums.get(piece as usize) != Some(&sum) {
+                return Err(StoreError::damaged(Part::Record, self.body.start - LINE));
+            }
+        }
+        Ok(self.window(offset, len))
     }
 }
 
@@ -81,7 +147,7 @@ pub fn scan(
     visit: &mut dyn FnMut(&mut BatchView<'_, '_>) -> Result<()>,
 ) -> Result<()> {
     let end = log.offset + log.len;
-    let mut reader = Reader { medium, end, start: 0, window: Vec::new() };
+    let mut reader = Reader::new(medium, seed, end);
     let (mut sections, mut runs) = (Vec::new(), Vec::new());
     while log.fits(LINE) {
         let at = log.position();
@@ -92,52 +158,40 @@ pub fn scan(
         if !header.verify(seed, generation, sequence, room) {
             break;
         }
-        if !Mutant::ShortChecksum.is_on() && !body_is_intact(&mut reader, seed, at, &header)? {
+        let intact = reader.verify(at + LINE, header.len.get() - LINE, header.body_sum.get())?;
+        if !intact && !Mutant::ShortChecksum.is_on() {
             break;
         }
-        let mut place = at + LINE + header.lines.get() * LINE;
-        place = read_all(&mut reader, place, header.sections.get() as usize, &mut sections)?;
+        let place = at + LINE + header.lines.get() * LINE;
+        let place = read_all(&mut reader, place, header.sections.get() as usize, &mut sections)?;
         read_all(&mut reader, place, header.runs.get() as usize, &mut runs)?;
         if !is_consistent(&header, &sections, &runs, medium.len()) {
             break;
         }
-        visit(&mut BatchView { sections: &sections, runs: &runs, at, reader: &mut reader })?;
-        log.tail += header.len.get();
-        log.sequence += 1;
+        let after = LaneLog { tail: log.tail + header.len.get(), sequence: log.sequence + 1, ..*log };
+        let reader = &mut reader;
+        visit(&mut BatchView { sections: &sections, runs: &runs, at, log: after, reader })?;
+        *log = after;
     }
     Ok(())
 }
 
-fn body_is_intact(reader: &mut Reader<'_>, seed: u64, at: u64, header: &Header) -> Result<bool> {
-    let len = header.len.get() - LINE;
-    if len <= PIECE as u64 {
-        let body = reader.peek(at + LINE, len as usize)?;
-        return Ok(checksum(seed, &[body]) == header.body_sum.get());
-    }
-    let mut hasher = XxHash3_64::with_seed(seed);
-    let mut done = 0;
-    while done < len {
-        let piece = reader.peek(at + LINE + done, (len - done).min(PIECE as u64) as usize)?;
-        hasher.write(piece);
-        done += piece.len() as u64;
-    }
-    Ok(hasher.finish() == header.body_sum.get())
-}
-
 /// Reads `count` structs from `place` and returns the offset behind them.
-fn read_all<T: FromBytes + IntoBytes + Clone>(
+fn read_all<T: FromBytes + IntoBytes + Immutable>(
     reader: &mut Reader<'_>,
     mut place: u64,
     count: usize,
     out: &mut Vec<T>,
 ) -> Result<u64> {
     out.clear();
-    let size = size_of::<T>();
-    while out.len() < count {
-        let some = (count - out.len()).min(PIECE / size);
-        let bytes = reader.peek(place, some * size)?;
-        out.extend(bytes.chunks_exact(size).filter_map(|chunk| T::read_from_bytes(chunk).ok()));
-        place += (some * size) as u64;
+    out.resize_with(count, T::new_zeroed);
+    let mut rest = out.as_mut_slice().as_mut_bytes();
+    while !rest.is_empty() {
+        let piece = reader.verified(place, rest.len() as u64)?;
+        let (now, later) = rest.split_at_mut(piece.len());
+        now.copy_from_slice(piece);
+        place += now.len() as u64;
+        rest = later;
     }
     Ok(place)
 }
@@ -154,3 +208,6 @@ fn is_consistent(header: &Header, sections: &[Section], runs: &[Run], pool_len: 
     });
     in_pool && claimed == runs.len() as u64 && lines == header.lines.get()
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,6 +121,12 @@ impl<'m> Edit<'m> {
         }
     }
 
+    /// Whether the edit touched the page at `page`.
+    #[must_use]
+    pub fn has(&self, page: u64) -> bool {
+        self.pages.contains_key(&page)
+    }
+
     /// Pages the edit touched.
     pub fn touched(&self) -> impl Iterator<Item = u64> + '_ {
         self.pages.keys().copied()

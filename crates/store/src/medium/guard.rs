@@ -68,6 +68,12 @@ impl Medium for Guard {
     fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.under.reserve(offset, len)
     }
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.under.prepare(offset, len)
+    }
+    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.under.persist(offset, len)
+    }
     fn discard(&self, offset: u64, len: u64) {
         self.under.discard(offset, len);
     }

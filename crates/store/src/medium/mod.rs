@@ -107,6 +107,27 @@ pub trait Medium: Send + Sync {
     /// Ensures that later writes to the range cannot fail for want of space. Contents stay.
     fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
+    /// As [`reserve`](Medium::reserve), for a range that is written right away.
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.reserve(offset, len)
+    }
+
+    /// Makes durable what a read of the range returns, whoever wrote it: also where a barrier of the
+    /// one who wrote it failed. Nobody writes to the range meanwhile. Errors are those of
+    /// [`write_durable`](Medium::write_durable).
+    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        // Writing it again decides it even on a medium that forgets a failed write.
+        let (mut at, end) = (offset, offset + len);
+        let mut piece = Vec::new();
+        while at < end {
+            piece.resize((end - at).min(1 << 20) as usize, 0);
+            self.read(at, &mut piece)?;
+            self.write_durable(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Gives the range back to the system if that is possible; its contents become undefined.
     fn discard(&self, offset: u64, len: u64);
 

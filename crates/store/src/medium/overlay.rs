@@ -94,6 +94,10 @@ impl Medium for Overlay {
         self.bounds(offset, len)
     }
 
+    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.bounds(offset, len)
+    }
+
     fn discard(&self, _offset: u64, _len: u64) {}
 
     fn tear_unit(&self) -> usize {

@@ -12,6 +12,7 @@
 //!    lines, which are not the table's.
 
 use super::extents::PAGES;
+use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{PAGE, TABLE_ROOT};
@@ -27,6 +28,7 @@ const SPARE: u64 = 40;
 /// Changes to the table that are not published yet.
 pub struct Draft<'m> {
     pub(super) edit: Edit<'m>,
+    pub(super) nodes: Option<&'m Nodes>,
     /// The table root with this draft's changes.
     pub root: Root,
     pub(super) seed: u64,
@@ -44,13 +46,19 @@ impl<'m> Draft<'m> {
         if !root.verify(seed, pool_len) {
             return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
         }
-        Ok(Draft { edit, root, seed, pool_len })
+        Ok(Draft { edit, nodes: None, root, seed, pool_len })
+    }
+
+    /// The draft, taking nodes that `nodes` has from there: it is up to date with the medium.
+    #[must_use]
+    pub fn with_nodes(self, nodes: &'m Nodes) -> Self {
+        Draft { nodes: Some(nodes), ..self }
     }
 
     /// A draft of a table that does not exist yet.
     #[must_use]
     pub fn blank(medium: &'m dyn Medium, seed: u64, pool_len: u64, root: Root) -> Self {
-        Draft { edit: Edit::new(medium), root, seed, pool_len }
+        Draft { edit: Edit::new(medium), nodes: None, root, seed, pool_len }
     }
 
     /// The edit that holds the draft's pages.
@@ -62,6 +70,13 @@ impl<'m> Draft<'m> {
     #[must_use]
     pub fn pages(&self) -> &Edit<'m> {
         &self.edit
+    }
+
+    /// Has the nodes that this draft changed read anew by those that follow.
+    pub fn forget_changed(&self) {
+        if let Some(nodes) = self.nodes {
+            self.edit.touched().for_each(|page| nodes.forget(page));
+        }
     }
 
     /// Seed of the pool's checksums.

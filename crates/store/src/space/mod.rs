@@ -5,7 +5,9 @@
 
 mod draft;
 mod extents;
+mod nodes;
 mod tree;
 
 pub use draft::Draft;
 pub use extents::{ADDRESSES, FreeMap, PAGES};
+pub use nodes::Nodes;

@@ -6,12 +6,14 @@
 //!    child `i` is less. (The key of slot 0 is not used for the search.)
 //! 3. No node is empty; an empty tree has no node.
 //!
-//! Cost: one page read per level and operation; one to two pages changed per level.
+//! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages changed
+//! per level.
 
 use super::draft::Draft;
 use crate::error::{Part, Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
 use crate::format::root::TreeId;
+use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 
 /// A node with fewer slots than this is merged with a neighbour if they fit in one.
@@ -28,7 +30,20 @@ struct Split {
 }
 
 impl Draft<'_> {
-    fn node(&self, offset: u64, level: u16) -> Result<Node> {
+    /// A node as this draft has it.
+    fn node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
+        let Some(nodes) = self.nodes.filter(|_| !self.edit.has(offset)) else {
+            return Ok(Arc::new(self.read_node(offset, level)?));
+        };
+        if let Some(node) = nodes.get(offset).filter(|node| node.level.get() == level) {
+            return Ok(node);
+        }
+        let node = Arc::new(self.read_node(offset, level)?);
+        nodes.keep(offset, &node);
+        Ok(node)
+    }
+
+    fn read_node(&self, offset: u64, level: u16) -> Result<Node> {
         let node: Node = self.edit.read(offset)?;
         if node.verify(self.seed, offset, level) {
             Ok(node)
@@ -66,12 +81,22 @@ impl Draft<'_> {
 
     /// The first slot whose key is `key` or more.
     pub fn at_or_after(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
-        self.seek(tree, |node| node.used().iter().find(|slot| slot.key() >= key).copied(), key, true)
+        self.seek(
+            tree,
+            |node| node.used().get(node.used().partition_point(|slot| slot.key() < key)).copied(),
+            key,
+            true,
+        )
     }
 
     /// The last slot whose key is less than `key`.
     pub fn before(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
-        self.seek(tree, |node| node.used().iter().rfind(|slot| slot.key() < key).copied(), key, false)
+        self.seek(
+            tree,
+            |node| node.used()[..node.used().partition_point(|slot| slot.key() < key)].last().copied(),
+            key,
+            false,
+        )
     }
 
     /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`
@@ -95,7 +120,7 @@ impl Draft<'_> {
             offset = node.slots[index].value.get();
             level -= 1;
         }
-        if let Some(slot) = pick(&self.node(offset, 0)?) {
+        if let Some(slot) = pick(&*self.node(offset, 0)?) {
             return Ok(Some(slot));
         }
         let Some((mut offset, mut level)) = beside else { return Ok(None) };
@@ -119,7 +144,8 @@ impl Draft<'_> {
     }
 
     fn walk_node(&self, offset: u64, level: u16, visit: &mut Visit<'_>) -> Result<()> {
-        let node = self.node(offset, level)?;
+        // Not kept: a walk sees each node once.
+        let node = self.read_node(offset, level)?;
         visit(offset, level, node.used())?;
         if level > 0 {
             for slot in node.used() {
@@ -157,25 +183,27 @@ impl Draft<'_> {
     }
 
     fn insert_below(&mut self, offset: u64, level: u16, slot: Slot) -> Result<(Option<Split>, bool)> {
-        let mut node = self.node(offset, level)?;
+        let before = self.node(offset, level)?;
         let mut added = true;
         let (index, slot) = if level == 0 {
-            let index = node.used().partition_point(|s| s.key() < slot.key());
-            if node.used().get(index).is_some_and(|s| s.key() == slot.key()) {
+            let index = before.used().partition_point(|s| s.key() < slot.key());
+            if before.used().get(index).is_some_and(|s| s.key() == slot.key()) {
+                let mut node = *before;
                 node.slots[index] = slot;
                 self.put_node(node)?;
                 return Ok((None, false));
             }
             (index, slot)
         } else {
-            let child = child_index(&node, slot.key());
-            let (split, below) = self.insert_below(node.slots[child].value.get(), level - 1, slot)?;
+            let child = child_index(&before, slot.key());
+            let (split, below) = self.insert_below(before.slots[child].value.get(), level - 1, slot)?;
             added = below;
             match split {
                 None => return Ok((None, added)),
                 Some(split) => (child + 1, split.right),
             }
         };
+        let mut node = *before;
         if node.len() < CAPACITY {
             node.insert(index, slot);
             self.put_node(node)?;
@@ -222,7 +250,7 @@ impl Draft<'_> {
     }
 
     fn remove_below(&mut self, offset: u64, level: u16, key: Key) -> Result<Option<u64>> {
-        let mut node = self.node(offset, level)?;
+        let mut node = *self.node(offset, level)?;
         if level == 0 {
             let Some(index) = node.used().iter().position(|slot| slot.key() == key) else {
                 return Ok(None);

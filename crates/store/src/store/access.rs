@@ -4,7 +4,8 @@
 //! 1. Every batch of the table lane has been applied to the table's pages.
 //! 2. `TableLog::log` is the end of the table lane.
 //! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
-//! 4. Whether a publication that failed took place is unknown: nothing this process wrote is relied on
+//! 4. `TableLog::nodes` has only nodes as they are on the medium.
+//! 5. Whether a publication that failed took place is unknown: nothing this process wrote is relied on
 //!    afterwards. Its lanes are poisoned, and the table's lane is read and redone anew.
 
 use super::{Store, lock};
@@ -16,7 +17,7 @@ use crate::lane::{Batch, LaneLog};
 use crate::medium::{LockKey, LockMode, Medium, MediumError, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
-use crate::space::Draft;
+use crate::space::{Draft, Nodes};
 use crate::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
@@ -29,11 +30,12 @@ pub(super) struct TableLog {
     /// `Guard::failures` when `log` was read.
     failures: u64,
     batch: Batch,
+    nodes: Nodes,
 }
 
 impl TableLog {
     pub(super) fn unread() -> Self {
-        TableLog { log: None, failures: 0, batch: Batch::new() }
+        TableLog { log: None, failures: 0, batch: Batch::new(), nodes: Nodes::default() }
     }
 }
 
@@ -65,10 +67,11 @@ impl Store {
         self.writable()?;
         let mut held = self.hold_table(LockMode::Exclusive)?;
         held.catch_up()?;
-        let mut draft = Draft::begin(&*self.device, self.seed, self.len)?;
-        let out = change(&mut draft)?;
-        held.publish(draft)?;
-        Ok(after(out))
+        let nodes = std::mem::take(&mut held.state.nodes);
+        let mut draft = Draft::begin(&*self.device, self.seed, self.len)?.with_nodes(&nodes);
+        let changed = change(&mut draft).and_then(|out| held.publish(draft).map(|()| out));
+        held.state.nodes = nodes;
+        Ok(after(changed?))
     }
 
     /// Runs `look` on the table as it is.
@@ -82,7 +85,7 @@ impl Store {
         }
         let mut held = self.hold_table(LockMode::Exclusive)?;
         held.catch_up()?;
-        look(&Draft::begin(&*self.device, self.seed, self.len)?)
+        look(&Draft::begin(&*self.device, self.seed, self.len)?.with_nodes(&held.state.nodes))
     }
 
     fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
@@ -113,16 +116,21 @@ impl Held<'_> {
         }
         let (device, seed) = (&*self.store.device, self.store.seed);
         let failures = self.store.guard.failures();
-        let found = read_table_log(device, seed)?;
-        let known = self
-            .state
-            .log
-            .take()
-            .filter(|known| known.generation == found.generation && self.state.failures == failures);
-        let mut log = known.unwrap_or(found);
+        let state = &mut *self.state;
+        let known = match state.log.take() {
+            Some(log) if state.failures == failures && log.is_current(device, seed)? => Some(log),
+            _ => None,
+        };
+        let mut log = match known {
+            Some(log) => log,
+            None => read_table_log(device, seed)?,
+        };
         catch_up(device, seed, &mut log, known.is_some())?;
-        self.state.log = Some(log);
-        self.state.failures = failures;
+        if known != Some(log) && !Mutant::NodesKept.is_on() {
+            state.nodes.clear();
+        }
+        state.log = Some(log);
+        state.failures = failures;
         Ok(())
     }
 
@@ -143,7 +151,10 @@ impl Held<'_> {
         let Some(mut log) = state.log.take() else { return Err(StoreError::NotAttached) };
         let result = append(device, seed, &mut log, batch);
         match result {
-            Ok(()) => state.log = Some(log),
+            Ok(()) => {
+                state.log = Some(log);
+                draft.forget_changed();
+            }
             // Nothing was published: the caller may try again.
             Err(StoreError::Medium(MediumError::NoSpace)) | Err(StoreError::NoRoom { .. }) => {}
             Err(_) => self.store.guard.fail(),

@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::access::read_table_log;
-use crate::error::{Holder, Result};
+use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
 use crate::format::entry::{STATE_R, STATE_W};
 use crate::format::root::Root;
@@ -88,6 +88,15 @@ impl Store {
         self.view(|draft| {
             let object = draft.entry(object.offset)?;
             self.status_in(draft, &object, &mut Waiting::default())
+        })
+    }
+
+    /// The object of that name, with its state and holder.
+    pub fn stat(&self, name: &str) -> Result<(Located, Status)> {
+        self.view(|draft| {
+            let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+            let status = self.status_in(draft, &object, &mut Waiting::default())?;
+            Ok((object, status))
         })
     }
 

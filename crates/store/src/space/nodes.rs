@@ -1,0 +1,75 @@
+//! Nodes that were read and verified, kept for the next change or look.
+//!
+//! A node changes by table batches alone. So what is kept is what the medium has, as long as whoever
+//! has the table knows every batch of its lane: it [`clear`](Nodes::clear)s when there is one it did
+//! not publish itself, and when it lost track of the lane; and it [`forget`](Nodes::forget)s the pages of
+//! those it did.
+
+use crate::format::node::Node;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Nodes kept at most: 4 MiB. Every inner node of a million objects, and then some leaves.
+const LIMIT: usize = 1024;
+
+/// See the module. One for each pool that is open, under the table's lock.
+#[derive(Debug, Default)]
+pub struct Nodes(RefCell<HashMap<u64, Arc<Node>>>);
+
+impl Nodes {
+    /// The node at `offset`, if it is kept.
+    pub(super) fn get(&self, offset: u64) -> Option<Arc<Node>> {
+        self.0.borrow().get(&offset).cloned()
+    }
+
+    /// Keeps a node that the medium has and that verifies.
+    pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() >= LIMIT {
+            // Those in use come back; to know which they are would cost more.
+            kept.clear();
+        }
+        kept.insert(offset, node.clone());
+    }
+
+    /// Drops the node at `offset`, which has changed.
+    pub fn forget(&self, offset: u64) {
+        self.0.borrow_mut().remove(&offset);
+    }
+
+    /// Drops all.
+    pub fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+
+    /// Nodes kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Whether none is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_nodes_is_bounded() {
+        let nodes = Nodes::default();
+        for offset in 0..3 * LIMIT as u64 {
+            nodes.keep(offset, &Arc::new(Node::empty(0, offset)));
+            assert!(nodes.len() <= LIMIT && nodes.get(offset).is_some());
+        }
+        nodes.forget(3 * LIMIT as u64 - 1);
+        assert!(nodes.get(3 * LIMIT as u64 - 1).is_none());
+        nodes.clear();
+        assert!(nodes.is_empty());
+    }
+}
