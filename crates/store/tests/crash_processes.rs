@@ -118,7 +118,7 @@ fn the_survivor_recovers_what_the_dead_one_had() {
             let promised = snapshot(&death.survivor).unwrap();
             let images = [indelible_testing::Choice::None, indelible_testing::Choice::Random(nth)];
             for choice in images {
-                let image = death.medium.power_cut(choice);
+                let image = death.medium.power_cut(choice.clone());
                 judge_medium(&image.medium(), std::slice::from_ref(&promised))
                     .unwrap_or_else(|e| panic!("{at}, {choice:?}: {e}"));
             }

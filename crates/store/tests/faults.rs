@@ -135,7 +135,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
     store.create("new", &of(64)).unwrap_or_else(|error| panic!("{at}: {error}"));
     let promised = snapshot(&store).unwrap();
     let choice = if nth.is_multiple_of(2) { Choice::None } else { Choice::Random(nth) };
-    judge_medium(&medium.power_cut(choice).medium(), std::slice::from_ref(&promised))
+    judge_medium(&medium.power_cut(choice.clone()).medium(), std::slice::from_ref(&promised))
         .unwrap_or_else(|error| panic!("{at}, {choice:?}: after {failed:?} in step {done}: {error}"));
 }
 
