@@ -2,18 +2,19 @@
 //! psynced. Either the call says so, or the sector did not matter.
 
 use indelible_store::medium::Medium;
-use indelible_store::store::Store;
+use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, recover_all, snapshot};
 use indelible_testing::scenario::formatted;
 use indelible_testing::{Choice, SimConfig};
 use std::sync::Arc;
 
+const LEN: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 
 #[test]
 fn every_unreadable_sector_is_detected_or_does_not_matter() {
-    let medium = formatted(1 << 20, SimConfig::default());
+    let medium = formatted(LEN, SimConfig::default());
     let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
     for name in ["a", "b"] {
         store.create(name, &CreateOptions { size: 9000, ..CreateOptions::default() }).unwrap();
@@ -27,11 +28,12 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
     let image = medium.power_cut(Choice::None);
 
     let (mut refused, mut reported) = (0, 0);
-    for sector in 0..medium.len() / SECTOR {
+    for sector in 0..LEN / SECTOR {
         let medium = image.medium();
         medium.spoil(sector * SECTOR..(sector + 1) * SECTOR);
         let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {});
-        let clean = report.is_ok_and(|report| report.findings.is_empty());
+        let clean = report
+            .is_ok_and(|report| report.findings.iter().all(|finding| finding.severity < Severity::Warning));
         reported += u64::from(!clean);
         let found = Store::open(Arc::new(medium.handle()), process(2))
             .and_then(|store| recover_all(&store).and_then(|()| snapshot(&store)));
@@ -41,5 +43,5 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
         }
     }
     println!("{refused} sectors refused by a call, {reported} reported by the check");
-    assert!(refused > 10 && reported > 10);
+    assert!(refused > 10 && (10..1000).contains(&reported));
 }
