@@ -1,7 +1,6 @@
 //! Latent sector errors: whatever sector of a pool cannot be read, nobody is shown other bytes than were
 //! psynced. Either the call says so, or the sector did not matter.
 
-use indelible_store::medium::Medium;
 use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, recover_all, snapshot};
