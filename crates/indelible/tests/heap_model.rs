@@ -87,7 +87,9 @@ impl Run<'_> {
         for (address, (size, byte)) in model {
             // SAFETY: a live block of ours of `size` bytes.
             let bytes = unsafe { std::slice::from_raw_parts(*address as *const u8, *size) };
-            assert!(bytes.iter().all(|found| found == byte), "the block at {address:#x} changed");
+            let changed: Vec<_> = bytes.iter().enumerate().filter(|(_, found)| *found != byte).collect();
+            let ends = (changed.first(), changed.last());
+            assert!(changed.is_empty(), "block {address:#x} of {size} times {byte}: {} changed, {ends:?}", changed.len());
         }
     }
 

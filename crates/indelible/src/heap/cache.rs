@@ -90,7 +90,9 @@ impl Cache {
         if bits == u64::MAX {
             span.summary.store(span.summary.load(Relaxed) | 1 << word, Relaxed);
         }
-        if bits == bit || span.place.load(Relaxed) == place::FULL { Freed::Look } else { Freed::Done }
+        // Bits beyond the last block are always set; elsewhere they cost a look too many.
+        let last = bits == bit || bits == bit | span.beyond.load(Relaxed);
+        if last || span.place.load(Relaxed) == place::FULL { Freed::Look } else { Freed::Done }
     }
 
     /// Goes on to a word with a free block, in the current span or another of the thread's. Spans that

@@ -42,6 +42,8 @@ pub(super) struct Span {
     freed: AtomicPtr<AtomicU64>,
     pub(super) owner: Slot<Cache>,
     pub(super) summary: AtomicU64,
+    /// Bits of the last word that stand for no block.
+    pub(super) beyond: AtomicU64,
     pub(super) place: AtomicU8,
     class: AtomicU8,
     words: AtomicU32,
@@ -73,6 +75,7 @@ impl Span {
             freed: AtomicPtr::new(ptr::null_mut()),
             owner: Slot::new(),
             summary: AtomicU64::new(0),
+            beyond: AtomicU64::new(0),
             place: AtomicU8::new(place::FULL),
             class: AtomicU8::new(0),
             words: AtomicU32::new(0),
@@ -130,6 +133,7 @@ impl Span {
         span.allocated.store(ptr::from_ref(&bits.allocated[0]).cast_mut(), Relaxed);
         span.freed.store(ptr::from_ref(&bits.freed[0]).cast_mut(), Relaxed);
         span.summary.store(summary, Relaxed);
+        span.beyond.store(!valid(&bits.geometry, words - 1), Relaxed);
         span.place.store(place::FULL, Relaxed);
         span.class.store(class as u8, Relaxed);
         span.words.store(words as u32, Relaxed);

@@ -9,6 +9,7 @@ use super::roots::{Root, TypeInfo};
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, Result};
 use crate::object::Object;
+use crate::sys::PAGE;
 use std::ptr::NonNull;
 
 /// A heap in an object attached for writing.
@@ -189,13 +190,13 @@ impl Heap {
         // A chunk's header, and the rest of the chunk before that a large block leaves.
         let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
         for len in [least.max(old.saturating_add(old / 4)), least] {
-            let len = len.min(self.raw.reach());
+            let len = len.next_multiple_of(PAGE).min(self.raw.reach());
             if len > old && self.object.grow_in_place(len as u64).is_ok() {
                 break;
             }
         }
         // SAFETY: this is what is mapped now.
-        let extended = unsafe { self.raw.extend(self.object.len()) };
+        let extended = unsafe { self.raw.extend(self.object.size()) };
         let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
         self.done("allocate in", result)
     }
@@ -340,13 +341,13 @@ impl Heap {
         self.raw.quiet(|| self.object.psync_cut())
     }
 
-    /// Grows the object, and the heap with it: see [`Object::grow`].
+    /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].
     ///
     /// # Errors
     /// As for [`Object::grow`].
     pub fn grow(&mut self, size: u64) -> Result<()> {
         self.note();
-        self.object.grow(size)?;
+        self.object.grow(size.next_multiple_of(PAGE as u64))?;
         if self.object.len() > self.raw.reach() {
             // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
             let raw = unsafe { RawHeap::open(extent(&self.object), self.options) };
@@ -354,7 +355,7 @@ impl Heap {
             return Ok(());
         }
         // SAFETY: this is what is mapped now.
-        let result = unsafe { self.raw.extend(self.object.len()) };
+        let result = unsafe { self.raw.extend(self.object.size()) };
         self.done("extend the heap of", result)
     }
 
@@ -377,7 +378,8 @@ impl Heap {
 fn extent(object: &Object) -> Extent {
     Extent {
         base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
-        len: object.len(),
+        // Not to the end of the last page: what lies behind the size does not survive growth.
+        len: object.size(),
         writable: true,
         named: object.is_named(),
         reach: object.reach(),

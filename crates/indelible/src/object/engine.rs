@@ -161,6 +161,11 @@ impl Core {
         Ok(shadow.grow(len)?)
     }
 
+    /// Bytes that were asked for: what lies behind them in the last page does not survive growth.
+    pub(crate) fn size(&self) -> usize {
+        self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize)
+    }
+
     /// Bytes of addresses that are the object's, to grow into.
     pub(crate) fn reach(&self) -> usize {
         self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)

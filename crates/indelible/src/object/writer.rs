@@ -206,6 +206,11 @@ impl Object {
         result.map_err(|cause| self.error("grow", cause))
     }
 
+    /// Bytes that were asked for, at most [`len`](Object::len).
+    pub(crate) fn size(&self) -> usize {
+        self.core().size()
+    }
+
     /// Bytes the object may have one day, by the addresses kept for it.
     pub(crate) fn reach(&self) -> usize {
         self.core().reach()
