@@ -233,7 +233,8 @@ fn freed_space_is_used_again_whole() {
         assert_eq!(error.kind(), ErrorKind::HeapFull, "{error}");
         let stats = heap.stats().unwrap();
         let share = stats.block_bytes as f64 / stats.bytes as f64;
-        assert!(share > 0.5 && stats.blocks == blocks.len() as u64, "{size}: {share}");
+        // Of 1 MiB only one block fits beside the header of a chunk.
+        assert!(share >= 0.5 && stats.blocks == blocks.len() as u64, "{size}: {share}");
         for block in blocks {
             free(&heap, block.as_ptr()).unwrap();
         }

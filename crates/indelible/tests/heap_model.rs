@@ -89,7 +89,11 @@ impl Run<'_> {
             let bytes = unsafe { std::slice::from_raw_parts(*address as *const u8, *size) };
             let changed: Vec<_> = bytes.iter().enumerate().filter(|(_, found)| *found != byte).collect();
             let ends = (changed.first(), changed.last());
-            assert!(changed.is_empty(), "block {address:#x} of {size} times {byte}: {} changed, {ends:?}", changed.len());
+            assert!(
+                changed.is_empty(),
+                "block {address:#x} of {size} times {byte}: {} changed, {ends:?}",
+                changed.len()
+            );
         }
     }
 

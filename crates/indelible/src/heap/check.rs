@@ -153,7 +153,8 @@ impl Check {
             Ok(bits) => {
                 for (index, word) in bits.allocated.iter().enumerate() {
                     let beyond = !valid(&bits.geometry, index);
-                    if word.load(Relaxed) & beyond != beyond || bits.freed[index].load(Relaxed) & beyond != 0 {
+                    if word.load(Relaxed) & beyond != beyond || bits.freed[index].load(Relaxed) & beyond != 0
+                    {
                         self.say(page * PAGE + 64 + index as u64 * 8, "bits of blocks that do not exist");
                     }
                 }

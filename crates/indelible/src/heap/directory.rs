@@ -114,7 +114,9 @@ impl<'a> Directory<'a> {
                 damaged(chunk * CHUNK_PAGES * PAGE, "a block reaches beyond the heap")
             }
             Some(what) => Ok(what),
-            None => damaged(chunk * CHUNK_PAGES * PAGE, "the directory's entry for this chunk makes no sense"),
+            None => {
+                damaged(chunk * CHUNK_PAGES * PAGE, "the directory's entry for this chunk makes no sense")
+            }
         }
     }
 
@@ -146,7 +148,8 @@ impl<'a> Directory<'a> {
         }
         let pages = (self.chunks().max(2 * capacity) * 8).div_ceil(PAGE);
         let mut hints = super::pages::Hints::default();
-        let found = super::pages::Pages { directory: *self, hints: &mut hints }.allocate(pages, 1, Kind::Meta, 0)?;
+        let found =
+            super::pages::Pages { directory: *self, hints: &mut hints }.allocate(pages, 1, Kind::Meta, 0)?;
         let Some(run) = found else {
             let needed = (pages * PAGE) as usize;
             return Err(HeapError::Full { needed, largest: 0 });

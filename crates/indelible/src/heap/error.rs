@@ -70,7 +70,9 @@ impl HeapError {
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
             HeapError::Size { .. } => "create or resize the object accordingly",
             HeapError::Overflow { .. } => "ask for less",
-            HeapError::Damaged { .. } => "`Heap::check` lists all that is wrong; go back to a copy of the object",
+            HeapError::Damaged { .. } => {
+                "`Heap::check` lists all that is wrong; go back to a copy of the object"
+            }
             HeapError::ReadOnly => "attach for writing",
             HeapError::RootText { .. } => "shorten it",
             _ => return None,

@@ -65,7 +65,11 @@ impl Guard {
     pub(super) fn freed(&self, window: &Window, offset: u64, room: usize, keep: bool) -> Result<()> {
         let mut blocks = self.blocks();
         window.fill(offset, room, FREED)?;
-        if keep { blocks.insert(offset, Block::Free { room }) } else { blocks.remove(&offset) };
+        if keep {
+            blocks.insert(offset, Block::Free { room })
+        } else {
+            blocks.remove(&offset)
+        };
         Ok(())
     }
 

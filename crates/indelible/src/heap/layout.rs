@@ -258,9 +258,7 @@ impl Use {
         let (header, pages) = (bits >> 8 & 0xffff, bits >> 24);
         match bits & 0xff {
             0 if bits == 0 => Some(Use::Free),
-            1 if header < CHUNK_PAGES && pages < CHUNK_PAGES => {
-                Some(Use::Pages { header, largest: pages })
-            }
+            1 if header < CHUNK_PAGES && pages < CHUNK_PAGES => Some(Use::Pages { header, largest: pages }),
             2 if header < 2 => Some(Use::Large { pages, meta: header == 1 }),
             3 if bits == 3 => Some(Use::Body),
             _ => None,

@@ -41,7 +41,9 @@ impl Pages<'_, '_> {
     pub(super) fn allocate(&mut self, count: u64, align: u64, kind: Kind, class: u8) -> Result<Option<Run>> {
         let entry = Entry { kind, class, pages: count };
         let skew = self.directory.window.base() as u64 / PAGE % align;
-        if count < CHUNK_PAGES && let Some(run) = self.in_chunk(entry, align, skew)? {
+        if count < CHUNK_PAGES
+            && let Some(run) = self.in_chunk(entry, align, skew)?
+        {
             return Ok(Some(run));
         }
         if kind == Kind::Span {

@@ -76,13 +76,7 @@ impl Store {
 
     /// Grows an object the caller has exclusively; `lane` is the lane it is bound to. Without room behind
     /// it, it moves if it `may`.
-    fn grow(
-        self: &Arc<Self>,
-        object: &mut Located,
-        size: u64,
-        lane: Option<u32>,
-        may: bool,
-    ) -> Result<()> {
+    fn grow(self: &Arc<Self>, object: &mut Located, size: u64, lane: Option<u32>, may: bool) -> Result<()> {
         let pages = pages_for(size);
         if size > 1 << 46 {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
