@@ -34,6 +34,8 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
+        // The cache may be another thread's from here on; destructors that follow get a new one.
+        LAST.set((0, None));
         if let Some(heap) = self.heap.upgrade() {
             heap.part(self.cache);
         }
@@ -68,7 +70,8 @@ impl Allocator {
 
     #[cold]
     fn cache(&self) -> &'static Cache {
-        let cache = MEMBER.with_borrow_mut(|members| {
+        let member = |members: &RefCell<Vec<Member>>| {
+            let mut members = members.borrow_mut();
             if let Some(member) = members.iter().find(|member| member.id == self.id) {
                 return member.cache;
             }
@@ -76,7 +79,10 @@ impl Allocator {
             let cache = self.shared.join();
             members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
             cache
-        });
+        };
+        // In the last destructors of a thread there are no members any more: what is taken then stays
+        // with a cache that nobody uses again until the heap is closed.
+        let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         if !self.shared.is_slow() {
             LAST.set((self.id, Some(cache)));
         }

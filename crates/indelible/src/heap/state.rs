@@ -6,7 +6,7 @@
 use super::cache::{self, Cache};
 use super::class::span_pages;
 use super::directory::Directory;
-use super::error::{HeapError, Result};
+use super::error::{HeapError, Result, damaged};
 use super::guard::Guard;
 use super::layout::{CLASSES, Kind, PAGE, Use};
 use super::leaked::Slot;
@@ -146,8 +146,13 @@ impl Inner {
         pages: u64,
         class: usize,
     ) -> Result<&'static Span> {
-        if let Some(span) = shared.table[page as usize].get() {
+        if let Some(span) = shared.table[page as usize].get()
+            && (span.page(), span.pages(), span.class()) == (page, pages, class)
+        {
             return Ok(span);
+        }
+        if shared.table[page as usize..(page + pages) as usize].iter().any(|slot| slot.get().is_some()) {
+            return damaged(page * PAGE, "this span overlaps another");
         }
         let span = Span::adopt(&shared.window, page, pages, class)?;
         span.collect();
@@ -258,6 +263,9 @@ impl Inner {
             reclaimed = true;
         };
         self.have[class] += 1;
+        if shared.table[run.page as usize].get().is_some() {
+            return damaged(run.page * PAGE, "the pages of a span in use are called free");
+        }
         Span::format(&shared.window, run.page, count, class)?;
         self.known(shared, run.page, count, class)
     }
