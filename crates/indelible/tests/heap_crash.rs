@@ -127,9 +127,10 @@ fn killed_at_any_moment_heap_and_data_agree() {
                 line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap())
             });
             // Killed once it said so many rounds, wherever it is by then; what it said until its death counts.
+            let last = random.usize(..12);
             for (number, round) in rounds.enumerate() {
                 said = round;
-                if number == random.usize(..12) {
+                if number == last {
                     child.kill().unwrap();
                 }
             }
