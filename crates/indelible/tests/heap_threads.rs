@@ -139,7 +139,7 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
                         let mut blocks = Vec::new();
                         while !done.load(Ordering::Relaxed) {
                             if blocks.len() < 200 && random.bool() {
-                                blocks.push(stamp(heap, random.usize(..50_000)));
+                                blocks.push(stamp(heap, random.usize(..12_000)));
                             } else if !blocks.is_empty() {
                                 free(heap, blocks.swap_remove(random.usize(..blocks.len())));
                             }

@@ -62,7 +62,7 @@ impl Check {
         }
         let lost: Vec<_> = std::mem::take(&mut self.meta).into_keys().collect();
         for page in lost {
-            self.say(page * PAGE, "lost: a page of the heap itself that nothing refers to");
+            self.say(page.saturating_mul(PAGE), "lost: a page of the heap itself that nothing refers to");
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Check {
                     }
                 }
             }
-            Err(error) => self.error(page * PAGE, error),
+            Err(error) => self.error(page.saturating_mul(PAGE), error),
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Check {
         let slots = roots::slots(directory)?;
         while page != 0 {
             if self.meta.remove(&page).is_none() {
-                self.say(page * PAGE, "a page of root slots is not the heap's own");
+                self.say(page.saturating_mul(PAGE), "a page of root slots is not the heap's own");
             }
             let index: &super::layout::RootIndex = directory.window.at(page * PAGE)?;
             page = index.next.load(Relaxed);
@@ -218,7 +218,7 @@ impl Check {
                         self.say(offset, "two roots have the same name");
                     }
                 }
-                Err(error) => self.error(page * PAGE, error),
+                Err(error) => self.error(page.saturating_mul(PAGE), error),
             }
         }
         Ok(())
