@@ -92,7 +92,12 @@ impl Cache {
         }
         // Bits beyond the last block are always set; elsewhere they cost a look too many.
         let last = bits == bit || bits == bit | span.beyond.load(Relaxed);
-        if last || span.place.load(Relaxed) == place::FULL { Freed::Look } else { Freed::Done }
+        match span.place.load(Relaxed) {
+            place::CURRENT => Freed::Done,
+            place::FULL => Freed::Look,
+            _ if last => Freed::Look,
+            _ => Freed::Done,
+        }
     }
 
     /// Goes on to a word with a free block, in the current span or another of the thread's. Spans that

@@ -145,6 +145,7 @@ impl Span {
         Ok(span)
     }
 
+    #[inline]
     pub(super) fn class(&self) -> usize {
         usize::from(self.class.load(Relaxed)).min(CLASSES - 1)
     }
@@ -157,6 +158,7 @@ impl Span {
         self.pages.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn size(&self) -> usize {
         self.size.load(Relaxed) as usize
     }

@@ -55,6 +55,7 @@ impl Window {
         std::mem::take(&mut notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
+    #[inline]
     pub(super) fn base(&self) -> usize {
         self.base.addr().get()
     }

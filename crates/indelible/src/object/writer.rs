@@ -217,6 +217,7 @@ impl Object {
     }
 
     /// Whether stores have to be named.
+    #[inline]
     pub(crate) fn is_named(&self) -> bool {
         self.named
     }
