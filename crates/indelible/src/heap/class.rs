@@ -105,7 +105,7 @@ static LEAST: [(u8, u8); CLASSES] = {
         let mut pages = 1;
         loop {
             // Bitmaps of one line are right for all but the smallest sizes, whose waste is small anyway.
-            let data = (192 + align - 1) / align * align;
+            let data = 192_usize.div_ceil(align) * align;
             let count = (pages * 4096 - data) / size;
             if count >= 4 && count * size * 8 >= pages * 4096 * 7 {
                 break;

@@ -178,7 +178,7 @@ impl Pages<'_, '_> {
     pub(super) fn free(&mut self, page: u64, kind: Kind) -> Result<()> {
         let number = page / CHUNK_PAGES;
         if let Use::Large { pages, meta } = self.directory.get(number)? {
-            if page % CHUNK_PAGES != 0 || meta != (kind == Kind::Meta) {
+            if !page.is_multiple_of(CHUNK_PAGES) || meta != (kind == Kind::Meta) {
                 return damaged(page * PAGE, "something else begins at this page");
             }
             return self.free_chunks(number, pages);
