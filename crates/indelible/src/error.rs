@@ -2,6 +2,7 @@
 //! happen, and what to do about it.
 
 use crate::dirty::DirtyError;
+use crate::heap::HeapError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::shadow::ShadowError;
@@ -70,6 +71,24 @@ pub enum ErrorKind {
     Forked = 25,
     /// The kernel lacks what was asked for.
     Unsupported = 26,
+    /// The object holds no heap.
+    NotAHeap = 27,
+    /// The heap has no free piece large enough.
+    HeapFull = 28,
+    /// The address is not that of a block of the heap.
+    NotABlock = 29,
+    /// The block is free already.
+    DoubleFree = 30,
+    /// The alignment cannot be had.
+    BadAlignment = 31,
+    /// Bytes that guard a block were overwritten.
+    Overwritten = 32,
+    /// No such root.
+    RootMissing = 33,
+    /// A root of that name exists.
+    RootExists = 34,
+    /// The root is of another type, or its type has another layout.
+    RootType = 35,
 }
 
 /// Where an error's cause lies.
@@ -93,6 +112,9 @@ pub(crate) enum Cause {
     RootTooLarge { needed: usize, size: usize },
     #[error("{0}")]
     Unsupported(String),
+    /// The heap stands above this module, which errors do not mind: they are everywhere.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
 }
 
 /// An operation that did not happen.
@@ -156,12 +178,18 @@ impl Error {
             Cause::Forked => ErrorKind::Forked,
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
+            Cause::Heap(error) => error.kind(),
         }
     }
 
     /// What to do about it, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
+        if let Cause::Heap(error) = &self.0.cause
+            && let Some(remedy) = error.remedy()
+        {
+            return remedy;
+        }
         match self.kind() {
             ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
@@ -195,6 +223,15 @@ impl Error {
             }
             ErrorKind::Forked => "open the pool again in this process",
             ErrorKind::Unsupported => "`pmo doctor` says what this machine offers",
+            ErrorKind::NotAHeap => "check the name; `Heap::format` makes a heap of a new object",
+            ErrorKind::HeapFull => "free blocks, or grow the object",
+            ErrorKind::NotABlock => "give the address that the allocation returned, to the heap it came from",
+            ErrorKind::DoubleFree => "free each block once; the debug mode of the heap helps to find out",
+            ErrorKind::BadAlignment => "ask for a power of two of at most 2 MiB",
+            ErrorKind::Overwritten => "look for stores beyond the end of the block, or after it was freed",
+            ErrorKind::RootMissing => "`Heap::roots` lists the roots there are",
+            ErrorKind::RootExists => "choose another name, or remove the root first",
+            ErrorKind::RootType => "use the type the root was made with, or convert the data",
         }
     }
 }

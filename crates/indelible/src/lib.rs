@@ -41,6 +41,7 @@ mod dirty;
 mod doctor;
 mod error;
 mod fault;
+pub mod heap;
 mod maintenance;
 mod mapping;
 mod media;
@@ -54,6 +55,7 @@ mod sys;
 
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
+pub use heap::{Heap, HeapOptions, ReadHeap, Root, TypeInfo};
 pub use indelible_derive::Plain;
 #[doc(hidden)]
 pub use maintenance::superblocks;

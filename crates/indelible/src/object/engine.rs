@@ -169,6 +169,26 @@ impl Core {
         Ok(())
     }
 
+    /// Extends the object where it stands: what is mapped stays mapped throughout.
+    pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
+        let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
+            return Err(Cause::Store(StoreError::NotAttached));
+        };
+        writer.grow_in_place(size)?;
+        let len = writer.object().entry.extent_len() as usize;
+        Ok(shadow.grow(len)?)
+    }
+
+    /// Bytes that were asked for: what lies behind them in the last page does not survive growth.
+    pub(crate) fn size(&self) -> usize {
+        self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize)
+    }
+
+    /// Bytes of addresses that are the object's, to grow into.
+    pub(crate) fn reach(&self) -> usize {
+        self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)
+    }
+
     /// Ends the attachment; what was not psynced is forgotten.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
         self.shadow = None;

@@ -57,6 +57,10 @@ impl ReadObject {
         ReadObject { core }
     }
 
+    pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {
+        Error::new(operation, cause).pool(&self.core.pool.path).object(&self.core.name)
+    }
+
     /// Name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -97,9 +101,7 @@ impl ReadObject {
         const { T::LAYOUT };
         if size_of::<T>() > self.core.len() {
             let cause = Cause::RootTooLarge { needed: size_of::<T>(), size: self.core.len() };
-            return Err(Error::new("read the root of", cause)
-                .pool(&self.core.pool.path)
-                .object(&self.core.name));
+            return Err(self.error("read the root of", cause));
         }
         // SAFETY: large enough, page-aligned, every bit pattern is a T, and as for `as_slice`.
         Ok(unsafe { &*self.core.base().cast::<T>() })

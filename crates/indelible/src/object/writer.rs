@@ -9,6 +9,7 @@ use crate::error::{Cause, Error, Result};
 use crate::plain::Plain;
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An object attached for writing, by this process alone (S0.11).
@@ -29,7 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Object {
     core: Mutex<Core>,
     base: *mut u8,
-    len: usize,
+    /// Changes under the lock of `core`.
+    len: AtomicUsize,
     /// Whether stores have to be named.
     named: bool,
     pool: Arc<PoolInner>,
@@ -45,6 +47,7 @@ impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), core.shadow()?.len());
         let named = core.shadow()?.rung() == Some(Rung::Named);
+        let len = AtomicUsize::new(len);
         Ok(Object { core: Mutex::new(core), base, len, named, pool, name: name.to_owned() })
     }
 
@@ -56,7 +59,7 @@ impl Object {
         self.core.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn error(&self, operation: &'static str, cause: Cause) -> Error {
+    pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {
         Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
     }
 
@@ -69,13 +72,13 @@ impl Object {
     /// Bytes mapped: the object's size in whole pages.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.len.load(Ordering::Acquire)
     }
 
     /// Never: an object has at least one page.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// First byte: the object's fixed address, the same in every process and every run (S0.22).
@@ -95,15 +98,15 @@ impl Object {
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: mapped and readable until drop; stores need `&mut self` or the user's `unsafe`.
-        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts(self.base, self.len()) }
     }
 
     /// The object's bytes, for storing.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        self.note(0..self.len);
+        self.note(0..self.len());
         // SAFETY: as for `as_slice`, and borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) }
     }
 
     /// Some of the object's bytes, for storing.
@@ -114,7 +117,7 @@ impl Object {
     pub fn range_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         self.note(range.clone());
         // SAFETY: as for `as_mut_slice`.
-        let all = unsafe { std::slice::from_raw_parts_mut(self.base, self.len) };
+        let all = unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) };
         &mut all[range]
     }
 
@@ -141,10 +144,10 @@ impl Object {
 
     fn check_root<T: Plain>(&self) -> Result<()> {
         const { T::LAYOUT };
-        if size_of::<T>() <= self.len {
+        if size_of::<T>() <= self.len() {
             return Ok(());
         }
-        Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len }))
+        Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len() }))
     }
 
     /// Names bytes that were stored to through a pointer. Only the tracking rung `named` needs it.
@@ -190,8 +193,33 @@ impl Object {
     /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| self.core_mut().grow(size));
-        self.len = self.core_mut().shadow().map_or(0, |shadow| shadow.len());
+        let len = self.core_mut().shadow().map_or(0, |shadow| shadow.len());
+        self.len.store(len, Ordering::Release);
         result.map_err(|cause| self.error("grow", cause))
+    }
+
+    /// As [`grow`](Object::grow), only where the object stands, while other threads use it.
+    pub(crate) fn grow_in_place(&self, size: u64) -> Result<()> {
+        let mut core = self.core();
+        let result = self.pool.alive().and_then(|()| core.grow_in_place(size));
+        self.len.store(core.shadow().map_or(0, |shadow| shadow.len()), Ordering::Release);
+        result.map_err(|cause| self.error("grow", cause))
+    }
+
+    /// Bytes that were asked for, at most [`len`](Object::len).
+    pub(crate) fn size(&self) -> usize {
+        self.core().size()
+    }
+
+    /// Bytes the object may have one day, by the addresses kept for it.
+    pub(crate) fn reach(&self) -> usize {
+        self.core().reach()
+    }
+
+    /// Whether stores have to be named.
+    #[inline]
+    pub(crate) fn is_named(&self) -> bool {
+        self.named
     }
 
     /// Makes what was psynced durable in its final place and empties the lane, so that a crash later
@@ -285,7 +313,7 @@ impl std::fmt::Debug for Object {
         f.debug_struct("Object")
             .field("name", &self.name)
             .field("address", &self.base)
-            .field("len", &self.len)
+            .field("len", &self.len())
             .finish()
     }
 }

@@ -45,7 +45,7 @@ impl Store {
         if pages_for(size) < object.entry.pages.get() {
             self.shrink(&mut object, size)?;
         } else {
-            self.grow(&mut object, size, None)?;
+            self.grow(&mut object, size, None, true)?;
         }
         drop(hold);
         Ok(object)
@@ -77,8 +77,9 @@ impl Store {
         Ok(())
     }
 
-    /// Grows an object the caller has exclusively; `lane` is the lane it is bound to.
-    fn grow(self: &Arc<Self>, object: &mut Located, size: u64, lane: Option<u32>) -> Result<()> {
+    /// Grows an object the caller has exclusively; `lane` is the lane it is bound to. Without room behind
+    /// it, it moves if it `may`.
+    fn grow(self: &Arc<Self>, object: &mut Located, size: u64, lane: Option<u32>, may: bool) -> Result<()> {
         let pages = pages_for(size);
         if size > 1 << 46 {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
@@ -105,7 +106,8 @@ impl Store {
         })?;
         *object = match grown {
             Some(object) => object,
-            None => self.move_larger(object, kept, size, lane)?,
+            None if may => self.move_larger(object, kept, size, lane)?,
+            None => return Err(StoreError::NoRoom { needed: (pages - old) * PAGE, free: 0, largest: 0 }),
         };
         Ok(())
     }
@@ -224,6 +226,18 @@ impl Writer {
     /// # Errors
     /// `BadSize` for a smaller size, `NoRoom`, `NoAddresses`: nothing changed.
     pub fn grow(&mut self, size: u64) -> Result<bool> {
+        self.grow_if(size, true)
+    }
+
+    /// As [`grow`](Writer::grow), but only where the object stands.
+    ///
+    /// # Errors
+    /// As for [`grow`](Writer::grow), and `NoRoom` if the pages behind it are taken.
+    pub fn grow_in_place(&mut self, size: u64) -> Result<()> {
+        self.grow_if(size, false).map(drop)
+    }
+
+    fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }
@@ -236,7 +250,7 @@ impl Writer {
         let before = self.object.entry.primary;
         let mut object = self.object;
         let store = self.store.clone();
-        store.grow(&mut object, size, Some(self.lane.index))?;
+        store.grow(&mut object, size, Some(self.lane.index), may_move)?;
         self.object = object;
         // Another extent, or a last piece that got longer.
         self.backed.clear();

@@ -1,0 +1,359 @@
+//! The operations on blocks.
+//!
+//! A thread allocates and frees in spans it owns without lock or atomic read-modify-write; what it frees
+//! of other threads' spans costs one atomic operation. Everything else is below the lock of `state`.
+
+#![allow(unsafe_code)]
+
+use super::cache::{Cache, Freed};
+use super::class::{SMALL_MAX, aligned_class, class_of};
+use super::error::{HeapError, Result};
+use super::guard::{BEHIND, Guard};
+use super::layout::{Kind, PAGE};
+use super::pages::Found;
+use super::span::{Bits, Span};
+use super::state::Shared;
+use super::window::Window;
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Weak};
+
+thread_local! {
+    /// The heap this thread used last, and its cache there.
+    static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
+    static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A thread's membership of a heap.
+struct Member {
+    id: u64,
+    cache: &'static Cache,
+    heap: Weak<Shared>,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // The cache may be another thread's from here on; destructors that follow get a new one.
+        LAST.set((0, None));
+        if let Some(heap) = self.heap.upgrade() {
+            heap.part(self.cache);
+        }
+    }
+}
+
+/// A heap in use.
+pub(super) struct Allocator {
+    id: u64,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Allocator {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl Allocator {
+    pub(super) fn open(window: Window, reach: u64, debug: bool) -> Result<Allocator> {
+        let guard = debug.then(Guard::default);
+        let shared = Arc::new(Shared::new(window, reach, guard)?);
+        Ok(Allocator { id: shared.id, shared })
+    }
+
+    /// This thread's cache.
+    #[inline]
+    fn fast(&self) -> Option<&'static Cache> {
+        let (id, cache) = LAST.get();
+        if id == self.id { cache } else { None }
+    }
+
+    #[cold]
+    fn cache(&self) -> &'static Cache {
+        let member = |members: &RefCell<Vec<Member>>| {
+            let mut members = members.borrow_mut();
+            if let Some(member) = members.iter().find(|member| member.id == self.id) {
+                return member.cache;
+            }
+            members.retain(|member| member.heap.strong_count() > 0);
+            let cache = self.shared.join();
+            members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
+            cache
+        };
+        // In the last destructors of a thread there are no members any more: what is taken then stays
+        // with a cache that nobody uses again until the heap is closed.
+        let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
+        if !self.shared.is_slow() {
+            LAST.set((self.id, Some(cache)));
+        }
+        cache
+    }
+
+    /// A block of at least `size` bytes.
+    #[inline]
+    pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
+        if size <= SMALL_MAX
+            && let Some(cache) = self.fast()
+            && let Some(address) = cache.take(class_of(size))
+            && let Some(address) = NonNull::new(std::ptr::with_exposed_provenance_mut(address))
+        {
+            return Ok(address);
+        }
+        self.allocate(size, 1, false).map_err(Box::new)
+    }
+
+    /// The long way: `zero` asks for zeros.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        let shared = &*self.shared;
+        if !shared.window.writable {
+            return Err(HeapError::ReadOnly);
+        }
+        if !align.is_power_of_two() {
+            return Err(HeapError::Alignment { align, why: "it is not a power of two" });
+        }
+        if align > 2 << 20 {
+            return Err(HeapError::Alignment { align, why: "the most is 2 MiB" });
+        }
+        let asked = size;
+        let size = if shared.guard.is_some() { size.saturating_add(BEHIND) } else { size };
+        if size > isize::MAX as usize {
+            return Err(HeapError::Overflow { count: 1, size });
+        }
+        let class = if align <= PAGE as usize { aligned_class(size, align.max(16)) } else { None };
+        let (offset, room, zeroed) = match class.filter(|_| size <= SMALL_MAX) {
+            Some(class) => {
+                let address = self.small(class)?;
+                ((address - shared.window.base()) as u64, super::class::size_of_class(class), false)
+            }
+            None => {
+                let align = align.div_ceil(PAGE as usize) as u64;
+                let run = shared.lock().run(shared, size.max(1), align)?;
+                let room = size.max(1).next_multiple_of(PAGE as usize);
+                (run.page * PAGE, room, run.zero)
+            }
+        };
+        if let Some(guard) = &shared.guard {
+            guard.given(&shared.window, offset, asked, room)?;
+        }
+        if zero && !zeroed {
+            shared.window.fill(offset, asked, 0)?;
+        }
+        shared.window.pointer(offset, room)
+    }
+
+    fn small(&self, class: usize) -> Result<usize> {
+        let shared = &*self.shared;
+        let cache = self.cache();
+        loop {
+            if let Some(address) = cache.take(class) {
+                if let Some((offset, len)) = cache.word_offset(class) {
+                    shared.window.note(offset, len);
+                }
+                return Ok(address);
+            }
+            let mut emptied = Ok(());
+            let mut release = |span| {
+                if let Err(error) = shared.lock().release(shared, span) {
+                    emptied = Err(error);
+                }
+            };
+            let found = cache.advance(class, &mut release);
+            emptied?;
+            if !found {
+                shared.lock().obtain(shared, cache, class)?;
+                // Its first word with a free block.
+                cache.advance(class, &mut |_| {});
+            }
+        }
+    }
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    /// The block is the caller's, and nobody uses it any more.
+    #[inline]
+    pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
+        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
+        if let Some(cache) = self.fast()
+            && let Some(slot) = self.shared.table.get(page)
+            && let Some(span) = slot.get()
+            && let Ok(block) = span.block(address)
+        {
+            if span.owner.is(cache) {
+                return match Cache::free(span, block) {
+                    Freed::Done => Ok(()),
+                    Freed::Look => self.look(cache, span),
+                    Freed::Twice => Err(Box::new(HeapError::DoubleFree { address })),
+                };
+            }
+            return self.free_of_other(cache, span, block, address).map_err(Box::new);
+        }
+        self.release(address).map_err(Box::new)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&self, cache: &'static Cache, span: &'static Span) -> Result<(), Box<HeapError>> {
+        if cache.look(span) {
+            self.shared.lock().release(&self.shared, span)?;
+        }
+        Ok(())
+    }
+
+    /// Frees a block of a span that another thread owns, or none.
+    fn free_of_other(
+        &self,
+        cache: &'static Cache,
+        span: &'static Span,
+        block: usize,
+        address: usize,
+    ) -> Result<()> {
+        let (word, bit) = (block / 64, 1_u64 << (block % 64));
+        if span.allocated(word).load(Relaxed) & bit == 0 {
+            return Err(HeapError::DoubleFree { address });
+        }
+        if span.owner.get().is_none() {
+            let _inner = self.shared.lock();
+            if span.owner.replace(None, Some(cache)) {
+                span.collect();
+            }
+        }
+        if span.owner.is(cache) {
+            return match Cache::free(span, block) {
+                Freed::Done => Ok(()),
+                Freed::Look => self.look(cache, span).map_err(|error| *error),
+                Freed::Twice => Err(HeapError::DoubleFree { address }),
+            };
+        }
+        if span.freed(word).fetch_or(bit, SeqCst) & bit != 0 {
+            return Err(HeapError::DoubleFree { address });
+        }
+        if let Some(owner) = span.owner.get() {
+            owner.send(span);
+        }
+        Ok(())
+    }
+
+    /// The long way of freeing.
+    #[cold]
+    #[inline(never)]
+    fn release(&self, address: usize) -> Result<()> {
+        let shared = &*self.shared;
+        if !shared.window.writable {
+            return Err(HeapError::ReadOnly);
+        }
+        let mut inner = shared.lock();
+        let (found, start, room) = self.block_at(address)?;
+        let offset = (start - shared.window.base()) as u64;
+        if let Some(guard) = &shared.guard {
+            guard.check(&shared.window, offset)?;
+        }
+        if found.entry.kind == Kind::Run {
+            if let Some(guard) = &shared.guard {
+                guard.freed(&shared.window, offset, room, false)?;
+            }
+            return inner.pages(shared)?.free(found.page, Kind::Run);
+        }
+        let span = inner.known(shared, found.page, found.entry.pages, usize::from(found.entry.class))?;
+        if span.owner.get().is_none() {
+            shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
+        }
+        drop(inner);
+        let Ok(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
+        let cache = self.cache();
+        if let Some(guard) = &shared.guard {
+            guard.freed(&shared.window, offset, room, true)?;
+        }
+        let (word, len) = span.word_offset(block / 64);
+        shared.window.note(word, len);
+        self.free_of_other(cache, span, block, address)
+    }
+
+    /// The live block that begins at `address`: what holds it, its address, and its bytes.
+    pub(super) fn block_at(&self, address: usize) -> Result<(Found, usize, usize)> {
+        let shared = &*self.shared;
+        let Some(found) = shared.find(address)? else { return Err(HeapError::Foreign { address }) };
+        let first = shared.window.base() + (found.page * PAGE) as usize;
+        match found.entry.kind {
+            Kind::Run if first == address => Ok((found, first, (found.entry.pages * PAGE) as usize)),
+            Kind::Run => Err(HeapError::Interior { address, block: first }),
+            Kind::Span => {
+                let class = usize::from(found.entry.class);
+                let bits = Bits::open(&shared.window, found.page, found.entry.pages, class)?;
+                let geometry = bits.geometry;
+                let delta = (address - first).wrapping_sub(geometry.data);
+                let block = delta / geometry.size;
+                if block >= geometry.count {
+                    return Err(HeapError::Foreign { address });
+                }
+                let start = first + geometry.data + block * geometry.size;
+                if start != address {
+                    return Err(HeapError::Interior { address, block: start });
+                }
+                let bit = 1_u64 << (block % 64);
+                let live = bits.allocated[block / 64].load(Relaxed) & !bits.freed[block / 64].load(Relaxed);
+                if live & bit == 0 {
+                    return Err(HeapError::DoubleFree { address });
+                }
+                Ok((found, start, geometry.size))
+            }
+            Kind::Header | Kind::Meta | Kind::Tail => Err(HeapError::Foreign { address }),
+        }
+    }
+
+    /// Bytes the caller may use of a block.
+    pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
+        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
+        if self.shared.guard.is_none()
+            && let Some(span) = self.shared.table.get(page).and_then(|slot| slot.get())
+            && let Ok(block) = span.block(address)
+            && span.allocated(block / 64).load(Relaxed) >> (block % 64) & 1 == 1
+        {
+            return Ok(span.size());
+        }
+        let _inner = self.shared.lock();
+        let (_, start, room) = self.block_at(address)?;
+        let offset = (start - self.shared.window.base()) as u64;
+        let asked = self.shared.guard.as_ref().and_then(|guard| guard.asked(offset));
+        Ok(asked.unwrap_or(room))
+    }
+
+    /// Gives a block another size, in place if that is possible.
+    ///
+    /// # Safety
+    /// As for [`free`](Allocator::free).
+    pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
+        let shared = &*self.shared;
+        if !shared.window.writable {
+            return Err(HeapError::ReadOnly);
+        }
+        let old = self.usable_size(address)?;
+        let offset = (address - shared.window.base()) as u64;
+        if shared.guard.is_none() && self.fits(address, size, old)? {
+            return shared.window.pointer(offset, size);
+        }
+        let new = self.allocate(size, 1, false)?;
+        let target = (new.addr().get() - shared.window.base()) as u64;
+        shared.window.copy(offset, target, old.min(size))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.free(address) }.map_err(|error| *error)?;
+        Ok(new)
+    }
+
+    fn fits(&self, address: usize, size: usize, old: usize) -> Result<bool> {
+        if old <= SMALL_MAX && size <= SMALL_MAX {
+            return Ok(super::class::size_of_class(class_of(size)) == old);
+        }
+        if old <= SMALL_MAX || size <= SMALL_MAX || size > isize::MAX as usize {
+            return Ok(false);
+        }
+        let mut inner = self.shared.lock();
+        let (found, ..) = self.block_at(address)?;
+        match found.entry.kind {
+            Kind::Run => inner.pages(&self.shared)?.resize(found, size.div_ceil(PAGE as usize) as u64),
+            _ => Ok(false),
+        }
+    }
+}

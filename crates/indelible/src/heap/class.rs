@@ -1,0 +1,169 @@
+//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most an
+//! eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
+
+use super::layout::{CLASSES, PAGE, SpanHeader};
+
+/// Largest size that has a class.
+pub const SMALL_MAX: usize = 32 << 10;
+
+/// The class of blocks for `size` bytes, which is at most [`SMALL_MAX`].
+#[inline]
+pub fn class_of(size: usize) -> usize {
+    if size <= TABLE_MAX { usize::from(TABLE[size.div_ceil(16)]) } else { compute(size) }
+}
+
+const TABLE_MAX: usize = 1024;
+
+static TABLE: [u8; TABLE_MAX / 16 + 1] = {
+    let mut table = [0; TABLE_MAX / 16 + 1];
+    let mut at = 1;
+    while at < table.len() {
+        table[at] = compute(at * 16) as u8;
+        at += 1;
+    }
+    table
+};
+
+const fn compute(size: usize) -> usize {
+    let below = size - 1;
+    if size <= 128 {
+        return below / 16;
+    }
+    let log = below.ilog2() as usize;
+    8 + (log - 7) * 8 + ((below >> (log - 3)) & 7)
+}
+
+/// Bytes of a block of `class`.
+pub const fn size_of_class(class: usize) -> usize {
+    if class < 8 { (class + 1) * 16 } else { (class % 8 + 9) << (class / 8 + 3) }
+}
+
+/// Class whose blocks hold `size` bytes at multiples of `align`, a power of two of at most a page.
+pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
+    let size = size.max(align);
+    if size > SMALL_MAX {
+        return None;
+    }
+    (class_of(size)..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
+}
+
+/// How a span is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a block.
+    pub size: usize,
+    /// Blocks.
+    pub count: usize,
+    /// Offset of block 0, a multiple of the largest power of two in `size`, at most of a page.
+    pub data: usize,
+    /// Words of each bitmap that count.
+    pub words: usize,
+}
+
+impl Geometry {
+    /// Layout of a span of `class` on so many pages; `None` if not one block fits.
+    pub fn of(class: usize, pages: u64) -> Option<Geometry> {
+        let size = size_of_class(class);
+        let align = (1 << size.trailing_zeros()).min(PAGE as usize);
+        let room = (pages * PAGE) as usize;
+        let mut count = room / size;
+        while count > 0 {
+            let words = count.div_ceil(64);
+            let data = (size_of::<SpanHeader>() + 2 * stride(words)).next_multiple_of(align);
+            if data + count * size <= room {
+                return Some(Geometry { size, count, data, words });
+            }
+            // What does not fit, and at least one block.
+            count -= ((data + count * size - room) / (size + 1)).max(1);
+        }
+        None
+    }
+}
+
+/// Bytes of a bitmap: whole lines, so that owner and others do not share one.
+pub const fn stride(words: usize) -> usize {
+    words.div_ceil(8) * 64
+}
+
+/// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or eight
+/// blocks, so that small heaps have room for many classes and large ones seldom need another span.
+pub fn span_pages(class: usize, have: usize) -> u64 {
+    let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
+    (least << have.min(6)).min(most)
+}
+
+/// Fewest pages, at most an eighth of which is wasted, and the most a span gets.
+static LEAST: [(u8, u8); CLASSES] = {
+    let mut table = [(0, 0); CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        let size = size_of_class(class);
+        let align = {
+            let align = 1 << size.trailing_zeros();
+            if align > 4096 { 4096 } else { align }
+        };
+        let mut pages = 1;
+        loop {
+            // Bitmaps of one line are right for all but the smallest sizes, whose waste is small anyway.
+            let data = 192_usize.div_ceil(align) * align;
+            let count = (pages * 4096 - data) / size;
+            if count >= 4 && count * size * 8 >= pages * 4096 * 7 {
+                break;
+            }
+            pages += 1;
+        }
+        let eight = (size * 8 + 4096) / 4096;
+        table[class] = (pages as u8, if eight > 16 { eight as u8 } else { 16 });
+        class += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_the_smallest_that_fits() {
+        for size in 0..=SMALL_MAX {
+            let class = class_of(size);
+            assert!(size_of_class(class) >= size, "{size}");
+            assert!(class == 0 || size_of_class(class - 1) < size, "{size}");
+        }
+        assert_eq!(class_of(SMALL_MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn waste_is_an_eighth_at_most() {
+        for size in 1..=SMALL_MAX {
+            let waste = size_of_class(class_of(size)) - size;
+            assert!(waste <= 15 || waste * 8 <= size, "{size}: {waste}");
+        }
+    }
+
+    #[test]
+    fn spans_hold_their_blocks_and_waste_little() {
+        for class in 0..CLASSES {
+            for have in 0..8 {
+                let pages = span_pages(class, have);
+                let geometry = Geometry::of(class, pages).unwrap();
+                let Geometry { size, count, data, words } = geometry;
+                assert!(data >= size_of::<SpanHeader>() + 2 * stride(words) && words <= 64);
+                assert!(data + count * size <= (pages * PAGE) as usize && words == count.div_ceil(64));
+                assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
+            }
+        }
+    }
+
+    #[test]
+    fn aligned_blocks_lie_at_multiples() {
+        for align in (4..=12).map(|log| 1_usize << log) {
+            for size in [1, 16, 17, 100, 1000, 5000, SMALL_MAX] {
+                let class = aligned_class(size, align).unwrap();
+                let geometry = Geometry::of(class, span_pages(class, 0)).unwrap();
+                assert!(geometry.size >= size);
+                assert!(geometry.data.is_multiple_of(align) && geometry.size.is_multiple_of(align));
+            }
+        }
+    }
+}

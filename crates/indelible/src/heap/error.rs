@@ -1,0 +1,89 @@
+//! What can go wrong in a heap.
+
+use super::layout::VERSION;
+use crate::error::ErrorKind;
+
+/// Why the heap refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HeapError {
+    #[error("the object holds no heap")]
+    NotAHeap,
+    #[error("the object holds data: formatting a heap would overwrite it")]
+    NotBlank,
+    #[error("the heap has version {version} and features {features:#x}; this is version {VERSION}")]
+    Version { version: u32, features: u32 },
+    #[error("the object has {pages} pages; a heap has between 3 and 2^32")]
+    Size { pages: u64 },
+    #[error("damaged at offset {offset:#x}: {what}")]
+    Damaged { offset: u64, what: &'static str },
+    #[error("no room for {needed} bytes; the largest free piece has {largest}")]
+    Full { needed: usize, largest: u64 },
+    #[error("{count} times {size} bytes are more than memory can have")]
+    Overflow { count: usize, size: usize },
+    #[error("blocks cannot be aligned to {align}: {why}")]
+    Alignment { align: usize, why: &'static str },
+    #[error("{address:#x} is not an address in this heap that was allocated")]
+    Foreign { address: usize },
+    #[error("{address:#x} lies inside the block at {block:#x}, not at its start")]
+    Interior { address: usize, block: usize },
+    #[error("the block at {address:#x} is free already")]
+    DoubleFree { address: usize },
+    #[error("{what} of the block at {address:#x} was overwritten")]
+    Overwritten { address: usize, what: &'static str },
+    #[error("the object is attached for reading")]
+    ReadOnly,
+    #[error("there is no root {name:?}")]
+    RootMissing { name: String },
+    #[error("there is a root {name:?} already")]
+    RootExists { name: String },
+    #[error("root {name:?} is of another type; {difference}")]
+    RootType { name: String, difference: String },
+    #[error("{what} of {len} bytes; {least} to {most} bytes of UTF-8 can be kept")]
+    RootText { what: &'static str, len: usize, least: usize, most: usize },
+}
+
+impl HeapError {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            HeapError::NotAHeap => ErrorKind::NotAHeap,
+            HeapError::NotBlank => ErrorKind::Exists,
+            HeapError::Version { .. } => ErrorKind::Version,
+            HeapError::Size { .. } | HeapError::Overflow { .. } => ErrorKind::BadSize,
+            HeapError::Damaged { .. } => ErrorKind::Damaged,
+            HeapError::Full { .. } => ErrorKind::HeapFull,
+            HeapError::Alignment { .. } => ErrorKind::BadAlignment,
+            HeapError::Foreign { .. } | HeapError::Interior { .. } => ErrorKind::NotABlock,
+            HeapError::DoubleFree { .. } => ErrorKind::DoubleFree,
+            HeapError::Overwritten { .. } => ErrorKind::Overwritten,
+            HeapError::ReadOnly => ErrorKind::ReadOnly,
+            HeapError::RootMissing { .. } => ErrorKind::RootMissing,
+            HeapError::RootExists { .. } => ErrorKind::RootExists,
+            HeapError::RootType { .. } => ErrorKind::RootType,
+            HeapError::RootText { .. } => ErrorKind::BadName,
+        }
+    }
+
+    /// What to do, where that differs from what the kind of error says elsewhere.
+    pub(crate) fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            HeapError::NotBlank => "use a new object, or fill its first page with zeros",
+            HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
+            HeapError::Size { .. } => "create or resize the object accordingly",
+            HeapError::Overflow { .. } => "ask for less",
+            HeapError::Damaged { .. } => {
+                "`Heap::check` lists all that is wrong; go back to a copy of the object"
+            }
+            HeapError::ReadOnly => "attach for writing",
+            HeapError::RootText { .. } => "shorten it",
+            _ => return None,
+        })
+    }
+}
+
+/// Result of the heap's own functions.
+pub(crate) type Result<T, E = HeapError> = std::result::Result<T, E>;
+
+/// The error for bytes that contradict themselves.
+pub(crate) fn damaged<T>(offset: u64, what: &'static str) -> Result<T> {
+    Err(HeapError::Damaged { offset, what })
+}

@@ -1,0 +1,267 @@
+//! The heap's bytes. FORMAT.md describes them; `tests/heap_format.rs` compares.
+//!
+//! Every field that changes is an atomic: threads, and programs that scribble over their objects, may
+//! change it at any time, so that nothing here is ever borrowed as plain memory.
+
+use crate::plain::Plain;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Unit of the page manager.
+pub const PAGE: u64 = 4096;
+/// Pages of a chunk.
+pub const CHUNK_PAGES: u64 = 512;
+/// First bytes of a heap.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"PMO-HEAP");
+/// The format this code writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+/// First bytes of a chunk's header.
+pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"CHNK");
+/// First bytes of a span.
+pub const SPAN_MAGIC: u32 = u32::from_le_bytes(*b"SPAN");
+/// First bytes of a root's page.
+pub const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
+/// First bytes of a page of further root slots.
+pub const INDEX_MAGIC: u32 = u32::from_le_bytes(*b"RIDX");
+/// The smallest heap: its header, a chunk's, one page to give away.
+pub const MIN_PAGES: u64 = 3;
+/// The largest: page numbers have 32 bits.
+pub const MAX_PAGES: u64 = 1 << 32;
+/// Chunks whose directory entries the header holds.
+pub const INLINE_CHUNKS: usize = 128;
+/// Root slots in the header.
+pub const INLINE_ROOTS: usize = 128;
+/// Root slots in a page of them.
+pub const PAGE_ROOTS: usize = 255;
+/// Size classes.
+pub const CLASSES: usize = 72;
+
+/// The first page.
+#[repr(C)]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    pub features: AtomicU32,
+    /// Pages the heap covers, from the object's first on.
+    pub pages: AtomicU64,
+    /// Chunks from this one on were never used.
+    pub frontier: AtomicU64,
+    /// First page of the directory; 0: it is in this page.
+    pub directory: AtomicU64,
+    /// Entries it has room for.
+    pub capacity: AtomicU64,
+    /// Chunk from which on the next search for spans with free blocks looks.
+    pub cursor: AtomicU64,
+    /// Page with more root slots, or 0.
+    pub roots: AtomicU64,
+    /// For every class the page of the span that was last handed to a thread, or 0.
+    pub recent: [AtomicU32; CLASSES],
+    pub reserved: [AtomicU64; 84],
+    pub chunks: [AtomicU64; INLINE_CHUNKS],
+    pub slots: [RootSlot; INLINE_ROOTS],
+}
+
+/// Where a root is.
+#[repr(C)]
+pub struct RootSlot {
+    /// XXH3 of its name.
+    pub hash: AtomicU64,
+    /// Its page; 0: the slot is free.
+    pub page: AtomicU64,
+}
+
+/// A page of further root slots.
+#[repr(C)]
+pub struct RootIndex {
+    pub magic: AtomicU32,
+    pub reserved: AtomicU32,
+    /// The next such page, or 0.
+    pub next: AtomicU64,
+    pub slots: [RootSlot; PAGE_ROOTS],
+}
+
+/// Header of a chunk, in the page of it that the directory names.
+#[repr(C)]
+pub struct Chunk {
+    pub magic: AtomicU32,
+    /// Pages from this one on were never given away since the heap was made.
+    pub touched: AtomicU32,
+    /// Its own number.
+    pub number: AtomicU64,
+    pub reserved: [AtomicU64; 6],
+    /// A bit for every page: 1 if it is not free.
+    pub used: [AtomicU64; 8],
+    /// What begins at a page: see [`Entry`].
+    pub entries: [AtomicU32; CHUNK_PAGES as usize],
+}
+
+/// Start of a span; two bitmaps follow, `allocated` and `freed`, each of `words` words rounded up to
+/// whole lines.
+#[repr(C)]
+pub struct SpanHeader {
+    pub magic: AtomicU32,
+    pub class: AtomicU32,
+    /// Its own page.
+    pub page: AtomicU64,
+    pub pages: AtomicU32,
+    /// Blocks.
+    pub count: AtomicU32,
+    /// Offset of block 0 in the span.
+    pub data: AtomicU32,
+    /// Words of a bitmap that count.
+    pub words: AtomicU32,
+    pub reserved: [AtomicU64; 4],
+}
+
+/// Fixed part of a root's page; name, type name and layout follow back to back.
+#[repr(C)]
+pub struct RootRecord {
+    pub magic: u32,
+    pub name_len: u16,
+    pub type_len: u16,
+    pub layout_len: u32,
+    pub reserved: u32,
+    /// XXH3 of all `PAGE` bytes with this field zero, seeded with the page's number.
+    pub checksum: u64,
+    /// Offset in the object.
+    pub offset: u64,
+    pub size: u64,
+    pub fingerprint: [u64; 2],
+    pub reserved2: u64,
+}
+
+/// Bytes of a root's page for its texts.
+pub const ROOT_TEXT: usize = PAGE as usize - size_of::<RootRecord>();
+/// Longest name of a root, and of its type, in bytes.
+pub const NAME_MAX: usize = 255;
+/// Longest description of a layout, in bytes.
+pub const LAYOUT_MAX: usize = ROOT_TEXT - 2 * NAME_MAX;
+
+const _: () = assert!(cfg!(target_endian = "little"), "heaps are little-endian, as the data in them");
+const _: () = assert!(size_of::<Header>() == PAGE as usize);
+const _: () = assert!(size_of::<RootIndex>() == PAGE as usize);
+const _: () = assert!(size_of::<Chunk>() == 2176);
+const _: () = assert!(size_of::<SpanHeader>() == 64);
+const _: () = assert!(size_of::<RootRecord>() == 64);
+
+/// What may be referred to in place while others change it: atomics, and structs of nothing else.
+#[allow(unsafe_code)]
+mod shared {
+    use super::*;
+
+    /// Types that consist of atomics.
+    pub trait Shared: Plain {}
+
+    macro_rules! shared {
+        ($($ty:ty),*) => {
+            $(
+                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above and by the test
+                // of the format): every bit pattern is a value.
+                unsafe impl Plain for $ty {}
+                impl Shared for $ty {}
+            )*
+        };
+    }
+    shared!(Header, RootSlot, RootIndex, Chunk, SpanHeader);
+    impl Shared for AtomicU32 {}
+    impl Shared for AtomicU64 {}
+}
+pub(super) use shared::Shared;
+
+/// Entry of a chunk's page table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: Kind,
+    /// Class of a span.
+    pub class: u8,
+    /// Pages from here on that belong to it.
+    pub pages: u64,
+}
+
+/// What begins at a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// The heap's own header, or the chunk's.
+    Header = 1,
+    /// Pages of the heap itself: a directory, roots.
+    Meta = 2,
+    /// A block of whole pages.
+    Run = 3,
+    /// A span.
+    Span = 4,
+    /// The rest of a block that began in a chunk before this one.
+    Tail = 5,
+}
+
+impl Entry {
+    /// The entry in 32 bits: kind, class, pages from the lowest bit on in 8, 8 and 16 bits.
+    #[must_use]
+    pub fn pack(self) -> u32 {
+        self.kind as u32 | u32::from(self.class) << 8 | (self.pages as u32) << 16
+    }
+
+    /// `None` for 0 and for what is no entry.
+    #[must_use]
+    pub fn unpack(bits: u32) -> Option<Entry> {
+        let kind = match bits & 0xff {
+            1 => Kind::Header,
+            2 => Kind::Meta,
+            3 => Kind::Run,
+            4 => Kind::Span,
+            5 => Kind::Tail,
+            _ => return None,
+        };
+        Some(Entry { kind, class: (bits >> 8) as u8, pages: u64::from(bits >> 16) })
+    }
+}
+
+/// What a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// All its pages are free, its header is nowhere.
+    Free,
+    /// Divided by its header.
+    Pages {
+        /// Page of the chunk that holds the header.
+        header: u64,
+        /// Longest run of free pages.
+        largest: u64,
+    },
+    /// First of a block that covers whole chunks.
+    Large {
+        /// Length of the block.
+        pages: u64,
+        /// Whether it is the heap's own.
+        meta: bool,
+    },
+    /// In the middle of such a block.
+    Body,
+}
+
+impl Use {
+    /// The directory's entry: kind in 8 bits, header (or whether it is the heap's own) in 16, a number of
+    /// pages in 40.
+    #[must_use]
+    pub fn pack(self) -> u64 {
+        match self {
+            Use::Free => 0,
+            Use::Pages { header, largest } => 1 | header << 8 | largest << 24,
+            Use::Large { pages, meta } => 2 | u64::from(meta) << 8 | pages << 24,
+            Use::Body => 3,
+        }
+    }
+
+    /// `None` for what is no entry.
+    #[must_use]
+    pub fn unpack(bits: u64) -> Option<Use> {
+        let (header, pages) = (bits >> 8 & 0xffff, bits >> 24);
+        match bits & 0xff {
+            0 if bits == 0 => Some(Use::Free),
+            1 if header < CHUNK_PAGES && pages < CHUNK_PAGES => Some(Use::Pages { header, largest: pages }),
+            2 if header < 2 => Some(Use::Large { pages, meta: header == 1 }),
+            3 if bits == 3 => Some(Use::Body),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Things that are never given back, but used again: references to them are good for ever, so that lists
+//! of threads and threads that are late need no counting.
+//!
+//! Invariant of [`Slot`]: (1) what it holds is null or came from a `&'static T`.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// An atomic `Option<&'static T>`.
+pub(super) struct Slot<T: 'static>(AtomicPtr<T>);
+
+impl<T> Slot<T> {
+    pub(super) const fn new() -> Self {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    #[inline]
+    fn reference(pointer: *mut T) -> Option<&'static T> {
+        // SAFETY: null or a static reference (1).
+        unsafe { pointer.as_ref() }
+    }
+
+    fn pointer(value: Option<&'static T>) -> *mut T {
+        value.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut())
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<&'static T> {
+        Self::reference(self.0.load(Ordering::Acquire))
+    }
+
+    /// Whether it holds `value`.
+    #[inline]
+    pub(super) fn is(&self, value: &T) -> bool {
+        ptr::eq(self.0.load(Ordering::Relaxed), value)
+    }
+
+    pub(super) fn set(&self, value: Option<&'static T>) {
+        self.0.store(Self::pointer(value), Ordering::Release);
+    }
+
+    pub(super) fn take(&self) -> Option<&'static T> {
+        Self::reference(self.0.swap(ptr::null_mut(), Ordering::SeqCst))
+    }
+
+    /// Puts `value` in the place of `old`; says whether `old` was there.
+    pub(super) fn replace(&self, old: Option<&'static T>, value: Option<&'static T>) -> bool {
+        let (old, new) = (Self::pointer(old), Self::pointer(value));
+        self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Things not in use.
+pub(super) struct Spare<T: 'static>(Mutex<Vec<&'static T>>);
+
+impl<T> Spare<T> {
+    pub(super) const fn new() -> Self {
+        Spare(Mutex::new(Vec::new()))
+    }
+
+    /// One of them, or a new one.
+    pub(super) fn take(&self, make: impl FnOnce() -> T) -> &'static T {
+        let spare = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        spare.unwrap_or_else(|| Box::leak(Box::new(make())))
+    }
+
+    pub(super) fn give(&self, thing: &'static T) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(thing);
+    }
+}

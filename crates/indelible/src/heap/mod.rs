@@ -1,0 +1,38 @@
+//! The heap inside an object: blocks that are allocated, freed and found again by name, and that psync
+//! makes durable together with what says which of them are in use.
+//!
+//! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the
+//! same instant. Nothing is cached outside the object that would be missed: at any instant between two
+//! stores of a thread the bitmaps in the object say exactly which blocks are the user's (`span`). What
+//! is in memory alone (`cache`, `state`) is who may change them without a lock.
+
+mod allocator;
+mod cache;
+mod check;
+mod chunk;
+mod class;
+mod directory;
+mod error;
+mod guard;
+#[doc(hidden)]
+pub mod layout;
+mod leaked;
+mod pages;
+mod raw;
+mod read;
+mod roots;
+mod span;
+mod state;
+mod table;
+mod walk;
+mod window;
+mod writer;
+
+pub use check::HeapFinding;
+pub use raw::HeapOptions;
+pub use read::ReadHeap;
+pub use roots::{Root, TypeInfo};
+pub use walk::{Block, HeapStats};
+pub use writer::Heap;
+
+pub(crate) use error::HeapError;

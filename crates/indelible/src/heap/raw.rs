@@ -1,0 +1,240 @@
+//! A heap in memory that somebody else keeps attached: what the C interface and others build on.
+
+#![allow(unsafe_code)]
+
+use super::allocator::Allocator;
+use super::check::{HeapFinding, check};
+use super::directory::Directory;
+use super::error::{HeapError, Result};
+use super::layout::PAGE;
+use super::roots::{self, Root, TypeInfo};
+use super::walk::{Block, HeapStats, chunk_blocks, count};
+use super::window::Window;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// How a heap is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapOptions {
+    pub(super) debug: bool,
+    pub(super) grow: bool,
+}
+
+impl HeapOptions {
+    /// No checks beyond those that are always made, and no growth.
+    #[must_use]
+    pub fn new() -> Self {
+        HeapOptions::default()
+    }
+
+    /// Puts guard bytes behind every block and fills what is freed; looks at them when a block is freed
+    /// or given away again, and in `check`. Costs 16 bytes a block, and time. Concerns blocks of this
+    /// attachment.
+    #[must_use]
+    pub fn debug(mut self, debug: bool) -> Self {
+        self.debug = debug;
+        self
+    }
+
+    /// Grows the object, where it stands, when the heap is full: by a quarter, or as much as is needed.
+    #[must_use]
+    pub fn grow(mut self, grow: bool) -> Self {
+        self.grow = grow;
+        self
+    }
+}
+
+/// What is attached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) base: NonNull<u8>,
+    pub(super) len: usize,
+    pub(super) writable: bool,
+    pub(super) named: bool,
+    /// Bytes it may have without being opened again.
+    pub(super) reach: usize,
+}
+
+/// See the module. All threads may use it at once.
+pub(super) struct RawHeap {
+    allocator: Allocator,
+}
+
+impl RawHeap {
+    /// Makes a heap of a blank object.
+    ///
+    /// # Safety
+    /// As for [`open`](RawHeap::open).
+    pub(super) unsafe fn format(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+        // SAFETY: the caller's promise.
+        let window = unsafe { extent.window() };
+        if !window.writable {
+            return Err(HeapError::ReadOnly);
+        }
+        Directory::format(&window)?;
+        RawHeap::with(window, extent, options)
+    }
+
+    /// Opens the heap of an object, at a cost that does not depend on its size.
+    ///
+    /// # Safety
+    /// The extent is mapped, and the object held by this process alone (or for reading), until the heap is
+    /// dropped; nobody else opens a heap in it, and stores to it go to live blocks.
+    pub(super) unsafe fn open(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+        // SAFETY: the caller's promise.
+        RawHeap::with(unsafe { extent.window() }, extent, options)
+    }
+
+    fn with(window: Window, extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+        let directory = Directory::open(&window)?;
+        if window.writable && directory.pages < window.pages() {
+            // What it grew by before a crash, or by hand.
+            match directory.extend() {
+                Ok(()) | Err(HeapError::Full { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let reach = extent.reach as u64 / PAGE;
+        let debug = options.debug && window.writable;
+        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)? })
+    }
+
+    fn window(&self) -> &Window {
+        &self.allocator.shared.window
+    }
+
+    #[inline]
+    pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
+        self.allocator.malloc(size)
+    }
+
+    /// A block at a multiple of `align`; `zero` asks for zeros.
+    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        self.allocator.allocate(size, align, zero)
+    }
+
+    /// # Safety
+    /// The block is the caller's, and nobody uses it any more.
+    #[inline]
+    pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.allocator.free(address) }
+    }
+
+    /// # Safety
+    /// As for [`free`](RawHeap::free).
+    pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.allocator.realloc(address, size) }
+    }
+
+    pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
+        self.allocator.usable_size(address)
+    }
+
+    /// Takes in what the object got.
+    ///
+    /// # Safety
+    /// `len` bytes are mapped from now on.
+    pub(super) unsafe fn extend(&self, len: usize) -> Result<()> {
+        let shared = &self.allocator.shared;
+        let mut inner = shared.lock();
+        // SAFETY: the caller's promise.
+        unsafe { shared.window.extend(len) };
+        inner.extend(shared)
+    }
+
+    /// Pages the table of this attachment has room for.
+    pub(super) fn reach(&self) -> usize {
+        self.allocator.shared.table.len() * PAGE as usize
+    }
+
+    /// Keeps all changes of several words out while `f` runs: for a consistent cut.
+    pub(super) fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _inner = self.allocator.shared.lock();
+        f()
+    }
+
+    /// Stores that have to be named, since the last call.
+    pub(super) fn take_notes(&self) -> Vec<Range<usize>> {
+        self.window().take_notes()
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
+        let chunks = Directory::open(self.window()).map_or(0, |directory| directory.frontier());
+        (0..chunks).flat_map(|number| {
+            let _inner = self.allocator.shared.lock();
+            let mut blocks = Vec::new();
+            let result = chunk_blocks(self.window(), number, &mut blocks);
+            blocks.into_iter().map(Ok).chain(result.err().map(Err)).collect::<Vec<_>>()
+        })
+    }
+
+    pub(super) fn check(&self) -> Vec<HeapFinding> {
+        let shared = &self.allocator.shared;
+        let _inner = shared.lock();
+        let mut findings = check(&shared.window);
+        if let Some(guard) = &shared.guard {
+            findings.extend(guard.check_all(&shared.window).into_iter().map(|error| {
+                let offset = match error {
+                    HeapError::Overwritten { address, .. } => shared.window.offset_of(address).unwrap_or(0),
+                    _ => 0,
+                };
+                HeapFinding { offset, what: error.to_string() }
+            }));
+        }
+        findings
+    }
+
+    pub(super) fn stats(&self) -> Result<HeapStats> {
+        let mut stats = {
+            let _inner = self.allocator.shared.lock();
+            count(self.window())?
+        };
+        stats.roots = roots::list(&self.allocator.shared)?.len() as u64;
+        Ok(stats)
+    }
+
+    pub(super) fn create_root(&self, name: &str, address: usize, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
+        if !self.window().writable {
+            return Err(HeapError::ReadOnly);
+        }
+        let root = Root {
+            name: name.to_owned(),
+            address,
+            size,
+            type_name: ty.name.to_owned(),
+            fingerprint: ty.fingerprint,
+            layout: ty.layout.to_owned(),
+        };
+        roots::create(&self.allocator.shared, &root)
+    }
+
+    pub(super) fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+        roots::find(&self.allocator.shared, name)?.expect(ty)
+    }
+
+    pub(super) fn root_any(&self, name: &str) -> Result<Root> {
+        roots::find(&self.allocator.shared, name)
+    }
+
+    pub(super) fn remove_root(&self, name: &str) -> Result<Root> {
+        if !self.window().writable {
+            return Err(HeapError::ReadOnly);
+        }
+        roots::remove(&self.allocator.shared, name)
+    }
+
+    pub(super) fn roots(&self) -> Result<Vec<Root>> {
+        roots::list(&self.allocator.shared)
+    }
+}
+
+impl Extent {
+    /// # Safety
+    /// The extent is mapped as long as the window lives.
+    unsafe fn window(&self) -> Window {
+        // SAFETY: the caller's promise; objects begin on a page.
+        unsafe { Window::new(self.base, self.len, self.writable, self.named) }
+    }
+}

@@ -1,0 +1,114 @@
+//! The heap of an object that is attached for reading.
+
+#![allow(unsafe_code)]
+
+use super::check::HeapFinding;
+use super::error::HeapError;
+use super::raw::{Extent, HeapOptions, RawHeap};
+use super::roots::{Root, TypeInfo};
+use super::walk::{Block, HeapStats};
+use crate::error::{Cause, Result};
+use crate::object::ReadObject;
+use std::ptr::NonNull;
+
+/// A heap in an object attached for reading: roots are found, blocks listed, nothing is allocated.
+///
+/// ```compile_fail
+/// # fn example(object: indelible::ReadObject) -> indelible::Result<()> {
+/// let heap = indelible::ReadHeap::open(object)?;
+/// let block = heap.malloc(8)?; // error: no method named `malloc`
+/// # Ok(()) }
+/// ```
+pub struct ReadHeap {
+    raw: RawHeap,
+    object: ReadObject,
+}
+
+impl ReadHeap {
+    /// Opens the heap of an object, at a cost that does not depend on its size.
+    ///
+    /// # Errors
+    /// `NotAHeap`, `Version`, `Damaged`.
+    pub fn open(object: ReadObject) -> Result<ReadHeap> {
+        let extent = Extent {
+            base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
+            len: object.len(),
+            writable: false,
+            named: false,
+            // Nothing is allocated: no table.
+            reach: 0,
+        };
+        // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
+        match unsafe { RawHeap::open(extent, HeapOptions::new()) } {
+            Ok(raw) => Ok(ReadHeap { raw, object }),
+            Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
+        }
+    }
+
+    fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+        result.map_err(|error| self.object.error(operation, Cause::Heap(error)))
+    }
+
+    /// Bytes of a block.
+    ///
+    /// # Errors
+    /// `NotABlock`, `DoubleFree` for one that is free.
+    pub fn usable_size(&self, block: *const u8) -> Result<usize> {
+        self.done("inspect a block of", self.raw.usable_size(block.addr()))
+    }
+
+    /// The live blocks, in the order of addresses.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
+        self.raw.blocks().map(|block| self.done("walk the heap of", block))
+    }
+
+    /// Everything that is wrong in the heap's metadata.
+    #[must_use]
+    pub fn check(&self) -> Vec<HeapFinding> {
+        self.raw.check()
+    }
+
+    /// The heap in numbers, counted now.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn stats(&self) -> Result<HeapStats> {
+        self.done("count the heap of", self.raw.stats())
+    }
+
+    /// The root `name`, which is a `ty`.
+    ///
+    /// # Errors
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+    pub fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+        self.done("find a root in", self.raw.root(name, ty))
+    }
+
+    /// The root `name`, of whatever type.
+    ///
+    /// # Errors
+    /// `RootMissing`.
+    pub fn root_any(&self, name: &str) -> Result<Root> {
+        self.done("find a root in", self.raw.root_any(name))
+    }
+
+    /// All roots, sorted by name.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn roots(&self) -> Result<Vec<Root>> {
+        self.done("list the roots of", self.raw.roots())
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &ReadObject {
+        &self.object
+    }
+}
+
+impl std::fmt::Debug for ReadHeap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadHeap").field("object", &self.object).finish()
+    }
+}

@@ -1,0 +1,336 @@
+//! What threads of one attachment share: spans known so far, pages, and who owns what. All of it is in
+//! memory alone; an attach starts with nothing and gets to know spans as they are met.
+//!
+//! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
+
+use super::cache::{self, Cache};
+use super::class::span_pages;
+use super::directory::Directory;
+use super::error::{HeapError, Result, damaged};
+use super::guard::Guard;
+use super::layout::{CLASSES, Kind, PAGE, Use};
+use super::leaked::Slot;
+use super::pages::{Found, Hints, Pages, find, full};
+use super::span::{self, Span, place};
+use super::window::Window;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard};
+
+/// Chunks looked through for spans of earlier attachments before a thread gets a new span.
+const LOOK: u64 = 2;
+
+pub(super) struct Shared {
+    /// Never used again in this process.
+    pub(super) id: u64,
+    pub(super) window: Window,
+    /// For every page the span it is known to belong to.
+    pub(super) table: Box<[Slot<Span>]>,
+    /// Checks of the debug mode.
+    pub(super) guard: Option<Guard>,
+    inner: Mutex<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) hints: Hints,
+    /// Spans without an owner that had free blocks; some may have been taken since.
+    unowned: [Vec<&'static Span>; CLASSES],
+    /// Spans handed out of each class, which decides how long the next is.
+    have: [usize; CLASSES],
+    /// All spans known.
+    spans: Vec<&'static Span>,
+    caches: Vec<&'static Cache>,
+    idle: Vec<&'static Cache>,
+    /// Chunks not yet looked through for spans of earlier attachments.
+    unseen: u64,
+    closed: bool,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Shared {
+    /// `reach`: pages the heap may have one day without being opened again.
+    pub(super) fn new(window: Window, reach: u64, guard: Option<Guard>) -> Result<Shared> {
+        let unseen = Directory::open(&window)?.frontier();
+        let reach = reach.max(window.pages()) as usize;
+        let inner = Inner {
+            hints: Hints::default(),
+            unowned: [const { Vec::new() }; CLASSES],
+            have: [0; CLASSES],
+            spans: Vec::new(),
+            caches: Vec::new(),
+            idle: Vec::new(),
+            unseen,
+            closed: false,
+        };
+        Ok(Shared {
+            id: NEXT_ID.fetch_add(1, Relaxed),
+            window,
+            table: super::table::blank(reach),
+            guard,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether every operation takes the long way: stores have to be named, or blocks guarded.
+    pub(super) fn is_slow(&self) -> bool {
+        self.guard.is_some() || self.window.is_named()
+    }
+
+    /// A cache for the calling thread.
+    pub(super) fn join(&self) -> &'static Cache {
+        let mut inner = self.lock();
+        if let Some(cache) = inner.idle.pop() {
+            return cache;
+        }
+        let cache = cache::SPARE.take(Cache::blank);
+        inner.caches.push(cache);
+        cache
+    }
+
+    /// Takes the spans of a thread that ends.
+    pub(super) fn part(&self, cache: &'static Cache) {
+        let mut inner = self.lock();
+        if inner.closed {
+            return;
+        }
+        cache.clear();
+        let mine: Vec<_> = inner.spans.iter().copied().filter(|span| span.owner.is(cache)).collect();
+        for span in mine {
+            span.place.store(place::FULL, Relaxed);
+            span.collect();
+            span.owner.set(None);
+            inner.offer(span);
+        }
+        inner.idle.push(cache);
+    }
+
+    /// Ends it all: no thread uses the heap any more.
+    pub(super) fn close(&self) {
+        let mut inner = self.lock();
+        inner.closed = true;
+        for span in std::mem::take(&mut inner.spans) {
+            inner.forget(self, span);
+        }
+        inner.idle.clear();
+        for cache in std::mem::take(&mut inner.caches) {
+            cache.clear();
+            cache::SPARE.give(cache);
+        }
+    }
+
+    pub(super) fn find(&self, address: usize) -> Result<Option<Found>> {
+        let Some(offset) = self.window.offset_of(address) else { return Ok(None) };
+        let directory = Directory::open(&self.window)?;
+        if offset / PAGE >= directory.pages {
+            return Ok(None);
+        }
+        find(&directory, offset / PAGE)
+    }
+}
+
+impl Inner {
+    pub(super) fn pages<'a>(&mut self, shared: &'a Shared) -> Result<Pages<'a, '_>> {
+        Ok(Pages { directory: Directory::open(&shared.window)?, hints: &mut self.hints })
+    }
+
+    /// The span at `page`, which may not be known yet.
+    pub(super) fn known(
+        &mut self,
+        shared: &Shared,
+        page: u64,
+        pages: u64,
+        class: usize,
+    ) -> Result<&'static Span> {
+        if let Some(span) = shared.table[page as usize].get()
+            && (span.page(), span.pages(), span.class()) == (page, pages, class)
+        {
+            return Ok(span);
+        }
+        if shared.table[page as usize..(page + pages) as usize].iter().any(|slot| slot.get().is_some()) {
+            return damaged(page * PAGE, "this span overlaps another");
+        }
+        let span = Span::adopt(&shared.window, page, pages, class)?;
+        span.collect();
+        shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
+        span.index.store(self.spans.len(), Relaxed);
+        self.spans.push(span);
+        for page in page..page + pages {
+            shared.table[page as usize].set(Some(span));
+        }
+        Ok(span)
+    }
+
+    /// Lists a span without an owner if it has free blocks.
+    fn offer(&mut self, span: &'static Span) {
+        if span.summary.load(Relaxed) != 0 && !span.listed.swap(true, Relaxed) {
+            self.unowned[span.class()].push(span);
+        }
+    }
+
+    /// A span of `class` with free blocks for `cache`: one without an owner, or a new one.
+    pub(super) fn obtain(&mut self, shared: &Shared, cache: &'static Cache, class: usize) -> Result<()> {
+        let span = match self.unowned_span(shared, class)? {
+            Some(span) => span,
+            None => {
+                self.look(shared, LOOK)?;
+                match self.unowned_span(shared, class)? {
+                    Some(span) => span,
+                    None => self.new_span(shared, class)?,
+                }
+            }
+        };
+        span.owner.set(Some(cache));
+        let header = Directory::open(&shared.window)?.header;
+        header.recent[class].store(span.page() as u32, Relaxed);
+        shared.window.note(0, PAGE as usize);
+        cache.enter(span);
+        Ok(())
+    }
+
+    fn unowned_span(&mut self, shared: &Shared, class: usize) -> Result<Option<&'static Span>> {
+        while let Some(span) = self.unowned[class].pop() {
+            let listed = span.listed.swap(false, Relaxed);
+            let fit = span.live.load(Relaxed) && span.class() == class && span.owner.get().is_none();
+            if listed && fit && (span.summary.load(Relaxed) != 0 || span.collect()) {
+                return Ok(Some(span));
+            }
+        }
+        // The one that an attachment before this one used last.
+        let directory = Directory::open(&shared.window)?;
+        let page = u64::from(directory.header.recent[class].load(Relaxed));
+        if page == 0 || page >= directory.pages || shared.table[page as usize].get().is_some() {
+            return Ok(None);
+        }
+        match find(&directory, page)? {
+            Some(Found { page: at, entry }) if (at, entry.kind) == (page, Kind::Span) => {
+                if usize::from(entry.class) != class {
+                    return Ok(None);
+                }
+                let span = self.known(shared, page, entry.pages, class)?;
+                Ok((span.summary.load(Relaxed) != 0).then_some(span))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Gets to know the spans in some of the chunks that nobody looked through yet.
+    pub(super) fn look(&mut self, shared: &Shared, chunks: u64) -> Result<()> {
+        for _ in 0..chunks.min(self.unseen) {
+            let directory = Directory::open(&shared.window)?;
+            let number = directory.header.cursor.load(Relaxed) % directory.frontier();
+            if let Use::Pages { .. } = directory.get(number)? {
+                let chunk = directory.chunk(number)?;
+                for index in 0..chunk.len {
+                    let Some(entry) = chunk.entry(index)? else { continue };
+                    let page = chunk.page(index);
+                    if entry.kind == Kind::Span && shared.table[page as usize].get().is_none() {
+                        let span = self.known(shared, page, entry.pages, usize::from(entry.class))?;
+                        self.offer(span);
+                    }
+                }
+            }
+            directory.header.cursor.store((number + 1) % directory.frontier(), Relaxed);
+            shared.window.note(0, PAGE as usize);
+            self.unseen -= 1;
+        }
+        Ok(())
+    }
+
+    fn new_span(&mut self, shared: &Shared, class: usize) -> Result<&'static Span> {
+        let (wanted, least) = (span_pages(class, self.have[class]), span_pages(class, 0));
+        let mut reclaimed = false;
+        let (run, count) = loop {
+            let mut pages = self.pages(shared)?;
+            if let Some(run) = pages.allocate(wanted, 1, Kind::Span, class as u8)? {
+                break (run, wanted);
+            }
+            if let Some(run) = pages.allocate(least, 1, Kind::Span, class as u8)? {
+                break (run, least);
+            }
+            let error = full(&pages, super::class::size_of_class(class));
+            if reclaimed {
+                return Err(error);
+            }
+            self.reclaim(shared)?;
+            if let Some(span) = self.unowned_span(shared, class)? {
+                return Ok(span);
+            }
+            reclaimed = true;
+        };
+        self.have[class] += 1;
+        if shared.table[run.page as usize].get().is_some() {
+            return damaged(run.page * PAGE, "the pages of a span in use are called free");
+        }
+        Span::format(&shared.window, run.page, count, class)?;
+        self.known(shared, run.page, count, class)
+    }
+
+    /// Finds every span without an owner, and takes back the pages of the empty ones.
+    pub(super) fn reclaim(&mut self, shared: &Shared) -> Result<()> {
+        self.look(shared, u64::MAX)?;
+        for index in (0..self.spans.len()).rev() {
+            let span = self.spans[index];
+            if span.owner.get().is_some() {
+                continue;
+            }
+            span.collect();
+            if span.is_empty() { self.release(shared, span)? } else { self.offer(span) }
+        }
+        Ok(())
+    }
+
+    /// Takes back the pages of an empty span that no list and no thread has.
+    pub(super) fn release(&mut self, shared: &Shared, span: &'static Span) -> Result<()> {
+        let (page, pages) = (span.page(), span.pages());
+        for page in page..page + pages {
+            shared.table[page as usize].set(None);
+        }
+        let index = span.index.load(Relaxed);
+        self.spans.swap_remove(index);
+        if let Some(moved) = self.spans.get(index) {
+            moved.index.store(index, Relaxed);
+        }
+        self.forget(shared, span);
+        self.pages(shared)?.free(page, Kind::Span)
+    }
+
+    fn forget(&mut self, shared: &Shared, span: &'static Span) {
+        if let Some(guard) = &shared.guard {
+            guard.forget(span.page() * PAGE..(span.page() + span.pages()) * PAGE);
+        }
+        span.owner.set(None);
+        span.live.store(false, Relaxed);
+        span.listed.store(false, Relaxed);
+        span::SPARE.give(span);
+    }
+
+    /// Pages for a block of `bytes`; `align` in pages.
+    pub(super) fn run(&mut self, shared: &Shared, bytes: usize, align: u64) -> Result<super::pages::Run> {
+        let count = bytes.div_ceil(PAGE as usize) as u64;
+        if let Some(run) = self.pages(shared)?.allocate(count, align, Kind::Run, 0)? {
+            return Ok(run);
+        }
+        self.reclaim(shared)?;
+        let mut pages = self.pages(shared)?;
+        match pages.allocate(count, align, Kind::Run, 0)? {
+            Some(run) => Ok(run),
+            None if align > 1 && pages.largest()? >= count => Err(HeapError::Alignment {
+                align: (align * PAGE) as usize,
+                why: "no free piece of this heap has such an address",
+            }),
+            None => Err(full(&pages, bytes)),
+        }
+    }
+
+    /// Takes in pages that the object got.
+    pub(super) fn extend(&mut self, shared: &Shared) -> Result<()> {
+        Directory::open(&shared.window)?.extend()?;
+        self.hints = Hints::default();
+        Ok(())
+    }
+}

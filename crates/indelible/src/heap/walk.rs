@@ -1,0 +1,139 @@
+//! What is in a heap: its live blocks, and how much of everything there is.
+
+use super::directory::Directory;
+use super::error::Result;
+use super::layout::{CHUNK_PAGES, Kind, PAGE, Use};
+use super::pages::{Found, whole};
+use super::span::Bits;
+use super::window::Window;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A live block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block {
+    /// Its address.
+    pub address: usize,
+    /// Bytes it has, at least those asked for.
+    pub size: usize,
+}
+
+/// A heap in numbers, counted when asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapStats {
+    /// Bytes the heap covers.
+    pub bytes: u64,
+    /// Live blocks.
+    pub blocks: u64,
+    /// Bytes in them.
+    pub block_bytes: u64,
+    /// Bytes of pages that are free, for any use.
+    pub free_bytes: u64,
+    /// Of these the longest piece that can be one block.
+    pub largest_free: u64,
+    /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
+    pub class_bytes: u64,
+    /// Bytes for neither: headers, bitmaps, roots, ends of spans.
+    pub overhead: u64,
+    /// Named roots.
+    pub roots: u64,
+}
+
+/// What begins in a chunk, in the order of addresses.
+pub(super) fn chunk_contents(directory: &Directory<'_>, number: u64) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    match directory.get(number)? {
+        Use::Large { pages, meta } => {
+            let kind = if meta { Kind::Meta } else { Kind::Run };
+            let entry = super::layout::Entry { kind, class: 0, pages };
+            all.push(Found { page: number * CHUNK_PAGES, entry });
+        }
+        Use::Pages { .. } => {
+            let chunk = directory.chunk(number)?;
+            for index in 0..chunk.len {
+                if let Some(entry) = chunk.entry(index)? {
+                    all.push(Found { page: chunk.page(index), entry });
+                }
+            }
+        }
+        Use::Free | Use::Body => {}
+    }
+    Ok(all)
+}
+
+/// The live blocks of a chunk.
+pub(super) fn chunk_blocks(window: &Window, number: u64, blocks: &mut Vec<Block>) -> Result<()> {
+    let directory = Directory::open(window)?;
+    for Found { page, entry } in chunk_contents(&directory, number)? {
+        let address = window.base() + (page * PAGE) as usize;
+        match entry.kind {
+            Kind::Run => blocks.push(Block { address, size: (entry.pages * PAGE) as usize }),
+            Kind::Span => {
+                let bits = Bits::open(window, page, entry.pages, usize::from(entry.class))?;
+                let (size, data) = (bits.geometry.size, address + bits.geometry.data);
+                let live = |block: &usize| bits.is_live(*block);
+                let all = (0..bits.geometry.count).filter(live);
+                blocks.extend(all.map(|block| Block { address: data + block * size, size }));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl Bits<'_> {
+    /// Whether the user has a block.
+    pub(super) fn is_live(&self, block: usize) -> bool {
+        let used = self.allocated[block / 64].load(Relaxed) & !self.freed[block / 64].load(Relaxed);
+        used >> (block % 64) & 1 == 1
+    }
+}
+
+/// Counts everything.
+pub(super) fn count(window: &Window) -> Result<HeapStats> {
+    let directory = Directory::open(window)?;
+    let mut stats = HeapStats { bytes: directory.pages * PAGE, ..HeapStats::default() };
+    let (mut chunks, mut largest_free) = (0, 0);
+    for number in 0..directory.frontier() {
+        let what = directory.get(number)?;
+        let len = directory.len_of(number);
+        match what {
+            Use::Free => {
+                stats.free_bytes += len * PAGE;
+                chunks += len;
+                largest_free = largest_free.max(whole(chunks));
+            }
+            Use::Pages { largest, .. } => {
+                chunks = 0;
+                largest_free = largest_free.max(largest);
+                let used: u32 = directory.chunk(number)?.used().iter().map(|word| word.count_ones()).sum();
+                stats.free_bytes += (CHUNK_PAGES - u64::from(used)) * PAGE;
+            }
+            Use::Large { .. } | Use::Body => chunks = 0,
+        }
+        for Found { page, entry } in chunk_contents(&directory, number)? {
+            let bytes = entry.pages * PAGE;
+            match entry.kind {
+                Kind::Run => {
+                    stats.blocks += 1;
+                    stats.block_bytes += bytes;
+                }
+                Kind::Span => {
+                    let bits = Bits::open(window, page, entry.pages, usize::from(entry.class))?;
+                    let (size, count) = (bits.geometry.size as u64, bits.geometry.count);
+                    let live = (0..count).filter(|block| bits.is_live(*block)).count() as u64;
+                    stats.blocks += live;
+                    stats.block_bytes += live * size;
+                    stats.class_bytes += (count as u64 - live) * size;
+                }
+                _ => {}
+            }
+        }
+    }
+    let beyond = directory.pages.saturating_sub(directory.frontier() * CHUNK_PAGES);
+    stats.free_bytes += beyond * PAGE;
+    stats.largest_free = largest_free.max(whole(chunks + beyond)) * PAGE;
+    let rest = stats.block_bytes + stats.free_bytes + stats.class_bytes;
+    stats.overhead = stats.bytes.saturating_sub(rest);
+    Ok(stats)
+}

@@ -1,0 +1,146 @@
+//! Checked access to the bytes of the object that holds the heap.
+//!
+//! Invariants of [`Window`]:
+//! 1. `base` begins on a page; `[base, base + len)` is mapped and readable as long as the window lives,
+//!    writable if `writable`.
+//! 2. Nothing in it that the heap refers to in place is anything but an atomic: other threads, and
+//!    stores of the user that went astray, make wrong values, never invalid ones.
+
+#![allow(unsafe_code)]
+
+use super::error::{Result, damaged};
+use super::layout::{PAGE, Shared};
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(super) struct Window {
+    base: NonNull<u8>,
+    len: AtomicUsize,
+    pub(super) writable: bool,
+    /// Ranges stored to, where the object has to be told.
+    notes: Option<Mutex<Vec<Range<usize>>>>,
+}
+
+// SAFETY: access goes through atomics (2), or by copies of bytes that the heap's lock guards.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Window {
+    /// # Safety
+    /// (1) holds.
+    pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool, named: bool) -> Window {
+        let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
+        Window { base, len, writable, notes: named.then(Mutex::default) }
+    }
+
+    /// Whether stores have to be named.
+    pub(super) fn is_named(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// Names stores through references to atomics.
+    pub(super) fn note(&self, offset: u64, len: usize) {
+        if let Some(notes) = &self.notes {
+            let start = offset as usize;
+            notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(start..start + len);
+        }
+    }
+
+    /// Takes what was named since the last call.
+    pub(super) fn take_notes(&self) -> Vec<Range<usize>> {
+        let Some(notes) = &self.notes else { return Vec::new() };
+        std::mem::take(&mut notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    #[inline]
+    pub(super) fn base(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.len.load(Ordering::Relaxed) as u64 / PAGE
+    }
+
+    /// Says that the mapping became longer.
+    ///
+    /// # Safety
+    /// (1) holds for the new length.
+    pub(super) unsafe fn extend(&self, len: usize) {
+        self.len.fetch_max(len / PAGE as usize * PAGE as usize, Ordering::Relaxed);
+    }
+
+    /// Offset of an address, if it is one of the window's.
+    pub(super) fn offset_of(&self, address: usize) -> Option<u64> {
+        let offset = address.wrapping_sub(self.base());
+        (offset < self.len.load(Ordering::Relaxed)).then_some(offset as u64)
+    }
+
+    fn within(&self, offset: u64, len: usize) -> Result<*mut u8> {
+        let end = offset.checked_add(len as u64);
+        if end.is_none_or(|end| end > self.len.load(Ordering::Relaxed) as u64) {
+            return damaged(offset, "this lies beyond the end of the object");
+        }
+        // SAFETY: within the mapping (1).
+        Ok(unsafe { self.base.as_ptr().add(offset as usize) })
+    }
+
+    /// The value at `offset`.
+    pub(super) fn at<T: Shared>(&self, offset: u64) -> Result<&T> {
+        Ok(&self.slice(offset, 1)?[0])
+    }
+
+    /// Several of them.
+    pub(super) fn slice<T: Shared>(&self, offset: u64, count: usize) -> Result<&[T]> {
+        if !offset.is_multiple_of(align_of::<T>() as u64) {
+            return damaged(offset, "this lies askew");
+        }
+        let at = self.within(offset, size_of::<T>().saturating_mul(count))?;
+        // SAFETY: mapped (1), aligned as the base is, of atomics only (2), borrowed as `self` is.
+        Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
+    }
+
+    /// Address of `len` bytes.
+    pub(super) fn pointer(&self, offset: u64, len: usize) -> Result<NonNull<u8>> {
+        self.within(offset, len).map(|at| NonNull::new(at).unwrap_or(NonNull::dangling()))
+    }
+
+    /// Copies bytes out.
+    pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let at = self.within(offset, bytes.len())?;
+        // SAFETY: mapped (1); `bytes` is the process's own; the caller has the lock of what it reads.
+        unsafe { std::ptr::copy_nonoverlapping(at, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes in.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let at = self.within(offset, bytes.len())?;
+        debug_assert!(self.writable, "the heap asks first");
+        // SAFETY: as for `read`; free or the heap's own, so that nobody refers to it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        self.note(offset, bytes.len());
+        Ok(())
+    }
+
+    /// Sets bytes that nobody else uses.
+    pub(super) fn fill(&self, offset: u64, len: usize, byte: u8) -> Result<()> {
+        let at = self.within(offset, len)?;
+        debug_assert!(self.writable, "the heap asks first");
+        // SAFETY: as for `write`.
+        unsafe { at.write_bytes(byte, len) };
+        self.note(offset, len);
+        Ok(())
+    }
+
+    /// Copies between two blocks.
+    pub(super) fn copy(&self, from: u64, to: u64, len: usize) -> Result<()> {
+        let (source, target) = (self.within(from, len)?, self.within(to, len)?);
+        // SAFETY: mapped (1); the caller of `realloc` has both blocks for itself.
+        unsafe { std::ptr::copy(source, target, len) };
+        self.note(to, len);
+        Ok(())
+    }
+}

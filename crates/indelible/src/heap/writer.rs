@@ -1,0 +1,393 @@
+//! The heap of an object that is attached for writing.
+
+#![allow(unsafe_code)]
+
+use super::check::HeapFinding;
+use super::error::HeapError;
+use super::raw::{Extent, HeapOptions, RawHeap};
+use super::roots::{Root, TypeInfo};
+use super::walk::{Block, HeapStats};
+use crate::error::{Cause, Error, Result};
+use crate::object::Object;
+use crate::sys::PAGE;
+use std::ptr::NonNull;
+
+/// A heap in an object attached for writing.
+///
+/// Any number of threads may allocate and free at once. Blocks become durable, as in use or as free, with
+/// the next psync, together with what was stored in them; after a crash heap and data are as the last
+/// psync left them.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("names.pmo");
+/// use indelible::{Heap, Pool, TypeInfo};
+///
+/// const NUMBER: TypeInfo = TypeInfo { name: "u64", fingerprint: 64, layout: "u64 at 0" };
+///
+/// let pool = Pool::format(&path, 16 << 20)?;
+/// pool.create("numbers", 1 << 20)?;
+/// let mut heap = Heap::format(pool.attach("numbers")?)?;
+/// let number = heap.malloc(8)?.cast::<u64>();
+/// // SAFETY: the block is ours, and has eight bytes.
+/// unsafe { number.write(7) };
+/// heap.create_root("lucky", number.cast().as_ptr(), 8, &NUMBER)?;
+/// heap.psync()?; // the block, the root and the seven, as one step
+/// drop(heap);
+///
+/// let heap = Heap::open(pool.attach("numbers")?)?;
+/// let root = heap.root("lucky", &NUMBER)?;
+/// assert_eq!(heap.stats()?.blocks, 1);
+/// # assert_eq!(root.size, 8);
+/// # Ok(()) }
+/// ```
+///
+/// Each object has one `Heap` at a time, as it takes the `Object`:
+///
+/// ```compile_fail
+/// # fn example(object: indelible::Object) -> indelible::Result<()> {
+/// let one = indelible::Heap::open(object)?;
+/// let two = indelible::Heap::open(object)?; // error: `object` was moved
+/// # Ok(()) }
+/// ```
+pub struct Heap {
+    /// Before the object: it is closed while the object is still mapped.
+    raw: RawHeap,
+    object: Object,
+    options: HeapOptions,
+}
+
+impl Heap {
+    /// Makes a heap of a blank object. Like everything stored, it is durable after a psync.
+    ///
+    /// # Errors
+    /// `Exists` if the first page is not zero, `BadSize` for an object of less than 12 KiB.
+    pub fn format(object: Object) -> Result<Heap> {
+        Heap::format_with(object, HeapOptions::new())
+    }
+
+    /// As [`format`](Heap::format), with options.
+    ///
+    /// # Errors
+    /// As for [`format`](Heap::format).
+    pub fn format_with(object: Object, options: HeapOptions) -> Result<Heap> {
+        // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this heap
+        // refers to what lies in it.
+        let result = unsafe { RawHeap::format(extent(&object), options) };
+        Heap::with("format the heap of", object, options, result)
+    }
+
+    /// Opens the heap of an object, at a cost that does not depend on its size.
+    ///
+    /// # Errors
+    /// `NotAHeap`, `Version` for a heap made by a newer version, `Damaged`.
+    pub fn open(object: Object) -> Result<Heap> {
+        Heap::open_with(object, HeapOptions::new())
+    }
+
+    /// As [`open`](Heap::open), with options.
+    ///
+    /// # Errors
+    /// As for [`open`](Heap::open).
+    pub fn open_with(object: Object, options: HeapOptions) -> Result<Heap> {
+        // SAFETY: as for `format_with`.
+        let result = unsafe { RawHeap::open(extent(&object), options) };
+        Heap::with("open the heap of", object, options, result)
+    }
+
+    fn with(
+        operation: &'static str,
+        object: Object,
+        options: HeapOptions,
+        result: Result<RawHeap, HeapError>,
+    ) -> Result<Heap> {
+        match result {
+            Ok(raw) => Ok(Heap { raw, object, options }.named()),
+            Err(error) => Err(object.error(operation, Cause::Heap(error))),
+        }
+    }
+
+    fn named(self) -> Self {
+        self.note();
+        self
+    }
+
+    /// Tells the object what was stored to, where it has to be told.
+    #[inline]
+    fn note(&self) {
+        if self.object.is_named() {
+            for range in self.raw.take_notes() {
+                self.object.note(range);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn error(&self, operation: &'static str, error: HeapError) -> Error {
+        self.note();
+        self.object.error(operation, Cause::Heap(error))
+    }
+
+    fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+        self.note();
+        result.map_err(|error| self.error(operation, error))
+    }
+
+    /// A block of at least `size` bytes, at a multiple of 16; what it holds is not defined.
+    ///
+    /// # Errors
+    /// `HeapFull`; `BadSize` for more than memory can have.
+    #[inline]
+    pub fn malloc(&self, size: usize) -> Result<NonNull<u8>> {
+        match self.raw.malloc(size) {
+            Ok(block) => {
+                self.note();
+                Ok(block)
+            }
+            Err(error) => self.again(*error, size, 16, false),
+        }
+    }
+
+    /// A block for `count` times `size` bytes, all zero.
+    ///
+    /// # Errors
+    /// As for [`malloc`](Heap::malloc); `BadSize` if the product overflows.
+    pub fn calloc(&self, count: usize, size: usize) -> Result<NonNull<u8>> {
+        match count.checked_mul(size) {
+            Some(size) => self.allocate(size, 16, true),
+            None => Err(self.error("allocate in", HeapError::Overflow { count, size })),
+        }
+    }
+
+    /// A block at a multiple of `align`, a power of two of at most 2 MiB.
+    ///
+    /// # Errors
+    /// As for [`malloc`](Heap::malloc); `BadAlignment`.
+    pub fn aligned(&self, align: usize, size: usize) -> Result<NonNull<u8>> {
+        self.allocate(size, align, false)
+    }
+
+    fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        match self.raw.allocate(size, align, zero) {
+            Ok(block) => {
+                self.note();
+                Ok(block)
+            }
+            Err(error) => self.again(error, size, align, zero),
+        }
+    }
+
+    /// Grows the object if that is allowed, and tries once more.
+    #[cold]
+    #[inline(never)]
+    fn again(&self, error: HeapError, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        if !self.options.grow || !matches!(error, HeapError::Full { .. }) {
+            return Err(self.error("allocate in", error));
+        }
+        let old = self.object.len();
+        // A chunk's header, and the rest of the chunk before that a large block leaves.
+        let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
+        for len in [least.max(old.saturating_add(old / 4)), least] {
+            let len = len.next_multiple_of(PAGE).min(self.raw.reach());
+            if len > old && self.object.grow_in_place(len as u64).is_ok() {
+                break;
+            }
+        }
+        // SAFETY: this is what is mapped now.
+        let extended = unsafe { self.raw.extend(self.object.size()) };
+        let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
+        self.done("allocate in", result)
+    }
+
+    /// Frees a block.
+    ///
+    /// # Errors
+    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode): nothing was changed.
+    ///
+    /// # Safety
+    /// The block is the caller's, and nobody uses it any more.
+    #[inline]
+    pub unsafe fn free(&self, block: *mut u8) -> Result<()> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.raw.free(block.addr()) } {
+            Ok(()) => {
+                self.note();
+                Ok(())
+            }
+            Err(error) => Err(self.error("free a block of", *error)),
+        }
+    }
+
+    /// Gives a block another size, in place if possible. What it held stays, up to the smaller size.
+    ///
+    /// # Errors
+    /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is as it was.
+    ///
+    /// # Safety
+    /// As for [`free`](Heap::free): if the block moved, the old one is free.
+    pub unsafe fn realloc(&self, block: *mut u8, size: usize) -> Result<NonNull<u8>> {
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.raw.realloc(block.addr(), size) };
+        match result {
+            Err(HeapError::Full { .. }) if self.options.grow => {
+                let old = self.usable_size(block)?;
+                let new = self.malloc(size)?;
+                // SAFETY: two live blocks of the caller's.
+                unsafe { block.copy_to_nonoverlapping(new.as_ptr(), old.min(size)) };
+                let offset = new.addr().get() - self.object.as_ptr().addr();
+                self.object.note(offset..offset + size);
+                // SAFETY: the caller's promise.
+                unsafe { self.free(block)? };
+                Ok(new)
+            }
+            result => self.done("reallocate a block of", result),
+        }
+    }
+
+    /// Bytes the caller may use of a block: at least those asked for.
+    ///
+    /// # Errors
+    /// `NotABlock`, `DoubleFree`.
+    pub fn usable_size(&self, block: *const u8) -> Result<usize> {
+        let result = self.raw.usable_size(block.addr());
+        self.done("inspect a block of", result)
+    }
+
+    /// The live blocks, in the order of addresses. Those that other threads allocate or free meanwhile may
+    /// or may not be among them.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
+        self.raw.blocks().map(|block| block.map_err(|error| self.error("walk the heap of", error)))
+    }
+
+    /// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
+    /// overwritten. No other thread may allocate or free meanwhile, which the compiler sees to.
+    pub fn check(&mut self) -> Vec<HeapFinding> {
+        self.raw.check()
+    }
+
+    /// The heap in numbers, counted now.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn stats(&self) -> Result<HeapStats> {
+        let result = self.raw.stats();
+        self.done("count the heap of", result)
+    }
+
+    /// Gives `size` bytes at `address`, in this heap, a name of up to 255 bytes.
+    ///
+    /// # Errors
+    /// `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
+    pub fn create_root(&self, name: &str, address: *const u8, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
+        let result = self.raw.create_root(name, address.addr(), size, ty);
+        self.done("create a root in", result)
+    }
+
+    /// The root `name`, which is a `ty`.
+    ///
+    /// # Errors
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+    pub fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+        let result = self.raw.root(name, ty);
+        self.done("find a root in", result)
+    }
+
+    /// The root `name`, of whatever type.
+    ///
+    /// # Errors
+    /// `RootMissing`.
+    pub fn root_any(&self, name: &str) -> Result<Root> {
+        let result = self.raw.root_any(name);
+        self.done("find a root in", result)
+    }
+
+    /// Takes a name away; the block stays.
+    ///
+    /// # Errors
+    /// `RootMissing`.
+    pub fn remove_root(&self, name: &str) -> Result<Root> {
+        let result = self.raw.remove_root(name);
+        self.done("remove a root of", result)
+    }
+
+    /// All roots, sorted by name.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn roots(&self) -> Result<Vec<Root>> {
+        let result = self.raw.roots();
+        self.done("list the roots of", result)
+    }
+
+    /// Makes everything stored since the last psync durable as one step: see [`Object::psync`].
+    ///
+    /// # Errors
+    /// As for [`Object::psync`].
+    pub fn psync(&mut self) -> Result<()> {
+        self.note();
+        self.object.psync()
+    }
+
+    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
+    /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
+    /// to anything yet may be in it.
+    ///
+    /// # Errors
+    /// As for [`Object::psync`].
+    pub fn psync_cut(&self) -> Result<()> {
+        self.note();
+        self.raw.quiet(|| self.object.psync_cut())
+    }
+
+    /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].
+    ///
+    /// # Errors
+    /// As for [`Object::grow`].
+    pub fn grow(&mut self, size: u64) -> Result<()> {
+        self.note();
+        self.object.grow(size.next_multiple_of(PAGE as u64))?;
+        if self.object.len() > self.raw.reach() {
+            // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
+            let raw = unsafe { RawHeap::open(extent(&self.object), self.options) };
+            self.raw = self.done("open the heap of", raw)?;
+            return Ok(());
+        }
+        // SAFETY: this is what is mapped now.
+        let result = unsafe { self.raw.extend(self.object.size()) };
+        self.done("extend the heap of", result)
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The object again; what was not psynced is still in it.
+    #[must_use]
+    pub fn into_object(self) -> Object {
+        self.note();
+        let Heap { raw, object, .. } = self;
+        drop(raw);
+        object
+    }
+}
+
+fn extent(object: &Object) -> Extent {
+    Extent {
+        base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
+        // Not to the end of the last page: what lies behind the size does not survive growth.
+        len: object.size(),
+        writable: true,
+        named: object.is_named(),
+        reach: object.reach(),
+    }
+}
+
+impl std::fmt::Debug for Heap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heap").field("object", &self.object).finish()
+    }
+}

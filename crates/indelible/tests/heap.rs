@@ -1,0 +1,311 @@
+//! The heap's contract: what is refused, what is reused, what is found again.
+
+mod support;
+
+use indelible::heap::HeapStats;
+use indelible::{ErrorKind, Heap, HeapOptions, Object, Pool, ReadHeap, TypeInfo};
+use support::{Ground, World};
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+fn world() -> World {
+    World::new(Ground::Memory, indelible::Tracking::Auto, false)
+}
+
+fn pool_of(world: &World, size: usize) -> Pool {
+    let pool = world.format();
+    pool.create("heap", size as u64).unwrap();
+    pool
+}
+
+fn heap_of(world: &World, size: usize) -> Heap {
+    Heap::format(pool_of(world, size).attach("heap").unwrap()).unwrap()
+}
+
+fn attach(world: &World) -> Object {
+    world.open().attach("heap").unwrap()
+}
+
+fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
+    result.err().expect("this had to fail").kind()
+}
+
+/// Frees a block that a test has for itself.
+fn free(heap: &Heap, block: *mut u8) -> indelible::Result<()> {
+    // SAFETY: tests free what they own, or what the heap has to refuse.
+    unsafe { heap.free(block) }
+}
+
+const POINT: TypeInfo =
+    TypeInfo { name: "Point", fingerprint: 0x1234, layout: "  x: f64 at 0\n  y: f64 at 8" };
+
+#[test]
+fn bad_pointers_are_refused_and_nothing_changes() {
+    let world = world();
+    let mut heap = heap_of(&world, 8 * MIB);
+    let (small, run, large) =
+        (heap.malloc(100).unwrap(), heap.malloc(100 * KIB).unwrap(), heap.malloc(3 * MIB).unwrap());
+    for block in [small, run, large] {
+        // SAFETY: offsets within live blocks.
+        for inside in unsafe { [block.as_ptr().add(1), block.as_ptr().add(96)] } {
+            let error = free(&heap, inside).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotABlock);
+            assert!(error.to_string().contains(&format!("{:#x}", block.addr())), "{error}");
+        }
+    }
+    let base = heap.object().as_ptr().cast_mut();
+    let mut outside = 0_u64;
+    let beyond = base.wrapping_add(8 * MIB);
+    for foreign in [base, base.wrapping_add(4096), beyond, base.wrapping_sub(1), (&raw mut outside).cast()] {
+        assert_eq!(kind(free(&heap, foreign)), ErrorKind::NotABlock);
+        assert_eq!(kind(heap.usable_size(foreign)), ErrorKind::NotABlock);
+        // SAFETY: refused.
+        assert_eq!(kind(unsafe { heap.realloc(foreign, 10) }), ErrorKind::NotABlock);
+    }
+    assert_eq!(kind(free(&heap, std::ptr::null_mut())), ErrorKind::NotABlock);
+    for block in [small, run, large] {
+        free(&heap, block.as_ptr()).unwrap();
+        let again = kind(free(&heap, block.as_ptr()));
+        assert!(matches!(again, ErrorKind::DoubleFree | ErrorKind::NotABlock), "{again:?}");
+    }
+    assert_eq!(kind(free(&heap, small.as_ptr())), ErrorKind::DoubleFree);
+    assert_eq!(heap.check(), []);
+    assert_eq!(heap.stats().unwrap().blocks, 0);
+}
+
+#[test]
+fn sizes_and_alignments_that_cannot_be_are_refused() {
+    let world = world();
+    let heap = heap_of(&world, MIB);
+    assert_eq!(kind(heap.calloc(usize::MAX / 2, 3)), ErrorKind::BadSize);
+    assert_eq!(kind(heap.malloc(usize::MAX)), ErrorKind::BadSize);
+    assert_eq!(kind(heap.malloc(isize::MAX as usize)), ErrorKind::HeapFull);
+    assert_eq!(kind(heap.malloc(2 * MIB)), ErrorKind::HeapFull);
+    for align in [0, 3, 24, 4 * MIB] {
+        assert_eq!(kind(heap.aligned(align, 8)), ErrorKind::BadAlignment);
+    }
+    for align in [1, 2, 16, 64, 4096, 16 * KIB, 64 * KIB] {
+        assert!(heap.aligned(align, 10).unwrap().addr().get().is_multiple_of(align));
+    }
+    let error = heap.malloc(2 * MIB).unwrap_err().to_string();
+    assert!(error.contains("2097152 bytes") && error.contains("grow the object"), "{error}");
+}
+
+#[test]
+fn what_is_no_heap_is_refused() {
+    let world = world();
+    let pool = pool_of(&world, MIB);
+    assert_eq!(kind(Heap::open(pool.attach("heap").unwrap())), ErrorKind::NotAHeap);
+    let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
+    heap.psync().unwrap();
+    assert_eq!(kind(Heap::format(heap.into_object())), ErrorKind::Exists);
+    // A newer version.
+    let mut object = attach(&world);
+    object.as_mut_slice()[8] = 2;
+    let error = Heap::open(object).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Version);
+    assert!(error.to_string().contains("version 2"), "{error}");
+    pool.create("tiny", 8 * KIB as u64).unwrap();
+    assert_eq!(kind(Heap::format(pool.attach("tiny").unwrap())), ErrorKind::BadSize);
+    pool.create("least", 12 * KIB as u64).unwrap();
+    let heap = Heap::format(pool.attach("least").unwrap()).unwrap();
+    heap.malloc(16).unwrap();
+}
+
+#[test]
+fn readers_find_roots_and_allocate_nothing() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let block = heap.malloc(16).unwrap();
+    heap.create_root("p", block.as_ptr(), 16, &POINT).unwrap();
+    heap.psync().unwrap();
+    drop(heap);
+    let heap = ReadHeap::open(world.open().attach_read("heap").unwrap()).unwrap();
+    assert_eq!(heap.root("p", &POINT).unwrap().address, block.addr().get());
+    assert_eq!(heap.check(), []);
+    assert_eq!((heap.blocks().count(), heap.stats().unwrap().roots), (1, 1));
+    assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 16);
+}
+
+#[test]
+fn roots_are_kept_by_name_and_type() {
+    let world = world();
+    let mut heap = heap_of(&world, 4 * MIB);
+    let block = heap.malloc(16).unwrap().as_ptr();
+    heap.create_root("p", block, 16, &POINT).unwrap();
+    assert_eq!(kind(heap.create_root("p", block, 16, &POINT)), ErrorKind::RootExists);
+    assert_eq!(kind(heap.root("q", &POINT)), ErrorKind::RootMissing);
+    assert_eq!(kind(heap.remove_root("q")), ErrorKind::RootMissing);
+    let error = heap.create_root("far", std::ptr::null(), 16, &POINT);
+    assert_eq!(kind(error), ErrorKind::NotABlock);
+    for name in [String::new(), "x".repeat(256)] {
+        assert_eq!(kind(heap.create_root(&name, block, 16, &POINT)), ErrorKind::BadName);
+    }
+    let long = "ü".repeat(127);
+    heap.create_root(&long, block, 16, &POINT).unwrap();
+    // More than the header has slots for.
+    for number in 0..600 {
+        heap.create_root(&format!("root {number}"), block, number, &POINT).unwrap();
+    }
+    heap.psync().unwrap();
+    drop(heap);
+    let mut heap = Heap::open(attach(&world)).unwrap();
+    for number in 0..600 {
+        assert_eq!(heap.root(&format!("root {number}"), &POINT).unwrap().size, number);
+    }
+    assert_eq!(heap.roots().unwrap().len(), 602);
+    assert_eq!(heap.check(), []);
+    for number in 0..600 {
+        heap.remove_root(&format!("root {number}")).unwrap();
+    }
+    let names: Vec<_> = heap.roots().unwrap().into_iter().map(|root| root.name).collect();
+    assert_eq!(names, ["p".to_owned(), long]);
+    assert_eq!(heap.check(), []);
+}
+
+#[test]
+fn s4_03_a_root_of_another_layout_is_an_error_that_shows_both() {
+    let world = world();
+    let heap = heap_of(&world, MIB);
+    let block = heap.malloc(16).unwrap().as_ptr();
+    heap.create_root("p", block, 16, &POINT).unwrap();
+    let other = TypeInfo { fingerprint: 0x1235, layout: "  x: f32 at 0", ..POINT };
+    let error = heap.root("p", &other).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RootType);
+    let text = error.to_string();
+    assert!(text.contains("another layout"), "{text}");
+    assert!(text.contains("y: f64 at 8") && text.contains("x: f32 at 0"), "{text}");
+    let error = heap.root("p", &TypeInfo { name: "Line", ..other }).unwrap_err().to_string();
+    assert!(error.contains("another type") && error.contains("Point") && error.contains("Line"), "{error}");
+}
+
+#[test]
+fn an_aborted_allocation_is_gone_and_a_psynced_one_stays() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let kept = heap.malloc(64).unwrap();
+    heap.psync().unwrap();
+    heap.malloc(64).unwrap();
+    free(&heap, kept.as_ptr()).unwrap();
+    drop(heap);
+    let mut heap = Heap::open(attach(&world)).unwrap();
+    let blocks: Vec<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
+    assert_eq!(blocks, [kept.addr().get()]);
+    assert_eq!(heap.check(), []);
+    // And can be freed by whoever comes after.
+    free(&heap, kept.as_ptr()).unwrap();
+    assert_eq!(heap.stats().unwrap().blocks, 0);
+}
+
+/// A program that runs again and again and leaves one block each time fills the pages it began.
+#[test]
+fn short_attachments_use_the_spans_of_those_before() {
+    let world = world();
+    let mut heap = heap_of(&world, 4 * MIB);
+    heap.psync().unwrap();
+    drop(heap);
+    for _ in 0..200 {
+        let mut heap = Heap::open(attach(&world)).unwrap();
+        heap.malloc(48).unwrap();
+        heap.psync().unwrap();
+    }
+    let mut heap = Heap::open(attach(&world)).unwrap();
+    let HeapStats { blocks, free_bytes, .. } = heap.stats().unwrap();
+    assert_eq!(blocks, 200);
+    assert!(free_bytes >= 4 * MIB as u64 - 8 * 4096, "{free_bytes} bytes are free");
+    assert_eq!(heap.check(), []);
+}
+
+#[test]
+fn freed_space_is_used_again_whole() {
+    let world = world();
+    let mut heap = heap_of(&world, 16 * MIB);
+    let before = heap.stats().unwrap();
+    for size in [24, 1000, 20 * KIB, 100 * KIB, MIB, 3 * MIB, 9 * MIB] {
+        let mut blocks = Vec::new();
+        let error = loop {
+            match heap.malloc(size) {
+                Ok(block) => blocks.push(block),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::HeapFull, "{error}");
+        let stats = heap.stats().unwrap();
+        let share = stats.block_bytes as f64 / stats.bytes as f64;
+        // Of 1 MiB only one block fits beside the header of a chunk.
+        assert!(share >= 0.5 && stats.blocks == blocks.len() as u64, "{size}: {share}");
+        for block in blocks {
+            free(&heap, block.as_ptr()).unwrap();
+        }
+        assert_eq!(heap.check(), []);
+    }
+    // At most one empty span a class stays with the thread that used it.
+    let after = heap.stats().unwrap();
+    assert!(after.free_bytes + 512 * KIB as u64 >= before.free_bytes, "{after:?}");
+    assert_eq!(after.blocks, 0);
+}
+
+#[test]
+fn the_heap_grows_with_its_object_where_that_is_allowed() {
+    let world = world();
+    let pool = world.format();
+    let create = indelible::CreateOptions::new(MIB as u64).reach(64 * MIB as u64);
+    pool.create_with("heap", &create).unwrap();
+    let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
+    assert_eq!(kind(heap.malloc(2 * MIB)), ErrorKind::HeapFull);
+    heap.grow(8 * MIB as u64).unwrap();
+    heap.malloc(2 * MIB).unwrap();
+    heap.psync().unwrap();
+    drop(heap);
+    let options = HeapOptions::new().grow(true);
+    let mut heap = Heap::open_with(pool.attach("heap").unwrap(), options).unwrap();
+    let blocks: Vec<_> = (0..10).map(|_| heap.malloc(MIB).unwrap()).collect();
+    assert!(heap.object().len() > 8 * MIB);
+    assert_eq!(heap.check(), []);
+    heap.psync().unwrap();
+    assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);
+}
+
+#[test]
+fn debug_mode_finds_stores_that_went_astray() {
+    let world = world();
+    let pool = pool_of(&world, MIB);
+    let debug = HeapOptions::new().debug(true);
+    let mut heap = Heap::format_with(pool.attach("heap").unwrap(), debug).unwrap();
+    let (one, two) = (heap.malloc(40).unwrap().as_ptr(), heap.malloc(40 * KIB).unwrap().as_ptr());
+    assert_eq!(heap.usable_size(one).unwrap(), 40);
+    assert_eq!(heap.check(), []);
+    for (block, size) in [(one, 40), (two, 40 * KIB)] {
+        // SAFETY: one byte too far, as bad programs do; the page is the heap's own.
+        unsafe { block.add(size).write(1) };
+        assert_eq!(heap.check().len(), 1);
+        assert_eq!(kind(free(&heap, block)), ErrorKind::Overwritten);
+        // SAFETY: puts it right.
+        unsafe { block.add(size).write(0xc5) };
+        free(&heap, block).unwrap();
+        assert_eq!(heap.check(), []);
+    }
+    // SAFETY: a store after the free, as bad programs do.
+    unsafe { one.add(7).write(1) };
+    assert_eq!(heap.check().len(), 1);
+    let found = (0..1000).find_map(|_| heap.malloc(40).err()).expect("it is given away again");
+    assert_eq!(found.kind(), ErrorKind::Overwritten);
+}
+
+#[test]
+fn a_sparse_giant_costs_what_is_used_of_it() {
+    let world = world();
+    let pool = world.format();
+    let _ = &pool;
+    // The pool is small; only the object's addresses are large. What does not fit is an error.
+    let size = 48 * MIB;
+    pool.create_with("big", &indelible::CreateOptions::new(size as u64).sparse(true)).unwrap();
+    let mut heap = Heap::format(pool.attach("big").unwrap()).unwrap();
+    let block = heap.malloc(40 * MIB).unwrap();
+    free(&heap, block.as_ptr()).unwrap();
+    heap.malloc(100).unwrap();
+    heap.psync().unwrap();
+    let written = heap.object().stats();
+    assert!(heap.stats().unwrap().largest_free >= 40 * MIB as u64, "{written:?}");
+}

@@ -1,0 +1,176 @@
+//! The bytes of a heap do not change by accident: FORMAT.md says what the code does, and the numbers are
+//! here once more.
+
+use indelible::heap::layout::{self, *};
+use std::collections::BTreeMap;
+
+/// (name, offset, size) of a field.
+type Field = (&'static str, usize, usize);
+
+macro_rules! fields {
+    ($type:ident { $($field:ident: $ty:ty),* $(,)? }) => {{
+        // Does not compile with a field missing.
+        fn _all(value: &$type) {
+            let $type { $($field: _),* } = value;
+        }
+        let fields: Vec<Field> =
+            vec![$((stringify!($field), std::mem::offset_of!($type, $field), size_of::<$ty>())),*];
+        (concat!("heap::", stringify!($type)), fields, size_of::<$type>())
+    }};
+}
+
+fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
+    vec![
+        fields!(Header {
+            magic: u64,
+            version: u32,
+            features: u32,
+            pages: u64,
+            frontier: u64,
+            directory: u64,
+            capacity: u64,
+            cursor: u64,
+            roots: u64,
+            recent: [u32; CLASSES],
+            reserved: [u64; 84],
+            chunks: [u64; INLINE_CHUNKS],
+            slots: [RootSlot; INLINE_ROOTS],
+        }),
+        fields!(RootSlot { hash: u64, page: u64 }),
+        fields!(RootIndex { magic: u32, reserved: u32, next: u64, slots: [RootSlot; PAGE_ROOTS] }),
+        fields!(Chunk {
+            magic: u32,
+            touched: u32,
+            number: u64,
+            reserved: [u64; 6],
+            used: [u64; 8],
+            entries: [u32; 512],
+        }),
+        fields!(SpanHeader {
+            magic: u32,
+            class: u32,
+            page: u64,
+            pages: u32,
+            count: u32,
+            data: u32,
+            words: u32,
+            reserved: [u64; 4],
+        }),
+        fields!(RootRecord {
+            magic: u32,
+            name_len: u16,
+            type_len: u16,
+            layout_len: u32,
+            reserved: u32,
+            checksum: u64,
+            offset: u64,
+            size: u64,
+            fingerprint: [u64; 2],
+            reserved2: u64,
+        }),
+    ]
+}
+
+/// Rows of the tables of FORMAT.md whose first column has this head, by the heading above.
+fn tables(head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
+    for line in include_str!("../../../FORMAT.md").lines() {
+        let cells: Vec<String> =
+            line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().trim_matches('`').to_owned();
+        } else if !line.starts_with('|') {
+            inside = false;
+        } else if cells[1] == head {
+            inside = true;
+        } else if inside && !line.starts_with("|---") {
+            all.entry(heading.clone()).or_default().push(cells[1..cells.len() - 1].to_vec());
+        }
+    }
+    all
+}
+
+#[test]
+fn the_structs_are_as_format_md_says() {
+    let mut described = tables("Byte");
+    for (title, fields, size) in structs() {
+        let rows = described.remove(title).unwrap_or_else(|| panic!("FORMAT.md does not describe {title}"));
+        let rows: Vec<(&str, usize, usize)> =
+            rows.iter().map(|row| (&*row[2], row[0].parse().unwrap(), row[1].parse().unwrap())).collect();
+        assert_eq!(rows, fields, "{title}");
+        let end = rows.iter().fold(0, |end, (field, offset, size)| {
+            assert_eq!(*offset, end, "{title}: padding before {field}");
+            end + size
+        });
+        assert_eq!(end, size, "{title}: padding at the end");
+    }
+    assert!(described.is_empty(), "FORMAT.md describes what is not there: {:?}", described.keys());
+}
+
+#[test]
+fn the_constants_are_as_format_md_says() {
+    let tag = |magic: u32| String::from_utf8(magic.to_le_bytes().to_vec()).unwrap();
+    let constants = vec![
+        ("PAGE", PAGE.to_string()),
+        ("CHUNK_PAGES", CHUNK_PAGES.to_string()),
+        ("MAGIC", String::from_utf8(layout::MAGIC.to_le_bytes().to_vec()).unwrap()),
+        ("VERSION", VERSION.to_string()),
+        ("CHUNK_MAGIC", tag(CHUNK_MAGIC)),
+        ("SPAN_MAGIC", tag(SPAN_MAGIC)),
+        ("ROOT_MAGIC", tag(ROOT_MAGIC)),
+        ("INDEX_MAGIC", tag(INDEX_MAGIC)),
+        ("MIN_PAGES", MIN_PAGES.to_string()),
+        ("MAX_PAGES", MAX_PAGES.to_string()),
+        ("INLINE_CHUNKS", INLINE_CHUNKS.to_string()),
+        ("INLINE_ROOTS", INLINE_ROOTS.to_string()),
+        ("PAGE_ROOTS", PAGE_ROOTS.to_string()),
+        ("CLASSES", CLASSES.to_string()),
+        ("NAME_MAX", NAME_MAX.to_string()),
+        ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
+    ];
+    let tables = tables("Heap constant");
+    let rows: Vec<(&str, String)> = tables.values().flatten().map(|row| (&*row[0], row[1].clone())).collect();
+    assert_eq!(rows, constants);
+}
+
+/// The numbers once more, for whoever changes the code and FORMAT.md together.
+#[test]
+fn the_numbers_of_version_1() {
+    let offsets: Vec<(Vec<usize>, usize)> = structs()
+        .into_iter()
+        .map(|(_, fields, size)| (fields.into_iter().map(|field| field.1).collect(), size))
+        .collect();
+    let expected = vec![
+        (vec![0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 352, 1024, 2048], 4096),
+        (vec![0, 8], 16),
+        (vec![0, 4, 8, 16], 4096),
+        (vec![0, 4, 8, 16, 64, 128], 2176),
+        (vec![0, 4, 8, 16, 20, 24, 28, 32], 64),
+        (vec![0, 4, 6, 8, 12, 16, 24, 32, 40, 56], 64),
+    ];
+    assert_eq!(offsets, expected);
+    assert_eq!((PAGE, CHUNK_PAGES, MIN_PAGES, MAX_PAGES, CLASSES), (4096, 512, 3, 1 << 32, 72));
+    assert_eq!((layout::MAGIC.to_le_bytes(), VERSION), (*b"PMO-HEAP", 1));
+}
+
+#[test]
+fn entries_are_packed_as_format_md_says() {
+    let span = Entry { kind: Kind::Span, class: 71, pages: 65 };
+    assert_eq!(span.pack(), 4 | 71 << 8 | 65 << 16);
+    for kind in [Kind::Header, Kind::Meta, Kind::Run, Kind::Span, Kind::Tail] {
+        let entry = Entry { kind, ..span };
+        assert_eq!(Entry::unpack(entry.pack()), Some(entry));
+    }
+    assert_eq!((Entry::unpack(0), Entry::unpack(6)), (None, None));
+    let uses = [
+        (Use::Free, 0),
+        (Use::Pages { header: 511, largest: 510 }, 1 | 511 << 8 | 510 << 24),
+        (Use::Large { pages: 1 << 32, meta: false }, 2 | 1 << 56),
+        (Use::Large { pages: 600, meta: true }, 2 | 1 << 8 | 600 << 24),
+        (Use::Body, 3),
+    ];
+    for (what, bits) in uses {
+        assert_eq!((what.pack(), Use::unpack(bits)), (bits, Some(what)));
+    }
+    assert_eq!((Use::unpack(4), Use::unpack(1 << 8), Use::unpack(3 | 1 << 8)), (None, None, None));
+}
