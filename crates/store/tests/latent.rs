@@ -9,11 +9,12 @@ use indelible_testing::scenario::formatted;
 use indelible_testing::{Choice, SimConfig};
 use std::sync::Arc;
 
+const LEN: u64 = 1 << 20;
 const SECTOR: u64 = 512;
 
 #[test]
 fn every_unreadable_sector_is_detected_or_does_not_matter() {
-    let medium = formatted(1 << 20, SimConfig::default());
+    let medium = formatted(LEN, SimConfig::default());
     let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
     for name in ["a", "b"] {
         store.create(name, &CreateOptions { size: 9000, ..CreateOptions::default() }).unwrap();
@@ -27,7 +28,7 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
     let image = medium.power_cut(Choice::None);
 
     let (mut refused, mut reported) = (0, 0);
-    for sector in 0..medium.len() / SECTOR {
+    for sector in 0..LEN / SECTOR {
         let medium = image.medium();
         medium.spoil(sector * SECTOR..(sector + 1) * SECTOR);
         let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {});

@@ -247,7 +247,7 @@ mod tests {
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };
         let merged = ClassLimits { merge: true, torn: 3, ..all };
         let verdicts = |limits: &ClassLimits| -> Vec<bool> {
-            let few = ["rename", "psync twice", "psync, checkpoint, psync", "load and forget", "shrink"];
+            let few = ["rename", "psync twice", "psyncs around a checkpoint", "load and forget", "shrink"];
             let mut verdicts = Vec::new();
             for (_, start, program) in short().iter().filter(|(name, ..)| few.contains(name)) {
                 let case = Case { pool: pools.get(*start, 4), program, seed: 1 };

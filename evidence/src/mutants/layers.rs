@@ -91,7 +91,7 @@ fn deaths(pools: &Pools) -> Verdict {
     for (name, start, program) in short() {
         for at in 0..program.0.len() {
             let (process, step) = &program.0[at];
-            if matches!(step, Step::Die | Step::Store { .. }) {
+            if matches!(step, Step::Die | Step::DieIn { .. } | Step::Store { .. }) {
                 continue;
             }
             for (kind, nth, late) in KINDS

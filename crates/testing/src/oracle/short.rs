@@ -1,6 +1,7 @@
 //! Programs so short that every image they may leave can be judged.
 
 use super::{Program, Start, Step};
+use crate::sim::OpKind;
 
 /// Each with its name and the pool it starts from.
 #[must_use]
@@ -35,14 +36,17 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            "psync, checkpoint, psync",
+            // The batch after the checkpoint is as long as those of the lap before: behind it lies one of them.
+            "psyncs around a checkpoint",
             Start::Used,
             alone(vec![
                 attach(0),
                 store(0, 0, 64, 1),
                 psync(&[0]),
-                S::Checkpoint { object: 0 },
                 store(0, 0, 64, 2),
+                psync(&[0]),
+                S::Checkpoint { object: 0 },
+                store(0, 0, 64, 3),
                 psync(&[0]),
             ]),
         ),
@@ -82,6 +86,38 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             "changes of the table across the end of its lane",
             Start::TableLaneFull,
             alone((0..8).map(|n| S::Rename { object: 3 * (n % 2), to: 3 - 3 * (n % 2) }).collect()),
+        ),
+        (
+            "load after a checkpoint and a death",
+            Start::Used,
+            Program(vec![
+                (0, attach(1)),
+                (0, store(1, 3000, 64, 1)),
+                (0, psync(&[1])),
+                (0, S::Checkpoint { object: 1 }),
+                (0, S::Die),
+                (1, attach(1)),
+                (1, S::Load { object: 1, len: 1000, value: 7 }),
+            ]),
+        ),
+        (
+            "another process recovers what is visible and not durable",
+            Start::Used,
+            Program(vec![
+                (0, attach(0)),
+                (0, attach(1)),
+                (0, store(0, 0, 128, 1)),
+                (0, store(1, 0, 128, 1)),
+                (
+                    0,
+                    S::DieIn {
+                        step: Box::new(psync(&[0, 1])),
+                        kind: OpKind::WriteDurable,
+                        nth: 0,
+                        late: true,
+                    },
+                ),
+            ]),
         ),
         (
             "another process recovers",
