@@ -1,8 +1,7 @@
 //! Latent sector errors: whatever sector of a pool cannot be read, nobody is shown other bytes than were
 //! psynced. Either the call says so, or the sector did not matter.
 
-use indelible_store::medium::Medium;
-use indelible_store::store::Store;
+use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, recover_all, snapshot};
 use indelible_testing::scenario::formatted;
@@ -32,7 +31,8 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
         let medium = image.medium();
         medium.spoil(sector * SECTOR..(sector + 1) * SECTOR);
         let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {});
-        let clean = report.is_ok_and(|report| report.findings.is_empty());
+        let clean = report
+            .is_ok_and(|report| report.findings.iter().all(|finding| finding.severity < Severity::Warning));
         reported += u64::from(!clean);
         let found = Store::open(Arc::new(medium.handle()), process(2))
             .and_then(|store| recover_all(&store).and_then(|()| snapshot(&store)));
@@ -42,5 +42,5 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
         }
     }
     println!("{refused} sectors refused by a call, {reported} reported by the check");
-    assert!(refused > 10 && reported > 10);
+    assert!(refused > 10 && (10..1000).contains(&reported));
 }
