@@ -4,6 +4,7 @@
 //! line in [`LAYERS`].
 
 use crate::crashes::{Chosen, Pools, guarded, recovery_of};
+use indelible_store::Mutant;
 use indelible_store::format::lane::BODY;
 use indelible_store::medium::Medium;
 use indelible_store::store::{FormatOptions, Severity, Store, Writer};
@@ -42,6 +43,10 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
     Layer { name: "damage", what: "a batch where it does not belong", run: damage },
 ];
+
+/// Mutants beneath the simulated medium, and the command whose every run must notice them.
+pub(super) const ELSEWHERE: &[(Mutant, &str)] =
+    &[(Mutant::NoWriteBack, "cargo xtask power-cut"), (Mutant::NoFence, "cargo xtask power-cut")];
 
 const KEY: Key<'static> = Key(&[]);
 pub(super) const SEED: u64 = 2;
