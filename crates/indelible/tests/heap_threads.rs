@@ -164,3 +164,22 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
         }
     }
 }
+
+/// A span that was emptied while it was listed became another heap's, and the first still took from it.
+#[test]
+fn heaps_of_one_process_share_no_span() {
+    let (first, second) = (world(), world());
+    let (mut first, mut second) = (heap_of(&first, 2 << 20), heap_of(&second, 2 << 20));
+    // A thread that ends leaves a span with free blocks.
+    let left = |heap: &Heap| std::thread::scope(|scope| scope.spawn(|| stamp(heap, 100)).join().unwrap());
+    let emptied = left(&first);
+    free(&first, emptied);
+    let other = left(&second);
+    let own = stamp(&first, 100);
+    for (heap, block) in [(&mut first, own), (&mut second, other)] {
+        assert_eq!(heap.check(), []);
+        let live: Vec<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
+        assert_eq!(live, [block]);
+        free(heap, block);
+    }
+}

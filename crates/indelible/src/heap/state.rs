@@ -33,8 +33,11 @@ pub(super) struct Shared {
 
 pub(super) struct Inner {
     pub(super) hints: Hints,
-    /// Spans without an owner that had free blocks; some may have been taken since.
+    /// Spans without an owner that had free blocks; some may have been taken since, or emptied, and be
+    /// another heap's by now: the table tells whose they are.
     unowned: [Vec<&'static Span>; CLASSES],
+    /// Emptied spans that still are in an inbox, where the next heap could not put them.
+    queued: Vec<&'static Span>,
     /// Spans handed out of each class, which decides how long the next is.
     have: [usize; CLASSES],
     /// All spans known.
@@ -60,6 +63,7 @@ impl Shared {
             spans: Vec::new(),
             caches: Vec::new(),
             idle: Vec::new(),
+            queued: Vec::new(),
             unseen,
             closed: false,
         };
@@ -70,6 +74,11 @@ impl Shared {
             guard,
             inner: Mutex::new(inner),
         })
+    }
+
+    /// Whether a span is this heap's. It may be another's, whose page then says nothing here.
+    fn has(&self, span: &Span) -> bool {
+        self.table.get(span.page() as usize).is_some_and(|slot| slot.is(span))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -113,14 +122,14 @@ impl Shared {
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
+        inner.idle.clear();
+        // First: what waits in an inbox cannot be given to another heap.
+        inner.caches.iter().for_each(|cache| cache.clear());
         for span in std::mem::take(&mut inner.spans) {
             inner.forget(self, span);
         }
-        inner.idle.clear();
-        for cache in std::mem::take(&mut inner.caches) {
-            cache.clear();
-            cache::SPARE.give(cache);
-        }
+        std::mem::take(&mut inner.queued).into_iter().for_each(|span| span::SPARE.give(span));
+        std::mem::take(&mut inner.caches).into_iter().for_each(|cache| cache::SPARE.give(cache));
     }
 
     pub(super) fn find(&self, address: usize) -> Result<Option<Found>> {
@@ -194,6 +203,9 @@ impl Inner {
 
     fn unowned_span(&mut self, shared: &Shared, class: usize) -> Result<Option<&'static Span>> {
         while let Some(span) = self.unowned[class].pop() {
+            if !shared.has(span) {
+                continue;
+            }
             let listed = span.listed.swap(false, Relaxed);
             let fit = span.live.load(Relaxed) && span.class() == class && span.owner.get().is_none();
             if listed && fit && (span.summary.load(Relaxed) != 0 || span.collect()) {
@@ -306,7 +318,11 @@ impl Inner {
         span.owner.set(None);
         span.live.store(false, Relaxed);
         span.listed.store(false, Relaxed);
-        span::SPARE.give(span);
+        if span.queued.load(Relaxed) {
+            self.queued.push(span);
+        } else {
+            span::SPARE.give(span);
+        }
     }
 
     /// Pages for a block of `bytes`; `align` in pages.
