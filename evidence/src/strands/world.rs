@@ -211,12 +211,14 @@ impl Worker {
                 number
             };
             let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
-            while !ring::holds(ring, first) {
+            // Short of memory, a thread may die before it begins.
+            while !ring::holds(ring, first) && !storing.is_finished() {
                 thread::yield_now();
             }
             let result = object.psync_cut();
             stop.store(true, Ordering::Relaxed);
-            self.next = storing.join().map_err(|_| Trouble::Wrong("the storing thread panicked".into()))?;
+            let died = |_| Trouble::Threads(std::io::Error::other("the storing thread died"));
+            self.next = storing.join().map_err(died)?;
             Ok(result?)
         })
     }
