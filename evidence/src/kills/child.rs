@@ -109,6 +109,7 @@ impl Child {
         let number = spec.strand;
         Said::Settled { strand: number, step: strand.step, ring: last }.say();
         let mut worker = Worker::new(pool, strand, last);
+        worker.alone = self.tight.is_some();
         let mut promised = last;
         for _ in 0..self.steps {
             let action = worker.strand.next();
