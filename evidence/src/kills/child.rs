@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::thread;
 
 /// What a process of a round is.
@@ -76,20 +77,22 @@ impl Child {
 
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
-        if let Some(left) = self.tight {
-            limit(left);
-        }
+        // Only threads that run are short of memory: one that starts would panic outside of this program.
+        let begun = Barrier::new(self.strand.len() + 1);
         thread::scope(|scope| {
             for spec in &self.strand {
-                let pool = &pool;
-                let work = move || {
+                let (pool, begun) = (&pool, &begun);
+                scope.spawn(move || {
+                    begun.wait();
                     if let Err(trouble) = self.steps(pool, spec) {
                         failed(spec.strand, &trouble).say();
                     }
-                };
-                // The process that gets no thread does without this strand.
-                let _ = thread::Builder::new().spawn_scoped(scope, work);
+                });
             }
+            if let Some(left) = self.tight {
+                limit(left);
+            }
+            begun.wait();
         });
         if !self.end {
             super::scene::idle().say();
@@ -106,6 +109,7 @@ impl Child {
         let number = spec.strand;
         Said::Settled { strand: number, step: strand.step, ring: last }.say();
         let mut worker = Worker::new(pool, strand, last);
+        worker.alone = self.tight.is_some();
         let mut promised = last;
         for _ in 0..self.steps {
             let action = worker.strand.next();

@@ -226,6 +226,8 @@ impl Scene {
         let role = format!("{role:?}").to_lowercase();
         command.args(["kills-child", &role, "--seed", &self.seed.to_string(), "--tracking", self.tracking]);
         command.arg("--pool").arg(self.place.pool());
+        // Without memory the standard library does not come to the end of a backtrace.
+        command.env("RUST_BACKTRACE", "0");
         if self.ground == Ground::FullMemory {
             command.arg("--dense");
         }

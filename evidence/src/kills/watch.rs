@@ -111,7 +111,9 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         (Some(9), _) => End::OutOfMemory,
         // What Rust and the C library say.
         (Some(6), _)
-            if ["memory allocation of", "out of memory"].iter().any(|why| seen.stderr.contains(why)) =>
+            if ["memory allocation of", "out of memory", "Cannot allocate memory"]
+                .iter()
+                .any(|why| seen.stderr.contains(why)) =>
         {
             End::Aborted
         }

@@ -123,11 +123,21 @@ pub(crate) struct Worker {
     ring: Option<Object>,
     /// Next number for the ring.
     pub(crate) next: u64,
+    /// Whether to start no threads: in a process that is short of memory, one that begins would panic in
+    /// the standard library.
+    pub(crate) alone: bool,
 }
 
 impl Worker {
     pub(crate) fn new(pool: &Pool, strand: Strand, last: u64) -> Self {
-        Worker { pool: pool.clone(), strand, attached: BTreeMap::new(), ring: None, next: last + 1 }
+        Worker {
+            pool: pool.clone(),
+            strand,
+            attached: BTreeMap::new(),
+            ring: None,
+            next: last + 1,
+            alone: false,
+        }
     }
 
     /// Attaches what the step needs, and stores.
@@ -199,8 +209,13 @@ impl Worker {
     fn cut(&mut self) -> Result<(), Trouble> {
         let Some(object) = &self.ring else { return Ok(()) };
         let ring: &Ring = object.root()?;
-        let stop = AtomicBool::new(false);
         let first = self.next;
+        if self.alone {
+            object.note(ring::put(ring, first));
+            self.next += 1;
+            return Ok(object.psync_cut()?);
+        }
+        let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let store = || {
                 let mut number = first;
@@ -211,12 +226,14 @@ impl Worker {
                 number
             };
             let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
-            while !ring::holds(ring, first) {
+            // Killed by want of memory, a thread may end before it begins.
+            while !ring::holds(ring, first) && !storing.is_finished() {
                 thread::yield_now();
             }
             let result = object.psync_cut();
             stop.store(true, Ordering::Relaxed);
-            self.next = storing.join().map_err(|_| Trouble::Wrong("the storing thread panicked".into()))?;
+            let died = |_| Trouble::Threads(std::io::Error::other("the storing thread died"));
+            self.next = storing.join().map_err(died)?;
             Ok(result?)
         })
     }
