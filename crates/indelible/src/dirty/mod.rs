@@ -12,6 +12,7 @@ mod gate;
 mod mprotect;
 mod named;
 mod range;
+mod recent;
 mod rent;
 #[cfg(test)]
 mod tests;
@@ -171,7 +172,7 @@ impl Tracker {
 
     /// Tells that everything the last `collect` reported now equals the primary: `changed` after
     /// its lines were committed and applied, `unchanged` as it was. A page that changes time after
-    /// time is left unprotected, one that did not change twice in a row is protected again.
+    /// time is left unprotected, one that has not changed lately is protected again.
     ///
     /// An error loses nothing: the pages concerned are reported again.
     #[inline]

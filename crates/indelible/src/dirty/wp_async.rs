@@ -12,10 +12,9 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
-//! 4. A page in `changed`, and no other, was found changed by the last settle.
-//!    If `steady`, all of them are in known chunks, were left unprotected, and none is in `idle`.
-//! 5. A page in `idle` was left unprotected, and found unchanged by the last settle that mentioned it.
-//! 6. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
+//! 4. A page in `recent`, and no other, was found changed by one of the last few settles.
+//!    If `steady`, those of the last settle are in known chunks and were left unprotected.
+//! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
 //!    protection.
 //!
@@ -23,16 +22,16 @@
 //! time after time, the scan that finds what was stored to protects it as well (`protects`). What it
 //! finds it has protected, so nothing is lost between the two, whoever stores.
 //!
-//! Invariant 6 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
+//! Invariant 5 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
 //! It is relied on only where asking has become dear; such a page is then reported by the first
 //! `collect` after the next fault of this process.
 
 use std::io;
 use std::time::Instant;
 
-use super::bitmap::Bits;
 use super::chunks::Chunks;
 use super::range::{self, PageRange};
+use super::recent::Recent;
 use super::rent::Rent;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
@@ -68,11 +67,9 @@ pub(super) struct WpAsync {
     pagemap: &'static Pagemap,
     regions: Box<[Region]>,
     chunks: Chunks,
-    changed: Bits,
-    /// What `changed` says, as runs.
-    changed_runs: Vec<PageRange>,
+    recent: Recent,
+    /// Whether a settle that says the same again has nothing to do.
     steady: bool,
-    idle: Bits,
     /// Whether the next scan of known chunks protects.
     protects: bool,
     pending: Vec<PageRange>,
@@ -99,10 +96,8 @@ impl WpAsync {
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
             chunks: Chunks::new(base),
-            changed: Bits::new(0),
-            changed_runs: Vec::new(),
+            recent: Recent::default(),
             steady: false,
-            idle: Bits::new(0),
             protects: false,
             pending: Vec::new(),
             protect: Vec::new(),
@@ -138,8 +133,7 @@ impl WpAsync {
             // The pages before were filled, too.
             self.chunks.know(&[PageRange::new(0, pages)]);
         }
-        self.changed.grow(pages);
-        self.idle.grow(pages);
+        self.recent.grow(pages);
         self.pages = pages;
         self.quiet_at = None;
         Ok(())
@@ -326,14 +320,13 @@ impl WpAsync {
     }
 
     pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
-        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.changed_runs == changed {
+        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.recent.newest() == changed {
             return Ok(());
         }
         let (mut left, mut protected) = (0_usize, 0_usize);
         for run in changed {
             for page in run.within(self.pages) {
-                if self.changed.get(page) || self.idle.get(page) {
-                    self.idle.clear(page);
+                if self.recent.get(page) {
                     left += 1;
                     if !self.chunks.is_known(page) {
                         // Only there may a page stay unprotected (2).
@@ -347,16 +340,13 @@ impl WpAsync {
         }
         for run in unchanged {
             for page in run.within(self.pages) {
-                if self.changed.get(page) && !self.idle.get(page) {
-                    self.idle.set(page);
-                } else {
-                    self.idle.clear(page);
+                if !self.recent.get(page) {
                     range::push(&mut self.protect, 0, page, page + 1);
                     protected += 1;
                 }
             }
         }
-        self.remember(changed);
+        self.recent.push(changed, self.pages);
         if left + protected > 0 {
             self.protects = left * FAULT_IN_PROTECTIONS < protected;
         }
@@ -371,16 +361,6 @@ impl WpAsync {
         // What an error left unprotected will be reported again.
         self.protect.clear();
         done
-    }
-
-    fn remember(&mut self, changed: &[PageRange]) {
-        for run in self.changed_runs.drain(..) {
-            run.within(self.pages).for_each(|page| self.changed.clear(page));
-        }
-        for run in changed {
-            run.within(self.pages).for_each(|page| self.changed.set(page));
-        }
-        self.changed_runs.extend_from_slice(changed);
     }
 
     /// Protects what is in `protect`, unless it was protected when it was found.
@@ -435,7 +415,6 @@ impl WpAsync {
     pub(super) fn renewed(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
         self.chunks = Chunks::new(self.base);
-        self.idle = Bits::new(0);
         self.pending.clear();
         self.steady = false;
         self.dear = false;
