@@ -2,19 +2,28 @@
 
 use crate::steps::{Result, step};
 
-/// A layer: what it is called, the command of its short form, and of a campaign (none: the same).
+/// A layer: what it is called, and the commands of its short form and of a campaign.
 struct Layer {
     name: &'static str,
-    short: Option<&'static [&'static str]>,
-    long: Option<&'static [&'static str]>,
+    short: &'static [&'static str],
+    long: &'static [&'static str],
 }
 
 const RUN: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
+/// Broken protocols are another build.
+const MUTANTS: [&str; 9] =
+    ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--", "mutants", "--threads=2"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[
-    Layer { name: "kills", short: Some(&["kills"]), long: Some(&["kills", "--long"]) },
-    Layer { name: "faults", short: Some(&["faults"]), long: Some(&["faults", "--long"]) },
+    Layer {
+        name: "crashes",
+        short: &["crashes", "--threads=2"],
+        long: &["crashes", "--long", "--threads=2"],
+    },
+    Layer { name: "kills", short: &["kills"], long: &["kills", "--long"] },
+    Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },
+    Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -23,9 +32,15 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         [word] if word == "--long" => true,
         _ => return Err("usage: cargo xtask evidence [--long]".into()),
     };
+    layers(long)?;
+    step("evidence: report", &[&RUN[..], &["report"]].concat())
+}
+
+/// Every layer that needs nothing but this machine.
+pub(crate) fn layers(long: bool) -> Result {
     for layer in LAYERS {
-        let Some(command) = (if long { layer.long } else { layer.short }) else { continue };
+        let command = if long { layer.long } else { layer.short };
         step(&format!("evidence: {}", layer.name), &[&RUN[..], command].concat())?;
     }
-    step("evidence: report", &[&RUN[..], &["report"]].concat())
+    step("evidence: mutants", &MUTANTS)
 }

@@ -365,6 +365,26 @@ fn what_a_shrink_cut_off_does_not_come_back_by_growing_an_attached_object() {
     });
 }
 
+/// The rest of the last page used to be the user's as long as the object did not grow, which zeroed it.
+#[test]
+fn every_byte_of_an_object_survives_growth() {
+    everywhere(|world| {
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        for size in [5000, 9000, 20_001] {
+            a.grow(size).unwrap();
+            assert_eq!(a.len() as u64, size);
+            a.as_mut_slice().fill(1);
+            a.psync().unwrap();
+        }
+        a.grow(30_000).unwrap();
+        assert!(a.as_slice()[..20_001].iter().all(|byte| *byte == 1));
+        a.detach().unwrap();
+        assert_eq!(pool.attach_read("a").unwrap().len(), 30_000);
+    });
+}
+
 // S0.7
 #[test]
 fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
@@ -404,7 +424,7 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         pool.resize("a", 200_000, b"").unwrap();
         pool.resize("a", 6_000, b"").unwrap();
         let a = pool.attach_read("a").unwrap();
-        assert_eq!((a.len(), a.as_slice()[5], a.as_ptr()), (8192, 5, address));
+        assert_eq!((a.len(), a.as_slice()[5], a.as_ptr()), (6_000, 5, address));
     });
 }
 

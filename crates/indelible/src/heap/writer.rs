@@ -196,7 +196,7 @@ impl Heap {
             }
         }
         // SAFETY: this is what is mapped now.
-        let extended = unsafe { self.raw.extend(self.object.size()) };
+        let extended = unsafe { self.raw.extend(self.object.len()) };
         let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
         self.done("allocate in", result)
     }
@@ -355,7 +355,7 @@ impl Heap {
             return Ok(());
         }
         // SAFETY: this is what is mapped now.
-        let result = unsafe { self.raw.extend(self.object.size()) };
+        let result = unsafe { self.raw.extend(self.object.len()) };
         self.done("extend the heap of", result)
     }
 
@@ -379,7 +379,7 @@ fn extent(object: &Object) -> Extent {
     Extent {
         base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
         // Not to the end of the last page: what lies behind the size does not survive growth.
-        len: object.size(),
+        len: object.len(),
         writable: true,
         named: object.is_named(),
         reach: object.reach(),

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 const LINE: usize = 64;
 /// Pages that are worth a thread of their own: comparing them takes more than starting it does, even if
 /// all of them are in the cache.
-const SHARE: u64 = 1024;
+const SHARE: u64 = 400;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
 /// Pages of the primary read at a time, where it is not memory.

@@ -29,7 +29,7 @@ impl ReadCore {
     }
 
     fn len(&self) -> usize {
-        self.shadow.as_ref().map_or(0, Shadow::len)
+        self.reader.as_ref().map_or(0, |reader| reader.object().entry.size.get() as usize)
     }
 
     fn end(&mut self) -> Result<(), Cause> {
@@ -67,13 +67,13 @@ impl ReadObject {
         &self.core.name
     }
 
-    /// Bytes mapped: the object's size in whole pages.
+    /// Size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
     }
 
-    /// Never: an object has at least one page.
+    /// Never: an object has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

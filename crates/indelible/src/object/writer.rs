@@ -45,9 +45,8 @@ unsafe impl Sync for Object {}
 
 impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
-        let (base, len) = (core.shadow()?.base().as_ptr(), core.shadow()?.len());
+        let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let named = core.shadow()?.rung() == Some(Rung::Named);
-        let len = AtomicUsize::new(len);
         Ok(Object { core: Mutex::new(core), base, len, named, pool, name: name.to_owned() })
     }
 
@@ -69,13 +68,13 @@ impl Object {
         &self.name
     }
 
-    /// Bytes mapped: the object's size in whole pages.
+    /// Size in bytes. What lies behind it in the last page is nobody's: growth zeroes it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Never: an object has at least one page.
+    /// Never: an object has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -193,7 +192,7 @@ impl Object {
     /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| self.core_mut().grow(size));
-        let len = self.core_mut().shadow().map_or(0, |shadow| shadow.len());
+        let len = self.core_mut().size();
         self.len.store(len, Ordering::Release);
         result.map_err(|cause| self.error("grow", cause))
     }
@@ -202,13 +201,8 @@ impl Object {
     pub(crate) fn grow_in_place(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_in_place(size));
-        self.len.store(core.shadow().map_or(0, |shadow| shadow.len()), Ordering::Release);
+        self.len.store(core.size(), Ordering::Release);
         result.map_err(|cause| self.error("grow", cause))
-    }
-
-    /// Bytes that were asked for, at most [`len`](Object::len).
-    pub(crate) fn size(&self) -> usize {
-        self.core().size()
     }
 
     /// Bytes the object may have one day, by the addresses kept for it.
