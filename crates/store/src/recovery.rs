@@ -98,30 +98,30 @@ struct Redo<'m> {
     pages: Gather<'m>,
     /// Bytes written past `pages`.
     direct: u64,
-    /// Up to here, in the pool, the lane is durable.
-    confirmed: u64,
-    /// The lane is known to end as a commit leaves it, not with damage.
-    whole: bool,
+    /// Where in the pool the lane's batches begin.
+    start: u64,
+    /// The lane is durable, and ends as a commit leaves it, not with damage.
+    confirmed: bool,
 }
 
 impl Redo<'_> {
-    /// Makes the lane durable up to the end of `log`, having looked once at what follows: redoing what comes
-    /// before a damaged batch would mix it with what that batch brought in place.
+    /// Makes the whole lane durable, once, having looked at what follows `log`: redoing what comes before a
+    /// damaged batch would mix it with what that batch brought in place.
     fn confirm(&mut self, log: &LaneLog) -> Result<()> {
-        if !self.whole {
-            let mut end = *log;
-            scan(self.medium, self.seed, &mut end, &mut |_| Ok(()))?;
-            let damaged = broken(self.medium, self.seed, &end)?
-                && beyond(self.medium, self.seed, &end)?.is_some_and(|later| later.proves_damage);
-            if damaged {
-                return Err(StoreError::damaged(Part::Record, end.position()));
-            }
-            self.whole = true;
+        if self.confirmed {
+            return Ok(());
         }
-        if log.position() > self.confirmed {
-            log.confirm(self.medium, self.seed, self.confirmed)?;
-            self.confirmed = log.position();
+        let mut end = *log;
+        scan(self.medium, self.seed, &mut end, &mut |_| Ok(()))?;
+        let damaged = broken(self.medium, self.seed, &end)?
+            && beyond(self.medium, self.seed, &end)?.is_some_and(|later| later.proves_damage);
+        if damaged {
+            return Err(StoreError::damaged(Part::Record, end.position()));
         }
+        if end.position() > self.start {
+            end.confirm(self.medium, self.seed, self.start)?;
+        }
+        self.confirmed = true;
         Ok(())
     }
 
@@ -162,7 +162,7 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
     let mut log =
         LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
     let mut redo =
-        Redo { medium, seed, pages: Gather::new(medium), direct: 0, confirmed: log.position(), whole: false };
+        Redo { medium, seed, pages: Gather::new(medium), direct: 0, start: log.position(), confirmed: false };
     let mut met: BTreeMap<u64, Met> = BTreeMap::new();
     let mut done = Recovered::default();
     scan(medium, seed, &mut log, &mut |batch| {
