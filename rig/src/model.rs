@@ -10,19 +10,15 @@ pub struct Model {
     seed: u64,
     /// Steps done.
     pub number: u64,
-    /// Bytes by name of the object, in whole pages.
+    /// Bytes by name of the object.
     pub objects: BTreeMap<&'static str, Vec<u8>>,
-}
-
-fn pages(bytes: u64) -> usize {
-    bytes.next_multiple_of(4096) as usize
 }
 
 impl Model {
     /// Before the first step.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let objects = OBJECTS.iter().map(|(name, size)| (*name, vec![0; pages(*size)])).collect();
+        let objects = OBJECTS.iter().map(|(name, size)| (*name, vec![0; *size as usize])).collect();
         Model { seed, number: 0, objects }
     }
 
@@ -39,10 +35,10 @@ impl Model {
                     }
                 }
             }
-            Change::Create(size) => drop(self.objects.insert(GUEST, vec![0; pages(size)])),
+            Change::Create(size) => drop(self.objects.insert(GUEST, vec![0; size as usize])),
             Change::Grow(size) => {
                 if let Some(object) = self.objects.get_mut(GUEST) {
-                    object.resize(pages(size), 0);
+                    object.resize(size as usize, 0);
                 }
             }
             Change::Destroy => drop(self.objects.remove(GUEST)),
