@@ -37,19 +37,29 @@ impl Changes for Stores<'_> {
         }
         let mut end = 0;
         for (number, [old, new]) in pages {
-            for at in (0..PAGE).step_by(LINE as usize) {
-                let line = at as usize..(at + LINE) as usize;
-                if old[line.clone()] != new[line.clone()] {
-                    end = number * PAGE + at + LINE;
-                    batch.copy_lines(primary.start() + end - LINE, &new[line]);
-                }
-            }
-            if old != new && primary.twin(number).is_none() {
-                primary.keep(number, Box::new(PageImage(old)));
-            }
+            end = end.max(take(primary, batch, number, &old, &new));
         }
         Ok(end)
     }
+}
+
+type Page = [u8; PAGE as usize];
+
+/// Takes the lines of a page that changed, and keeps the page; returns where in the object they end, 0 if
+/// none changed.
+pub(crate) fn take(primary: &mut Primary<'_>, batch: &mut Batch, number: u64, old: &Page, new: &Page) -> u64 {
+    let mut end = 0;
+    for at in (0..PAGE).step_by(LINE as usize) {
+        let line = at as usize..(at + LINE) as usize;
+        if old[line.clone()] != new[line.clone()] {
+            end = number * PAGE + at + LINE;
+            batch.copy_lines(primary.start() + end - LINE, &new[line]);
+        }
+    }
+    if old != new && primary.twin(number).is_none() {
+        primary.keep(number, Box::new(PageImage(*old)));
+    }
+    end
 }
 
 /// A page as last psynced.

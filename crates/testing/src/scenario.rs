@@ -118,6 +118,17 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
 /// As [`judge_medium`], without the checks before recovery and without using the pool afterwards: a
 /// function of what it reads from `medium`.
 pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
+    let (store, found) = recovered(medium, allowed)?;
+    drop(store);
+    sound(medium, Severity::Warning).map_err(|error| format!("after recovery: {error}"))?;
+    Ok(found)
+}
+
+/// Recovers what is on `medium`, which has to be in a state that is allowed.
+fn recovered(
+    medium: &SimMedium,
+    allowed: &[impl Borrow<Snapshot>],
+) -> Result<(Arc<Store>, Snapshot), String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
     recover_all(&store).map_err(text("recover"))?;
@@ -126,22 +137,14 @@ pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Res
         return Err(difference(&found, allowed));
     }
     check_tiling(&store)?;
-    drop(store);
-    sound(medium, Severity::Warning).map_err(|error| format!("after recovery: {error}"))?;
-    Ok(found)
+    Ok((store, found))
 }
 
 /// Recovers what is on `medium` and says what is wrong with it.
 pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;
-    let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
-    recover_all(&store).map_err(text("recover"))?;
-    let found = snapshot(&store).map_err(text("read"))?;
-    if !allowed.iter().any(|state| *state.borrow() == found) {
-        return Err(difference(&found, allowed));
-    }
-    check_tiling(&store)?;
+    let (store, found) = recovered(medium, allowed)?;
     usable(&store).map_err(text("use afterwards"))?;
     let after = snapshot(&store).map_err(text("read again"))?;
     if after != found {

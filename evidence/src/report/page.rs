@@ -113,15 +113,7 @@ fn counts(records: &[Record]) -> String {
 
 /// With a comma between thousands.
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    indicatif::HumanCount(number).to_string()
 }
 
 /// What the record of the mutants says beyond other records, if it does: `table`, by mutant, the layers

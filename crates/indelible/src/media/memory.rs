@@ -20,7 +20,6 @@
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
 
@@ -28,6 +27,7 @@ use super::file::{live, verify};
 use super::space;
 use crate::sys::fork::{ForkFd, NoFork};
 use crate::sys::mmap::{self, Protection};
+use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 use crate::sys::{PAGE, flush, ofd};
 
 /// Longer writes go around the caches: they would evict more than a later comparison gains.
@@ -166,13 +166,6 @@ fn word_mask(word: usize, first: usize, last: usize) -> u64 {
     let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
     let high = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
     low & high
-}
-
-/// Words of zeros that cost no memory until they are touched.
-fn zeroed(words: usize) -> Box<[AtomicU64]> {
-    let plain = vec![0_u64; words].into_boxed_slice();
-    // SAFETY: `AtomicU64` has the size, alignment and bit validity of `u64`.
-    unsafe { Box::from_raw(Box::into_raw(plain) as *mut [AtomicU64]) }
 }
 
 impl Medium for MemoryMedium {

@@ -2,12 +2,12 @@
 
 use super::model::{Answer, Attached, Model};
 use super::{NAMES, PROCESSES, Program, Step};
-use crate::pool::{Snapshot, contents, page, process, snapshot};
+use crate::pool::{Snapshot, contents, page, process, snapshot, take};
 use crate::sim::{CrashImage, Fault, SimMedium};
 use indelible_store::error::{Result, StoreError};
-use indelible_store::format::{LINE, PAGE};
+use indelible_store::format::PAGE;
 use indelible_store::lane::Batch;
-use indelible_store::store::{Changes, PageImage, Primary, Reader, Store, Writer, psync_all};
+use indelible_store::store::{Changes, Primary, Reader, Store, Writer, psync_all};
 use indelible_store::table::{CreateOptions, Key, Located};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,16 +73,7 @@ impl Changes for Shadow<'_> {
             let old = page(primary, number)?;
             let mut new = old;
             new[..bytes.len()].copy_from_slice(bytes);
-            for at in (0..PAGE).step_by(LINE as usize) {
-                let line = at as usize..(at + LINE) as usize;
-                if old[line.clone()] != new[line.clone()] {
-                    end = number * PAGE + at + LINE;
-                    batch.copy_lines(primary.start() + end - LINE, &new[line]);
-                }
-            }
-            if old != new && primary.twin(number).is_none() {
-                primary.keep(number, Box::new(PageImage(old)));
-            }
+            end = end.max(take(primary, batch, number, &old, &new));
         }
         Ok(end)
     }
