@@ -7,11 +7,14 @@ mod clock;
 mod floor;
 mod ground;
 mod machine;
+mod mapped;
 mod model;
 mod pattern;
+mod peers;
 mod render;
 mod rooms;
 mod stats;
+mod traffic;
 
 use clap::{Parser, Subcommand};
 use ground::Ground;

@@ -1,6 +1,7 @@
 //! The benchmarks, one room each.
 
 mod attach;
+mod commit;
 mod heap;
 mod lane_bytes;
 mod open;
@@ -35,6 +36,11 @@ pub const ALL: &[Room] = &[
     Room { name: "open", about: "open, create, lookup and attach against number of objects", run: open::run },
     Room { name: "recovery", about: "recovery after a kill against bytes in the lane", run: recovery::run },
     Room { name: "heap", about: "blocks of the heap beside allocators in DRAM", run: heap::run },
+    Room {
+        name: "commit",
+        about: "random changes and a durable commit beside databases and libraries",
+        run: commit::run,
+    },
     Room { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];
 

@@ -1,0 +1,130 @@
+//! Those who make changes durable: Indelible, and what else there is.
+//!
+//! All keep the same records and get the same changes; one that answers wrongly afterwards is an error of
+//! the run.
+
+mod in_place;
+mod library;
+mod lmdb;
+mod own;
+mod pmemobj;
+mod redb;
+mod rocksdb;
+mod sqlite;
+
+use crate::Result;
+use crate::ground::Medium;
+use std::path::Path;
+
+/// Bytes of a record. Its first word changes, the others stay as they were loaded.
+pub const RECORD: usize = 64;
+
+/// A record's new first word.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub record: u64,
+    pub value: u64,
+}
+
+/// Keeps records.
+pub trait Peer {
+    /// Applies all changes and returns when they are durable.
+    fn commit(&mut self, changes: &[Change]) -> Result<()>;
+
+    /// The first word of a record.
+    fn word(&mut self, record: u64) -> Result<u64>;
+}
+
+/// Where a peer keeps its files, and how much.
+pub struct Place<'a> {
+    /// An empty folder.
+    pub dir: &'a Path,
+    pub medium: Medium,
+    pub records: u64,
+}
+
+/// Somebody who can be measured.
+pub struct Contestant {
+    pub name: &'static str,
+    /// Whether a crash leaves all changes of a commit or none.
+    pub atomic: bool,
+    /// Loads the records; `Err(Missing)` where the machine lacks the library.
+    pub open: fn(&Place<'_>) -> Result<Opened>,
+}
+
+/// What came of opening.
+pub enum Opened {
+    Ready(Box<dyn Peer>),
+    /// Why it cannot be measured here, and what to do about it.
+    Missing(String),
+}
+
+impl Opened {
+    fn ready(peer: impl Peer + 'static) -> Result<Opened> {
+        Ok(Opened::Ready(Box::new(peer)))
+    }
+}
+
+/// Everybody, ourselves first.
+pub const ALL: &[Contestant] = &[
+    Contestant { name: "indelible", atomic: true, open: own::open },
+    Contestant { name: "in place", atomic: false, open: in_place::open },
+    Contestant { name: "libpmemobj", atomic: true, open: pmemobj::open },
+    Contestant { name: "LMDB", atomic: true, open: lmdb::open },
+    Contestant { name: "redb", atomic: true, open: redb::open },
+    Contestant { name: "SQLite", atomic: true, open: sqlite::open },
+    Contestant { name: "RocksDB", atomic: true, open: rocksdb::open },
+];
+
+/// A record as it is loaded: its number, and bytes that do not compress.
+pub fn initial(record: u64) -> [u8; RECORD] {
+    let mut random = crate::pattern::Random::new(record);
+    let mut bytes = [0; RECORD];
+    bytes[..8].copy_from_slice(&record.to_ne_bytes());
+    for word in bytes[8..].chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next().to_ne_bytes());
+    }
+    bytes
+}
+
+/// The first word of a record's bytes.
+fn first_word(record: &[u8]) -> Result<u64> {
+    let word = record.first_chunk::<8>().ok_or("a record is too short")?;
+    Ok(u64::from_ne_bytes(*word))
+}
+
+/// Puts a new first word into a record's bytes.
+fn set_first_word(record: &mut [u8], value: u64) -> Result<()> {
+    record.first_chunk_mut::<8>().ok_or("a record is too short")?.copy_from_slice(&value.to_ne_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_keeps_what_was_committed() {
+        let dir = std::env::temp_dir().join(format!("peers-{}", std::process::id()));
+        for contestant in ALL {
+            let own = dir.join(contestant.name);
+            std::fs::create_dir_all(&own).unwrap();
+            let place = Place { dir: &own, medium: Medium::File, records: 5000 };
+            let mut peer = match (contestant.open)(&place).unwrap() {
+                Opened::Ready(peer) => peer,
+                Opened::Missing(why) => {
+                    eprintln!("not tested: {}: {why}", contestant.name);
+                    continue;
+                }
+            };
+            let changes: Vec<Change> =
+                (0..100).map(|n| Change { record: n * 37 % 5000, value: 1_000_000 + n }).collect();
+            peer.commit(&changes).unwrap();
+            for change in &changes {
+                assert_eq!(peer.word(change.record).unwrap(), change.value, "{}", contestant.name);
+            }
+            assert_eq!(peer.word(4999).unwrap(), 4999, "{}", contestant.name);
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

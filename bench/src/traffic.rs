@@ -1,0 +1,41 @@
+//! What the kernel says was written to a disk.
+
+use crate::Result;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a sector, in the kernel's accounting on every device.
+const SECTOR: u64 = 512;
+/// Which number of a device's statistics counts sectors written.
+const SECTORS_WRITTEN: usize = 6;
+
+/// The device under a folder.
+pub struct Traffic {
+    statistics: PathBuf,
+    folder: std::fs::File,
+}
+
+impl Traffic {
+    /// `None` if the folder stands on no block device that counts.
+    pub fn of(folder: &Path) -> Option<Traffic> {
+        let device = std::fs::metadata(folder).ok()?.dev();
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let statistics = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
+        let traffic = Traffic { statistics, folder: std::fs::File::open(folder).ok()? };
+        traffic.written().ok()?;
+        Some(traffic)
+    }
+
+    /// Bytes written to the device so far, once nothing waits to be written.
+    pub fn settled(&self) -> Result<u64> {
+        rustix::fs::syncfs(&self.folder)?;
+        self.written()
+    }
+
+    fn written(&self) -> Result<u64> {
+        let text = std::fs::read_to_string(&self.statistics)?;
+        let sectors: u64 =
+            text.split_whitespace().nth(SECTORS_WRITTEN).ok_or("no statistics of the device")?.parse()?;
+        Ok(sectors * SECTOR)
+    }
+}
