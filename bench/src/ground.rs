@@ -27,6 +27,14 @@ impl Medium {
         }
     }
 
+    /// For names of files.
+    pub fn short(self) -> &'static str {
+        match self {
+            Medium::Memory => "memory",
+            Medium::File => "ssd",
+        }
+    }
+
     pub fn kind(self) -> MediumKind {
         match self {
             Medium::Memory => MediumKind::Memory,

@@ -6,11 +6,14 @@ mod child;
 mod clock;
 mod floor;
 mod ground;
+mod keepers;
+mod kernels;
 mod machine;
 mod mapped;
 mod model;
 mod pattern;
 mod peers;
+mod plot;
 mod render;
 mod rooms;
 mod stats;
@@ -44,7 +47,10 @@ enum Command {
     Run {
         /// Those to run; all without any.
         names: Vec<String>,
-        /// Fewer repetitions and smaller sizes: everything in two minutes, not fit to judge speed.
+        /// All of them; what no name says as well.
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+        /// Fewer repetitions and smaller sizes: everything in five minutes, not fit to judge speed.
         #[arg(long)]
         quick: bool,
         /// Where to leave all figures, for `report`.
@@ -57,10 +63,17 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
         dir_memory: PathBuf,
     },
-    /// Writes markdown from what `run --json` left.
+    /// Writes tables and plots from what `run --json` left, and from nothing else.
     Report {
         /// The file.
+        #[arg(default_value = "docs/benchmarks/run.json")]
         file: PathBuf,
+        /// The folder to write to: README.md and the plots.
+        #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
+        to: PathBuf,
+        /// A page of remarks, put below the goals.
+        #[arg(long, value_name = "FILE", default_value = "docs/benchmarks/remarks.md")]
+        remarks: PathBuf,
     },
     /// What benchmarks start as processes of their own.
     #[command(hide = true)]
@@ -76,10 +89,10 @@ fn main() -> ExitCode {
             list();
             Ok(())
         }
-        Command::Run { names, quick, json, dir_file, dir_memory } => {
+        Command::Run { names, all: _, quick, json, dir_file, dir_memory } => {
             run(&names, quick, json.as_deref(), &dir_file, &dir_memory)
         }
-        Command::Report { file } => report(&file),
+        Command::Report { file, to, remarks } => report(&file, &to, &remarks),
         Command::Child { job } => child::work(job),
     };
     match result {
@@ -139,11 +152,18 @@ fn command_line(names: &[String], quick: bool) -> String {
     words.join(" ")
 }
 
-fn report(path: &Path) -> Result<()> {
+fn report(path: &Path, to: &Path, remarks: &Path) -> Result<()> {
     let about = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| about(&error))?;
     let report = parse(&text).map_err(|error| about(&error))?;
-    print!("{}", render::markdown(&report));
+    let remarks = std::fs::read_to_string(remarks).unwrap_or_default();
+    std::fs::create_dir_all(to)?;
+    let plots = report.rooms.iter().flat_map(|room| &room.plots);
+    for plot in plots.clone() {
+        std::fs::write(to.join(format!("{}.svg", plot.file)), plot::svg(plot)?)?;
+    }
+    std::fs::write(to.join("README.md"), render::markdown(&report, &remarks))?;
+    println!("{}: tables and {} plots", to.display(), plots.count());
     Ok(())
 }
 

@@ -4,11 +4,12 @@
 //! 1. Everything a report shows is in here; nothing is measured or looked up while rendering.
 //! 2. A row has one cell per column. Durations are nanoseconds, sizes bytes, rates units a second.
 
+use crate::plot::Plot;
 use crate::stats::Spread;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One run of the benchmarks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,7 @@ pub struct Section {
     pub name: String,
     pub about: String,
     pub tables: Vec<Table>,
+    pub plots: Vec<Plot>,
     pub goals: Vec<Goal>,
     pub notes: Vec<String>,
 }
@@ -140,6 +142,7 @@ impl Section {
             name: name.to_owned(),
             about: about.to_owned(),
             tables: Vec::new(),
+            plots: Vec::new(),
             goals: Vec::new(),
             notes: Vec::new(),
         }

@@ -29,7 +29,7 @@ pub fn text(section: &Section) -> String {
 }
 
 /// A whole run as markdown.
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &Report, remarks: &str) -> String {
     let mut out = String::from("# Benchmarks\n\n");
     let _ =
         writeln!(out, "Rendered from one run of `{}`, which took {:.0} s.", report.command, report.seconds);
@@ -57,8 +57,14 @@ pub fn markdown(report: &Report) -> String {
             );
         }
     }
+    if !remarks.is_empty() {
+        let _ = write!(out, "\n{}\n", remarks.trim_end());
+    }
     for section in &report.rooms {
         let _ = write!(out, "\n## {}\n\n{}\n", section.name, capital(&section.about));
+        for plot in &section.plots {
+            let _ = write!(out, "\n![{}]({}.svg)\n", plot.title, plot.file);
+        }
         for table in &section.tables {
             let _ = write!(out, "\n**{}**\n\n", table.title);
             out.push_str(&grid(table, &|cells, widths| piped(cells, widths), &rule(table)));
@@ -280,7 +286,7 @@ mod tests {
         let json = serde_json::to_string(&report()).unwrap();
         let again: Report = serde_json::from_str(&json).unwrap();
         assert_eq!(again, report());
-        let text = markdown(&again);
+        let text = markdown(&again, "");
         assert!(
             text.contains("| object | psync | of |\n|--:|--:|---|\n| 1 MiB | 2.70 µs (2.60–12.8) | x |\n"),
             "{text}"

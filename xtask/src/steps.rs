@@ -24,6 +24,7 @@ pub(crate) fn test() -> Result {
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
     evidence::layers(false)?;
+    benchmarks_run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());
     Ok(())
 }
@@ -44,6 +45,21 @@ fn aarch64() -> Result {
         return Ok(());
     }
     step("compiles for aarch64", &["check", "-p", "indelible", "-p", "indelible-cli", "--target", TARGET])
+}
+
+/// Every benchmark once, quickly: that they run and that all results are right, not how fast.
+fn benchmarks_run() -> Result {
+    const MEMORY: &str = "/dev/shm";
+    const LEAST: u64 = 5 << 30;
+    let free = rustix::fs::statvfs(MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    if free < LEAST {
+        println!(
+            "\nNOT TESTED: benchmarks, which need {} GiB free in {MEMORY}; there are {free} bytes",
+            LEAST >> 30
+        );
+        return Ok(());
+    }
+    bench(vec!["run".into(), "--all".into(), "--quick".into()])
 }
 
 /// Hands over to the benchmark crate.

@@ -7,6 +7,7 @@ use crate::Result;
 use crate::floor::{MapFloor, WriteFloor};
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::plot::Plot;
 use crate::stats::Samples;
 use indelible::{CreateOptions, Pool};
 use std::time::Duration;
@@ -108,6 +109,12 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
     bar.finish_and_clear();
     drop(write);
     discard(pool);
+    let file = format!("attach-{}", medium.short());
+    let mut plot = Plot::of(&table, &file, "object", "attach", &["beside another"]);
+    for curve in &mut plot.curves {
+        curve.name = if curve.name == "yes" { "beside another" } else { "alone" }.to_owned();
+    }
+    section.plots.push(plot);
     section.tables.push(table);
     let at = match medium {
         Medium::Memory => "memory: slowest",

@@ -7,6 +7,7 @@ use crate::mapped::{LINE, Mapped};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::Random;
 use crate::peers::{ALL, Change, Contestant, Opened, Peer, Place, RECORD};
+use crate::plot::Plot;
 use crate::stats::{Samples, Spread};
 use crate::traffic::Traffic;
 use indicatif::ProgressBar;
@@ -290,5 +291,10 @@ fn report(medium: Medium, title: String, runners: &[Runner], floors: &[Samples],
             section.goals.push(Goal::at_most(what, Unit::Ratio, 1.2, own / floor));
         }
     }
+    let file =
+        format!("commit-{}-{}", medium.short(), title.split(" of").next().unwrap_or("").replace(' ', ""));
+    section
+        .plots
+        .push(Plot::of(&table, &file, "changes", "commit", &[""]).titled(format!("Commit: {title}")));
     section.tables.push(table);
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod commit;
 mod heap;
+mod kernels;
 mod lane_bytes;
 mod open;
 mod psync;
@@ -40,6 +41,11 @@ pub const ALL: &[Room] = &[
         name: "commit",
         about: "random changes and a durable commit beside databases and libraries",
         run: commit::run,
+    },
+    Room {
+        name: "kernels",
+        about: "the computations of the papers, made durable some times a second",
+        run: kernels::run,
     },
     Room { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];

@@ -8,6 +8,7 @@ use crate::floor::{WriteFloor, open_floor};
 use crate::ground::{Ground, Medium, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::Random;
+use crate::plot::Plot;
 use crate::stats::Samples;
 use indelible::{CreateOptions, Pool, PoolOptions};
 use std::path::PathBuf;
@@ -174,6 +175,9 @@ fn on(ground: &Ground, medium: Medium, numbers: &[u64], section: &mut Section) -
         table.row(site.cells(&sites[0], &write));
         let _ = std::fs::remove_file(&site.path);
     }
+    let file = format!("objects-{}", medium.short());
+    let columns = ["open", "create", "lookup", "attach", "durable 4 KiB"];
+    section.plots.push(Plot::of_columns(&table, &file, "objects", "time", &columns));
     section.tables.push(table);
     goals(medium, &sites, section);
     Ok(())

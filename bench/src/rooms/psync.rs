@@ -8,6 +8,7 @@ use crate::floor::{ScanFloor, WriteFloor};
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
+use crate::plot::Plot;
 use crate::stats::Samples;
 use indelible::{CreateOptions, Object, Pool};
 use std::time::Duration;
@@ -85,6 +86,12 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>
     bar.finish_and_clear();
     discard(pool);
     table.title = format!("psync on {}, tracking by {rung}", medium.word());
+    for pattern in Pattern::ALL {
+        let file = format!("psync-{}-{}", medium.short(), pattern.word());
+        let plot = Plot::of(&table, &file, "pages", "psync", &["object", "stores"]);
+        let title = format!("{}, {} pages", table.title, pattern.word());
+        section.plots.push(plot.only(|name| name.ends_with(pattern.word())).titled(title));
+    }
     section.tables.push(table);
     Ok(rows)
 }

@@ -7,6 +7,7 @@ use crate::child::{OBJECT, Recovered, pages_for};
 use crate::floor::WriteFloor;
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::plot::Plot;
 use crate::stats::Samples;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -91,6 +92,8 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<f64> {
         }
     }
     bar.finish_and_clear();
+    let file = format!("recovery-{}", medium.short());
+    section.plots.push(Plot::of(&table, &file, "lane", "attach", &["a batch"]));
     section.tables.push(table);
     Ok(worst)
 }

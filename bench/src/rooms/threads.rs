@@ -5,12 +5,13 @@ use crate::floor::{ScanFloor, WriteFloor};
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Section, Table, Unit};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
+use crate::plot::Plot;
 use crate::stats::{Samples, Spread};
 use indelible::Object;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-const THREADS: [usize; 3] = [1, 2, 4];
+const THREADS: [usize; 4] = [1, 2, 4, 8];
 const SIZE: u64 = 1 << 20;
 /// Bytes of a batch with one line, as the floor writes them.
 const BATCH: usize = 256;
@@ -114,6 +115,8 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
             (row.psyncs.len() as u64).into(),
         ]);
     }
+    let file = format!("threads-{}", medium.short());
+    section.plots.push(Plot::of_columns(&table, &file, "threads", "a second", &["psyncs", "floor"]));
     section.tables.push(table);
     drop(objects);
     discard(pool);
