@@ -5,8 +5,8 @@
 //! serves redo only, where nothing counts before the barrier behind it.
 //!
 //! Invariants:
-//! 1. A page's number in `groups` is its index in `pages` plus one, a line's number in there its index in
-//!    `lines` plus one; 0: nothing was put.
+//! 1. `index` has the place in `groups` of every group there. A page's number in its group is its index in
+//!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
 //! 2. `lines` holds the newest that was put of each numbered line.
 
 use super::{Medium, MediumError};
@@ -46,13 +46,16 @@ impl Hasher for Spread {
 
 /// Writes waiting to be made.
 ///
-/// Memory: 64 bytes for each line, 256 for each page of it and 80 to 160 for each group of 16 pages; up to
+/// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16 pages; up to
 /// 64 MiB, and what was put since, where the caller flushes as soon as [`is_full`](Gather::is_full) says so.
 pub struct Gather<'m> {
     medium: &'m dyn Medium,
-    groups: HashMap<u64, [u32; GROUP], BuildHasherDefault<Spread>>,
+    index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
+    groups: Vec<(u64, [u32; GROUP])>,
     pages: Vec<[u32; LINES]>,
     lines: Vec<[u8; L]>,
+    /// Where in `groups` the last line was put: the next is often near.
+    last: usize,
     written: u64,
 }
 
@@ -60,8 +63,8 @@ impl<'m> Gather<'m> {
     /// Nothing gathered.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
-        let (pages, lines) = (Vec::new(), Vec::new());
-        Gather { medium, groups: HashMap::default(), pages, lines, written: 0 }
+        let (groups, pages, lines) = (Vec::new(), Vec::new(), Vec::new());
+        Gather { medium, index: HashMap::default(), groups, pages, lines, last: 0, written: 0 }
     }
 
     /// Adds a write of whole lines.
@@ -70,14 +73,8 @@ impl<'m> Gather<'m> {
         while !bytes.is_empty() {
             let (page, first) = (at / LINES as u64, at as usize % LINES);
             let (now, later) = bytes.split_at(bytes.len().min(LINES - first));
-            let group = self.groups.entry(page / GROUP as u64).or_default();
-            let number = &mut group[page as usize % GROUP];
-            if *number == 0 {
-                self.pages.push([0; LINES]);
-                *number = self.pages.len() as u32;
-            }
-            let slots = &mut self.pages[*number as usize - 1][first..];
-            for (slot, line) in slots.iter_mut().zip(now) {
+            let number = self.number(page);
+            for (slot, line) in self.pages[number][first..].iter_mut().zip(now) {
                 if *slot == 0 {
                     self.lines.push(*line);
                     *slot = self.lines.len() as u32;
@@ -90,6 +87,23 @@ impl<'m> Gather<'m> {
         }
     }
 
+    /// The page's index in `pages`.
+    fn number(&mut self, page: u64) -> usize {
+        let group = page / GROUP as u64;
+        if self.groups.get(self.last).is_none_or(|(last, _)| *last != group) {
+            self.last = *self.index.entry(group).or_insert_with(|| {
+                self.groups.push((group, [0; GROUP]));
+                self.groups.len() - 1
+            });
+        }
+        let number = &mut self.groups[self.last].1[page as usize % GROUP];
+        if *number == 0 {
+            self.pages.push([0; LINES]);
+            *number = self.pages.len() as u32;
+        }
+        *number as usize - 1
+    }
+
     /// Drops what was put of a range of whole lines, which the caller writes itself.
     pub fn forget(&mut self, target: u64, len: u64) {
         if self.groups.is_empty() {
@@ -99,8 +113,8 @@ impl<'m> Gather<'m> {
         while at < end {
             let (page, first) = (at / LINES as u64, at as usize % LINES);
             let next = end.min((page + 1) * LINES as u64);
-            if let Some(group) = self.groups.get(&(page / GROUP as u64))
-                && let Some(number) = group[page as usize % GROUP].checked_sub(1)
+            if let Some(group) = self.index.get(&(page / GROUP as u64))
+                && let Some(number) = self.groups[*group].1[page as usize % GROUP].checked_sub(1)
             {
                 self.pages[number as usize][first..first + (next - at) as usize].fill(0);
             }
@@ -112,14 +126,13 @@ impl<'m> Gather<'m> {
     #[must_use]
     pub fn is_full(&self) -> bool {
         let lines = self.lines.len() * L;
-        lines + self.pages.len() * size_of::<[u32; LINES]>() + self.groups.len() * 160 >= LIMIT
+        lines + self.pages.len() * size_of::<[u32; LINES]>() + self.groups.len() * 128 >= LIMIT
     }
 
     /// Makes the writes, ascending; returns the bytes written since the beginning.
     pub fn flush(&mut self) -> Result<u64, MediumError> {
-        let mut groups: Vec<_> = self.groups.drain().collect();
-        groups.sort_unstable_by_key(|(group, _)| *group);
-        let pages = groups.iter().flat_map(|(group, numbers)| (group * GROUP as u64..).zip(numbers));
+        self.groups.sort_unstable_by_key(|(group, _)| *group);
+        let pages = self.groups.iter().flat_map(|(group, numbers)| (group * GROUP as u64..).zip(numbers));
         let pages = pages.filter_map(|(page, number)| Some((page, number.checked_sub(1)? as usize)));
         let pages: Vec<_> = pages.filter(|(_, number)| self.pages[*number] != [0; LINES]).collect();
         for neighbours in pages.chunk_by(|a, b| a.0 + 1 == b.0) {
@@ -128,6 +141,8 @@ impl<'m> Gather<'m> {
                 self.written += self.write_span(span)?;
             }
         }
+        self.index.clear();
+        self.groups.clear();
         self.pages.clear();
         self.lines.clear();
         Ok(self.written)

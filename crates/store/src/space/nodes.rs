@@ -27,8 +27,11 @@ impl Nodes {
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() >= LIMIT {
-            // Those in use come back; to know which they are would cost more.
-            kept.clear();
+            // Leaves in use come back; to know which they are would cost more.
+            kept.retain(|_, node| node.level.get() > 0);
+            if kept.len() > LIMIT / 2 {
+                kept.clear();
+            }
         }
         kept.insert(offset, node.clone());
     }
