@@ -237,7 +237,7 @@ mod tests {
             (0..8).for_each(|page| gather.put(page * PAGE, &[round; L]));
             assert!(!gather.is_full() && (gather.pages.len(), gather.lines.len()) == (8, 8));
         }
-        let pages = (LIMIT / L / (1 + L / 4)) as u64;
+        let pages = (LIMIT / (L + size_of::<[u32; LINES]>())) as u64;
         (0..pages).for_each(|page| gather.put(page * PAGE, &[0; L]));
         assert!(gather.is_full());
     }

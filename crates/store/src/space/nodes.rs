@@ -70,6 +70,13 @@ mod tests {
             nodes.keep(offset, &Arc::new(Node::empty(0, offset)));
             assert!(nodes.len() <= LIMIT && nodes.get(offset).is_some());
         }
+        for offset in 0..LIMIT as u64 / 2 {
+            nodes.keep(offset, &Arc::new(Node::empty(1, offset)));
+        }
+        for offset in LIMIT as u64..3 * LIMIT as u64 {
+            nodes.keep(offset, &Arc::new(Node::empty(0, offset)));
+            assert!((0..LIMIT as u64 / 2).all(|inner| nodes.get(inner).is_some()), "{offset}");
+        }
         nodes.forget(3 * LIMIT as u64 - 1);
         assert!(nodes.get(3 * LIMIT as u64 - 1).is_none());
         nodes.clear();
