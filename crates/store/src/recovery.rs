@@ -155,7 +155,7 @@ impl Redo<'_> {
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
 /// What fits the memory is read once; where something has to be written before the end of the lane was seen,
-/// the rest of it is read ahead, and batches of more than 1 MiB are read twice. Memory: that of [`Gather`], 64 MiB at most, that
+/// the rest of it is read ahead, and batches of more than 256 KiB are read twice. Memory: that of [`Gather`], 64 MiB at most, that
 /// of [`scan`], and 1 KiB for each object in the lane.
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());

@@ -133,13 +133,13 @@ impl MemoryMedium {
         Ok(())
     }
 
-    /// Maps the pages of a range within bounds that has its blocks.
-    fn populate(&self, offset: u64, len: u64, write: bool) {
+    /// Maps the pages of a range within bounds that has its blocks, for writing.
+    fn populate(&self, offset: u64, len: u64) {
         let start = offset as usize / PAGE * PAGE;
         let end = (offset + len) as usize;
         if end - start > PAGE {
             // SAFETY: within the mapping (1), as the caller has checked.
-            unsafe { mmap::populate(self.base.addr().get() + start, end - start, write) };
+            unsafe { mmap::populate(self.base.addr().get() + start, end - start) };
         }
     }
 
@@ -250,7 +250,7 @@ impl Medium for MemoryMedium {
 
     fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.reserve(offset, len)?;
-        self.populate(offset, len, true);
+        self.populate(offset, len);
         Ok(())
     }
 

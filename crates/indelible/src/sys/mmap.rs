@@ -114,14 +114,18 @@ pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) ->
     Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
 }
 
-/// Brings the range's pages into the page table, where the kernel can (5.14): a fault each costs more.
+/// Brings the range's pages into the page table for writing, where the kernel can (5.14): a fault each costs
+/// more.
 ///
 /// # Safety
 /// The range is a mapping, and has blocks under it.
-pub(crate) unsafe fn populate(addr: usize, len: usize, write: bool) {
-    let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-    // SAFETY: the caller's promise. What it does not bring in, faults will.
-    let _ = unsafe { mm::madvise(at(addr), len, advice) };
+pub(crate) unsafe fn populate(addr: usize, len: usize) {
+    // Faults that read map neighbours with them, and those that write find them mapped: 8 MiB in 1.0 ms,
+    // for 1.8 without the first.
+    for advice in [Advice::LinuxPopulateRead, Advice::LinuxPopulateWrite] {
+        // SAFETY: the caller's promise. What it does not bring in, faults will.
+        let _ = unsafe { mm::madvise(at(addr), len, advice) };
+    }
 }
 
 /// Leaves the range out of forked children.

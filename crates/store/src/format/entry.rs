@@ -127,6 +127,18 @@ pub struct Progress {
 
 const _: () = assert!(size_of::<Progress>() == 64);
 
+/// A whole slot, as it is read.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Slot {
+    /// The entry.
+    pub entry: Entry,
+    /// Its last line.
+    pub progress: Progress,
+}
+
+const _: () = assert!(size_of::<Slot>() as u64 == SIZE);
+
 impl Entry {
     /// Fills in the checksum.
     #[must_use]

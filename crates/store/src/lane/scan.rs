@@ -5,7 +5,7 @@
 //! that passed: those of a batch that is larger than the window are read twice, and must then have
 //! the sums that their pieces had when the batch was verified.
 //!
-//! Memory: a window of 1 MiB, 8 bytes for each of them in the largest batch, its sections and runs.
+//! Memory: a window of 256 KiB, 8 bytes for each of them in the largest batch, its sections and runs.
 
 use super::LaneLog;
 use crate::error::{Part, Result, StoreError};
@@ -17,8 +17,9 @@ use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes read from the lane at a time: few where tests are to meet batches of many pieces.
-const PIECE: usize = if cfg!(feature = "mutants") { 4 << 10 } else { 1 << 20 };
+/// Bytes read from the lane at a time: as many as stay in the cache until they are used; few where tests are
+/// to meet batches of many pieces.
+const PIECE: usize = if cfg!(feature = "mutants") { 4 << 10 } else { 256 << 10 };
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {

@@ -38,13 +38,21 @@ impl<'m> Edit<'m> {
         &self,
         offset: u64,
     ) -> Result<T, MediumError> {
-        if let Some(image) = self.pages.get(&(offset / PAGE * PAGE)) {
-            let at = (offset % PAGE) as usize;
-            if let Ok((value, _)) = T::read_from_prefix(&image.after[at..]) {
-                return Ok(value);
-            }
+        let mut value = T::new_zeroed();
+        self.read_into(offset, &mut value)?;
+        Ok(value)
+    }
+
+    /// As [`read`](Edit::read), in place.
+    pub fn read_into<T: FromBytes + IntoBytes>(&self, offset: u64, value: &mut T) -> Result<(), MediumError> {
+        let bytes = value.as_mut_bytes();
+        let image = self.pages.get(&(offset / PAGE * PAGE));
+        let at = (offset % PAGE) as usize;
+        match image.and_then(|image| image.after.get(at..at + bytes.len())) {
+            Some(changed) => bytes.copy_from_slice(changed),
+            None => self.medium.read(offset, bytes)?,
         }
-        read_struct(self.medium, offset)
+        Ok(())
     }
 
     /// Replaces the struct at `offset`, which must not straddle pages.

@@ -4,8 +4,10 @@
 //! Order between writes to the same bytes is kept; order between others is not, which is why this
 //! serves redo only, where nothing counts before the barrier behind it.
 //!
-//! Invariant: `images` holds 512 bytes for each block of `index`, at 512 times the block's number; bit
-//! `i` of the block's mask says that line `i` of them is the newest that was put.
+//! Invariants:
+//! 1. `index` has the place in `groups` of every group there. A page's number in its group is its index in
+//!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
+//! 2. `lines` holds the newest that was put of each numbered line.
 
 use super::{Medium, MediumError};
 use crate::format::{LINE, PAGE};
@@ -14,22 +16,18 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 const L: usize = LINE as usize;
-/// Bytes gathered as one: small, as single lines far apart are the case that costs most.
-const BLOCK: usize = 512;
+/// Lines of a page.
+const LINES: usize = PAGE as usize / L;
+/// Pages found by one look into the index.
+const GROUP: usize = 16;
 /// Memory after which [`Gather::is_full`] asks for a flush: little where crash tests are to meet many.
 const LIMIT: usize = if cfg!(feature = "mutants") { 8 << 10 } else { 64 << 20 };
 /// Longest write made of gathered lines.
 const WRITE: usize = 64 << 10;
-/// Longest range prepared for writes at a time.
-const SPAN: u64 = 1 << 20;
+/// Pages prepared for writes at a time, at most.
+const SPAN: usize = 256;
 
-#[derive(Clone, Copy)]
-struct Block {
-    number: u32,
-    mask: u32,
-}
-
-/// Spreads block numbers, which nobody chooses to collide: at worst a lane costs more time.
+/// Spreads the numbers of groups, which nobody chooses to collide: at worst a lane costs more time.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -48,12 +46,16 @@ impl Hasher for Spread {
 
 /// Writes waiting to be made.
 ///
-/// Memory: about 550 bytes for each aligned 512 of which a line was put; up to 64 MiB, and what was put
-/// since, where the caller flushes as soon as [`is_full`](Gather::is_full) says so.
+/// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16 pages; up to
+/// 64 MiB, and what was put since, where the caller flushes as soon as [`is_full`](Gather::is_full) says so.
 pub struct Gather<'m> {
     medium: &'m dyn Medium,
-    index: HashMap<u64, Block, BuildHasherDefault<Spread>>,
-    images: Vec<u8>,
+    index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
+    groups: Vec<(u64, [u32; GROUP])>,
+    pages: Vec<[u32; LINES]>,
+    lines: Vec<[u8; L]>,
+    /// Where in `groups` the last line was put: the next is often near.
+    last: usize,
     written: u64,
 }
 
@@ -61,41 +63,60 @@ impl<'m> Gather<'m> {
     /// Nothing gathered.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
-        Gather { medium, index: HashMap::default(), images: Vec::new(), written: 0 }
+        let (groups, pages, lines) = (Vec::new(), Vec::new(), Vec::new());
+        Gather { medium, index: HashMap::default(), groups, pages, lines, last: 0, written: 0 }
     }
 
     /// Adds a write of whole lines.
-    pub fn put(&mut self, mut target: u64, mut bytes: &[u8]) {
+    pub fn put(&mut self, target: u64, bytes: &[u8]) {
+        let (mut at, mut bytes) = (target / LINE, bytes.as_chunks::<L>().0);
         while !bytes.is_empty() {
-            let at = target as usize % BLOCK;
-            let (now, later) = bytes.split_at(bytes.len().min(BLOCK - at));
-            let images = &mut self.images;
-            let block = self.index.entry(target / BLOCK as u64).or_insert_with(|| {
-                let number = (images.len() / BLOCK) as u32;
-                images.resize(images.len() + BLOCK, 0);
-                Block { number, mask: 0 }
-            });
-            let place = block.number as usize * BLOCK + at;
-            if !(Mutant::OldestWins.is_on() && block.mask & lines(at / L, 1) != 0) {
-                images[place..place + now.len()].copy_from_slice(now);
+            let (page, first) = (at / LINES as u64, at as usize % LINES);
+            let (now, later) = bytes.split_at(bytes.len().min(LINES - first));
+            let number = self.number(page);
+            for (slot, line) in self.pages[number][first..].iter_mut().zip(now) {
+                if *slot == 0 {
+                    self.lines.push(*line);
+                    *slot = self.lines.len() as u32;
+                } else if !Mutant::OldestWins.is_on() {
+                    self.lines[*slot as usize - 1] = *line;
+                }
             }
-            block.mask |= lines(at / L, now.len() / L);
-            target += now.len() as u64;
+            at += now.len() as u64;
             bytes = later;
         }
     }
 
-    /// Drops what was put of a range, which the caller writes itself.
+    /// The page's index in `pages`.
+    fn number(&mut self, page: u64) -> usize {
+        let group = page / GROUP as u64;
+        if self.groups.get(self.last).is_none_or(|(last, _)| *last != group) {
+            self.last = *self.index.entry(group).or_insert_with(|| {
+                self.groups.push((group, [0; GROUP]));
+                self.groups.len() - 1
+            });
+        }
+        let number = &mut self.groups[self.last].1[page as usize % GROUP];
+        if *number == 0 {
+            self.pages.push([0; LINES]);
+            *number = self.pages.len() as u32;
+        }
+        *number as usize - 1
+    }
+
+    /// Drops what was put of a range of whole lines, which the caller writes itself.
     pub fn forget(&mut self, target: u64, len: u64) {
-        if self.index.is_empty() {
+        if self.groups.is_empty() {
             return;
         }
-        let (mut at, end) = (target, target + len);
+        let (mut at, end) = (target / LINE, (target + len) / LINE);
         while at < end {
-            let (block, first) = (at / BLOCK as u64, at as usize % BLOCK / L);
-            let next = end.min((block + 1) * BLOCK as u64);
-            if let Some(found) = self.index.get_mut(&block) {
-                found.mask &= !lines(first, (next - at) as usize / L);
+            let (page, first) = (at / LINES as u64, at as usize % LINES);
+            let next = end.min((page + 1) * LINES as u64);
+            if let Some(group) = self.index.get(&(page / GROUP as u64))
+                && let Some(number) = self.groups[*group].1[page as usize % GROUP].checked_sub(1)
+            {
+                self.pages[number as usize][first..first + (next - at) as usize].fill(0);
             }
             at = next;
         }
@@ -104,58 +125,50 @@ impl<'m> Gather<'m> {
     /// Whether it is time for a [`flush`](Gather::flush).
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.images.len() + self.index.len() * 40 >= LIMIT
+        let lines = self.lines.len() * L;
+        lines + self.pages.len() * size_of::<[u32; LINES]>() + self.groups.len() * 128 >= LIMIT
     }
 
     /// Makes the writes, ascending; returns the bytes written since the beginning.
     pub fn flush(&mut self) -> Result<u64, MediumError> {
-        let mut blocks: Vec<(u64, Block)> = self.index.drain().filter(|(_, block)| block.mask != 0).collect();
-        blocks.sort_unstable_by_key(|(block, _)| *block);
-        let mut blocks = &blocks[..];
-        while let Some((first, _)) = blocks.first() {
-            let start = first * BLOCK as u64 / PAGE * PAGE;
-            let mut end = start + PAGE;
-            let count = blocks.iter().take_while(|(block, _)| {
-                let at = block * BLOCK as u64;
-                let joins = at <= end && at < start + SPAN;
-                end = if joins { end.max(at / PAGE * PAGE + PAGE) } else { end };
-                joins
-            });
-            let (span, rest) = blocks.split_at(count.count());
-            self.medium.prepare(start, end - start)?;
-            self.written += write_span(self.medium, span, &self.images)?;
-            blocks = rest;
+        self.groups.sort_unstable_by_key(|(group, _)| *group);
+        let pages = self.groups.iter().flat_map(|(group, numbers)| (group * GROUP as u64..).zip(numbers));
+        let pages = pages.filter_map(|(page, number)| Some((page, number.checked_sub(1)? as usize)));
+        let pages: Vec<_> = pages.filter(|(_, number)| self.pages[*number] != [0; LINES]).collect();
+        for neighbours in pages.chunk_by(|a, b| a.0 + 1 == b.0) {
+            for span in neighbours.chunks(SPAN) {
+                self.medium.prepare(span[0].0 * PAGE, span.len() as u64 * PAGE)?;
+                self.written += self.write_span(span)?;
+            }
         }
-        self.images.clear();
+        self.index.clear();
+        self.groups.clear();
+        self.pages.clear();
+        self.lines.clear();
         Ok(self.written)
     }
-}
 
-/// Writes the lines of blocks; returns their bytes.
-fn write_span(medium: &dyn Medium, span: &[(u64, Block)], images: &[u8]) -> Result<u64, MediumError> {
-    let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
-    for (block, Block { number, mask }) in span {
-        for run in runs(u64::from(*mask)) {
-            let target = block * BLOCK as u64 + run.start as u64 * LINE;
-            if target != start + joined.len() as u64 || joined.len() + BLOCK > WRITE {
-                if !joined.is_empty() {
-                    medium.write(start, &joined)?;
+    /// Writes the lines of pages; returns their bytes.
+    fn write_span(&self, span: &[(u64, usize)]) -> Result<u64, MediumError> {
+        let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
+        for (page, number) in span {
+            let slots = &self.pages[*number];
+            for (line, slot) in slots.iter().enumerate().filter(|(_, slot)| **slot > 0) {
+                let target = page * PAGE + (line * L) as u64;
+                if target != start + joined.len() as u64 || joined.len() == WRITE {
+                    if !joined.is_empty() {
+                        self.medium.write(start, &joined)?;
+                    }
+                    joined.clear();
+                    start = target;
                 }
-                joined.clear();
-                start = target;
+                joined.extend_from_slice(&self.lines[*slot as usize - 1]);
+                written += LINE;
             }
-            let place = *number as usize * BLOCK;
-            joined.extend_from_slice(&images[place + run.start * L..place + run.end * L]);
-            written += run.len() as u64 * LINE;
         }
+        self.medium.write(start, &joined)?;
+        Ok(written)
     }
-    medium.write(start, &joined)?;
-    Ok(written)
-}
-
-/// The mask of `count` lines from `first` on.
-fn lines(first: usize, count: usize) -> u32 {
-    ((1 << count) - 1) << first
 }
 
 /// The runs of set bits, ascending.
@@ -222,10 +235,10 @@ mod tests {
         // Again and again the same lines: no more memory than once.
         for round in 0..100 {
             (0..8).for_each(|page| gather.put(page * PAGE, &[round; L]));
-            assert!(!gather.is_full() && gather.images.len() == 8 * BLOCK);
+            assert!(!gather.is_full() && (gather.pages.len(), gather.lines.len()) == (8, 8));
         }
-        let blocks = LIMIT / BLOCK;
-        (0..blocks as u64).for_each(|page| gather.put(page * PAGE, &[0; L]));
+        let pages = (LIMIT / (L + size_of::<[u32; LINES]>())) as u64;
+        (0..pages).for_each(|page| gather.put(page * PAGE, &[0; L]));
         assert!(gather.is_full());
     }
 }

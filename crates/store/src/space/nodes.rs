@@ -27,8 +27,11 @@ impl Nodes {
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() >= LIMIT {
-            // Those in use come back; to know which they are would cost more.
-            kept.clear();
+            // Leaves in use come back; to know which they are would cost more.
+            kept.retain(|_, node| node.level.get() > 0);
+            if kept.len() > LIMIT / 2 {
+                kept.clear();
+            }
         }
         kept.insert(offset, node.clone());
     }
@@ -66,6 +69,13 @@ mod tests {
         for offset in 0..3 * LIMIT as u64 {
             nodes.keep(offset, &Arc::new(Node::empty(0, offset)));
             assert!(nodes.len() <= LIMIT && nodes.get(offset).is_some());
+        }
+        for offset in 0..LIMIT as u64 / 2 {
+            nodes.keep(offset, &Arc::new(Node::empty(1, offset)));
+        }
+        for offset in LIMIT as u64..3 * LIMIT as u64 {
+            nodes.keep(offset, &Arc::new(Node::empty(0, offset)));
+            assert!((0..LIMIT as u64 / 2).all(|inner| nodes.get(inner).is_some()), "{offset}");
         }
         nodes.forget(3 * LIMIT as u64 - 1);
         assert!(nodes.get(3 * LIMIT as u64 - 1).is_none());

@@ -14,6 +14,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
 use crate::format::root::TreeId;
 use std::sync::Arc;
+use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
 /// A node with fewer slots than this is merged with a neighbour if they fit in one.
@@ -33,18 +34,19 @@ impl Draft<'_> {
     /// A node as this draft has it.
     fn node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
         let Some(nodes) = self.nodes.filter(|_| !self.edit.has(offset)) else {
-            return Ok(Arc::new(self.read_node(offset, level)?));
+            return self.read_node(offset, level);
         };
         if let Some(node) = nodes.get(offset).filter(|node| node.level.get() == level) {
             return Ok(node);
         }
-        let node = Arc::new(self.read_node(offset, level)?);
+        let node = self.read_node(offset, level)?;
         nodes.keep(offset, &node);
         Ok(node)
     }
 
-    fn read_node(&self, offset: u64, level: u16) -> Result<Node> {
-        let node: Node = self.edit.read(offset)?;
+    fn read_node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
+        let mut node = Arc::new(Node::new_zeroed());
+        self.edit.read_into(offset, Arc::make_mut(&mut node))?;
         if node.verify(self.seed, offset, level) {
             Ok(node)
         } else {

@@ -107,7 +107,7 @@ impl Store {
         object: &Located,
         waiting: &mut Waiting,
     ) -> Result<Status> {
-        let progress = draft.progress(object)?;
+        let progress = object.progress(draft.seed())?;
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(draft, object)?;
         let mine = super::lock(&self.holds).readers(object.offset);

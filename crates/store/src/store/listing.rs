@@ -5,7 +5,7 @@ use super::Store;
 use super::inspect::{Status, Waiting};
 use super::objects::HIDDEN;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{Entry, FREE_MAGIC};
+use crate::format::entry::{FREE_MAGIC, Slot};
 use crate::format::root::TreeId;
 use crate::table::Located;
 
@@ -38,7 +38,7 @@ impl Store {
             let mut waiting = Waiting::default();
             let mut all = Vec::with_capacity(entries.len());
             for offset in entries {
-                let entry: Entry = draft.pages().read(*offset)?;
+                let Slot { entry, progress: line } = draft.pages().read(*offset)?;
                 if entry.magic.get() == FREE_MAGIC {
                     continue;
                 }
@@ -47,7 +47,7 @@ impl Store {
                     continue;
                 }
                 if entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
-                    let object = Located { offset: *offset, entry };
+                    let object = Located { offset: *offset, entry, line };
                     all.push(self.status_in(draft, &object, &mut waiting).map(|status| (object, status)));
                 }
             }

@@ -6,7 +6,7 @@
 
 use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{self, Entry, PROGRESS, Progress};
+use crate::format::entry::{self, Entry, PROGRESS, Progress, Slot};
 use crate::format::root::TreeId;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
@@ -26,6 +26,8 @@ pub struct Located {
     pub offset: u64,
     /// The slot.
     pub entry: Entry,
+    /// Its last line, as it was when the slot was read; not verified.
+    pub line: Progress,
 }
 
 /// A key as given by a user; empty means none.
@@ -80,9 +82,9 @@ impl Draft<'_> {
 
     /// Reads and verifies the entry at `offset`.
     pub fn entry(&self, offset: u64) -> Result<Located> {
-        let entry: Entry = self.pages().read(offset)?;
+        let Slot { entry, progress: line } = self.pages().read(offset)?;
         if entry.verify(self.seed(), offset, self.pool_len()) {
-            Ok(Located { offset, entry })
+            Ok(Located { offset, entry, line })
         } else {
             Err(StoreError::damaged(Part::Entry, offset))
         }
@@ -96,9 +98,8 @@ impl Draft<'_> {
 
     /// An object's progress line, as last applied.
     pub fn progress(&self, located: &Located) -> Result<Progress> {
-        let at = located.offset + PROGRESS;
-        let line: Progress = read_struct(self.pages().medium(), at)?;
-        line.of(&located.entry.id, self.seed()).ok_or(StoreError::damaged(Part::Progress, at))
+        let line = read_struct(self.pages().medium(), located.offset + PROGRESS)?;
+        Located { line, ..*located }.progress(self.seed())
     }
 
     /// The object called `name`.
@@ -201,7 +202,7 @@ impl Draft<'_> {
         entry.write_key = how.write_key.verifier(&id, "write");
         entry.name_len = U32::new(name.len() as u32);
         entry.name[..name.len()].copy_from_slice(name.as_bytes());
-        let located = Located { offset, entry };
+        let located = Located { offset, entry, line: Progress::default() };
         self.put_entry(&located)?;
         self.insert(TreeId::Names, (self.name_hash(name), offset), offset)?;
         self.insert(TreeId::Ids, id_key(&id), offset)?;
@@ -295,6 +296,12 @@ impl Draft<'_> {
 }
 
 impl Located {
+    /// The object's progress line as read with the entry; a later one is read by [`Draft::progress`].
+    pub fn progress(&self, seed: u64) -> Result<Progress> {
+        let damaged = StoreError::damaged(Part::Progress, self.offset + PROGRESS);
+        self.line.of(&self.entry.id, seed).ok_or(damaged)
+    }
+
     /// Whether `key` opens the object for reading: the read key and the write key both do (S0.10).
     #[must_use]
     pub fn opens_for_reading(&self, key: Key<'_>) -> bool {
