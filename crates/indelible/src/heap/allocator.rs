@@ -94,16 +94,21 @@ impl Allocator {
     pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         if size <= SMALL_MAX
             && let Some(cache) = self.fast()
-            && let Some(address) = cache.take(class_of(size))
+            && let class = class_of(size)
+            && let Some(address) = cache.take(class).or_else(|| cache.take_next(class))
             && let Some(address) = NonNull::new(std::ptr::with_exposed_provenance_mut(address))
         {
             return Ok(address);
         }
+        self.allocate_boxed(size)
+    }
+
+    #[inline(never)]
+    fn allocate_boxed(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         self.allocate(size, 1, false).map_err(Box::new)
     }
 
     /// The long way: `zero` asks for zeros.
-    #[cold]
     #[inline(never)]
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
@@ -145,11 +150,15 @@ impl Allocator {
 
     fn small(&self, class: usize) -> Result<usize> {
         let shared = &*self.shared;
-        let cache = self.cache();
+        let cache = self.fast().unwrap_or_else(|| self.cache());
         loop {
             if let Some(address) = cache.take(class) {
-                if let Some((offset, len)) = cache.word_offset(class) {
-                    shared.window.note(offset, len);
+                if shared.window.is_named()
+                    && let Some(span) = cache.span(class)
+                    && let Some(block) = span.block(address)
+                {
+                    let (word, len) = span.word_offset(block / 64);
+                    shared.window.note(word, len);
                 }
                 return Ok(address);
             }
@@ -163,7 +172,7 @@ impl Allocator {
             emptied?;
             if !found {
                 shared.lock().obtain(shared, cache, class)?;
-                // Its first word with a free block.
+                // Its first free blocks.
                 cache.advance(class, &mut |_| {});
             }
         }
@@ -175,25 +184,39 @@ impl Allocator {
     /// The block is the caller's, and nobody uses it any more.
     #[inline]
     pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
-        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
         if let Some(cache) = self.fast()
-            && let Some(slot) = self.shared.table.get(page)
-            && let Some(span) = slot.get()
-            && let Ok(block) = span.block(address)
+            && let Some(span) = self.span_at(address)
+            && span.owner.is(cache)
+            && let Some(block) = span.block(address)
         {
-            if span.owner.is(cache) {
-                return match Cache::free(span, block) {
-                    Freed::Done => Ok(()),
-                    Freed::Look => self.look(cache, span),
-                    Freed::Twice => Err(Box::new(HeapError::DoubleFree { address })),
-                };
+            match Cache::free(span, block) {
+                Freed::Done => return Ok(()),
+                Freed::Look => return self.look(cache, span),
+                Freed::Twice => {}
             }
+        }
+        self.free_boxed(address)
+    }
+
+    /// The span around an address, if it is known.
+    #[inline]
+    fn span_at(&self, address: usize) -> Option<&'static Span> {
+        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
+        self.shared.table.get(page)?.get()
+    }
+
+    /// Frees what is not this thread's, or not a block.
+    #[inline(never)]
+    fn free_boxed(&self, address: usize) -> Result<(), Box<HeapError>> {
+        if let Some(cache) = self.fast()
+            && let Some(span) = self.span_at(address)
+            && let Some(block) = span.block(address)
+        {
             return self.free_of_other(cache, span, block, address).map_err(Box::new);
         }
         self.release(address).map_err(Box::new)
     }
 
-    #[cold]
     #[inline(never)]
     fn look(&self, cache: &'static Cache, span: &'static Span) -> Result<(), Box<HeapError>> {
         if cache.look(span) {
@@ -261,7 +284,7 @@ impl Allocator {
             shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
         }
         drop(inner);
-        let Ok(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
+        let Some(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
         let cache = self.cache();
         if let Some(guard) = &shared.guard {
             guard.freed(&shared.window, offset, room, true)?;
@@ -305,10 +328,9 @@ impl Allocator {
 
     /// Bytes the caller may use of a block.
     pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
-        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
         if self.shared.guard.is_none()
-            && let Some(span) = self.shared.table.get(page).and_then(|slot| slot.get())
-            && let Ok(block) = span.block(address)
+            && let Some(span) = self.span_at(address)
+            && let Some(block) = span.block(address)
             && span.allocated(block / 64).load(Relaxed) >> (block % 64) & 1 == 1
         {
             return Ok(span.size());

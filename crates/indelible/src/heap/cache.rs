@@ -3,9 +3,10 @@
 //!
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
-//! 2. `word` of a class points at a word of `allocated` of its current span, which the thread owns and
-//!    whose window is mapped, or at a word that is always full.
-//! 3. `base` is the address of the block of that word's lowest bit, and `size` that of its blocks.
+//! 2. While `left` of a class is not zero, `word` points at a word of `allocated` of its current span, which
+//!    the thread owns and whose window is mapped.
+//! 3. `left` are bits that are clear in that word: nobody but the thread sets any. `base` is the address of
+//!    the block of its lowest bit, and `size` that of its blocks.
 
 #![allow(unsafe_code)]
 
@@ -16,13 +17,18 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 
-/// Where a thread allocates blocks of a class.
+/// Where a thread allocates blocks of a class. It goes through a few free blocks before it looks at what it
+/// freed meanwhile: the address of a block then does not wait for the block before to be found and freed.
+#[repr(align(32))]
 struct Current {
+    left: AtomicU64,
     word: AtomicPtr<AtomicU64>,
     base: AtomicUsize,
     size: AtomicUsize,
-    index: AtomicUsize,
 }
+
+/// Bytes of blocks that a thread goes through: few pages become dirty that need not.
+const AHEAD: usize = 8 << 10;
 
 pub(super) struct Cache {
     current: [Current; CLASSES],
@@ -31,9 +37,6 @@ pub(super) struct Cache {
     inbox: Slot<Span>,
 }
 
-/// The word of those who have none.
-static FULL: AtomicU64 = AtomicU64::new(u64::MAX);
-
 /// Caches of threads that ended.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
@@ -41,7 +44,7 @@ pub(super) static SPARE: Spare<Cache> = Spare::new();
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freed {
     Done,
-    /// Nothing in its word is in use any more, or its span was full.
+    /// Its owner has to look at the span.
     Look,
     Twice,
 }
@@ -49,10 +52,10 @@ pub(super) enum Freed {
 impl Cache {
     pub(super) fn blank() -> Cache {
         let current = || Current {
-            word: AtomicPtr::new(ptr::from_ref(&FULL).cast_mut()),
+            left: AtomicU64::new(0),
+            word: AtomicPtr::new(ptr::null_mut()),
             base: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
-            index: AtomicUsize::new(0),
         };
         Cache {
             current: std::array::from_fn(|_| current()),
@@ -62,19 +65,25 @@ impl Cache {
         }
     }
 
-    /// A block of `class`, if the current word has one: two loads, one store to the object.
+    /// A block of `class`, if any is left: one store to the object.
     #[inline]
     pub(super) fn take(&self, class: usize) -> Option<usize> {
         let current = &self.current[class];
-        // SAFETY: a word of a bitmap, or the one that is full (2).
-        let word = unsafe { &*current.word.load(Relaxed) };
-        let bits = word.load(Relaxed);
-        if bits == u64::MAX {
+        let left = current.left.load(Relaxed);
+        if left == 0 {
             return None;
         }
-        word.store(bits | (bits + 1), Relaxed);
-        let block = (!bits).trailing_zeros() as usize;
-        Some(current.base.load(Relaxed) + block * current.size.load(Relaxed))
+        current.left.store(left & (left - 1), Relaxed);
+        // SAFETY: a word of a bitmap (2).
+        let word = unsafe { &*current.word.load(Relaxed) };
+        word.store(word.load(Relaxed) | (left & left.wrapping_neg()), Relaxed);
+        Some(current.base.load(Relaxed) + left.trailing_zeros() as usize * current.size.load(Relaxed))
+    }
+
+    /// A block of `class` from the current span, if that has one.
+    #[inline(never)]
+    pub(super) fn take_next(&self, class: usize) -> Option<usize> {
+        if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
     }
 
     /// Frees a block of a span that this thread owns.
@@ -83,42 +92,33 @@ impl Cache {
         let (word, bit) = (block / 64, 1_u64 << (block % 64));
         let allocated = span.allocated(word);
         let bits = allocated.load(Relaxed);
-        if bits & bit == 0 || span.freed(word).load(Relaxed) & bit != 0 {
+        if bits & !span.freed(word).load(Relaxed) & bit == 0 {
             return Freed::Twice;
         }
         allocated.store(bits & !bit, Relaxed);
-        if bits == u64::MAX {
-            span.summary.store(span.summary.load(Relaxed) | 1 << word, Relaxed);
-        }
-        // Bits beyond the last block are always set; elsewhere they cost a look too many.
-        let last = bits == bit || bits == bit | span.beyond.load(Relaxed);
-        match span.place.load(Relaxed) {
-            place::CURRENT => Freed::Done,
-            place::FULL => Freed::Look,
-            _ if last => Freed::Look,
-            _ => Freed::Done,
-        }
+        span.summary.store(span.summary.load(Relaxed) | 1 << word, Relaxed);
+        if span.heed() { Freed::Look } else { Freed::Done }
     }
 
-    /// Goes on to a word with a free block, in the current span or another of the thread's. Spans that
+    /// Goes on to free blocks, in the current span or another of the thread's. Spans that
     /// turn out to be empty are given to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
         if let Some(span) = self.spans[class].get() {
-            if self.next_word(class, span) || (span.collect() && self.next_word(class, span)) {
+            if self.next_blocks(class, span) || (span.collect() && self.next_blocks(class, span)) {
                 return true;
             }
             self.leave(class);
-            span.place.store(place::FULL, Relaxed);
+            span.put(place::FULL);
         }
         loop {
             while let Some(span) = self.partial[class].get() {
                 self.unlink(span);
                 self.enter(span);
-                if self.next_word(class, span) || (span.collect() && self.next_word(class, span)) {
+                if self.next_blocks(class, span) || (span.collect() && self.next_blocks(class, span)) {
                     return true;
                 }
                 self.leave(class);
-                span.place.store(place::FULL, Relaxed);
+                span.put(place::FULL);
             }
             self.open_inbox(release);
             if self.partial[class].get().is_none() {
@@ -127,17 +127,19 @@ impl Cache {
         }
     }
 
-    fn next_word(&self, class: usize, span: &'static Span) -> bool {
+    fn next_blocks(&self, class: usize, span: &'static Span) -> bool {
         let mut summary = span.summary.load(Relaxed);
         while summary != 0 {
             let index = summary.trailing_zeros() as usize;
-            if span.allocated(index).load(Relaxed) != u64::MAX {
+            let free = !span.allocated(index).load(Relaxed);
+            if free != 0 {
                 span.summary.store(summary, Relaxed);
                 let current = &self.current[class];
+                let ahead = u64::MAX >> (64 - (AHEAD / span.size()).clamp(1, 64));
+                current.left.store(free & (ahead << free.trailing_zeros()), Relaxed);
                 current.word.store(ptr::from_ref(span.allocated(index)).cast_mut(), Relaxed);
                 current.base.store(span.base(index), Relaxed);
                 current.size.store(span.size(), Relaxed);
-                current.index.store(index, Relaxed);
                 return true;
             }
             summary &= summary - 1;
@@ -151,20 +153,19 @@ impl Cache {
         let class = span.class();
         debug_assert!(self.spans[class].get().is_none());
         self.spans[class].set(Some(span));
-        span.place.store(place::CURRENT, Relaxed);
-        self.current[class].word.store(ptr::from_ref(&FULL).cast_mut(), Relaxed);
+        span.put(place::CURRENT);
     }
 
     fn leave(&self, class: usize) {
         self.spans[class].set(None);
-        self.current[class].word.store(ptr::from_ref(&FULL).cast_mut(), Relaxed);
+        self.current[class].left.store(0, Relaxed);
     }
 
     /// Puts a span of this thread into its list of those with free blocks.
     pub(super) fn link(&self, span: &'static Span) {
         let head = &self.partial[span.class()];
         let next = head.get();
-        span.place.store(place::PARTIAL, Relaxed);
+        span.put(place::PARTIAL);
         span.prev.set(None);
         span.next.set(next);
         if let Some(next) = next {
@@ -183,27 +184,28 @@ impl Cache {
         }
     }
 
-    /// Offset of the current word, for naming stores.
-    pub(super) fn word_offset(&self, class: usize) -> Option<(u64, usize)> {
-        let index = self.current[class].index.load(Relaxed);
-        self.spans[class].get().map(|span| span.word_offset(index))
+    /// The span that blocks of `class` are taken from.
+    pub(super) fn span(&self, class: usize) -> Option<&'static Span> {
+        self.spans[class].get()
     }
 
     /// Looks after a span of this thread in which a block became free; returns whether it is empty and
     /// nobody's any more.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
-            place::CURRENT => false,
             place::FULL if span.is_empty() => true,
             place::FULL => {
                 self.link(span);
                 false
             }
-            _ if span.is_empty() => {
+            place::PARTIAL if span.is_empty() => {
                 self.unlink(span);
                 true
             }
-            _ => false,
+            place => {
+                span.put(place);
+                false
+            }
         }
     }
 

@@ -6,9 +6,11 @@
 //! 1. `allocated` and `freed` point at `words` words each, in a window that is mapped; its header was
 //!    verified when it was adopted, bits of no block are set in `allocated`.
 //! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `allocated`, `summary`,
-//!    `place` and the links `next` and `prev`.
+//!    `place`, `unheeded` and the links `next` and `prev`.
 //! 3. A bit of `summary` is set if its word in `allocated` is not full.
-//! 4. Merging clears a bit in `allocated` before the one in `freed`: the block is free throughout.
+//! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
+//!    that it has to free before the span is empty, or gets its first free block.
+//! 5. Merging clears a bit in `allocated` before the one in `freed`: the block is free throughout.
 
 #![allow(unsafe_code)]
 
@@ -32,18 +34,20 @@ pub(super) mod place {
     pub(crate) const FULL: u8 = 2;
 }
 
-#[repr(align(64))]
+/// What freeing a block looks at comes first, and fills a line.
+#[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
+    /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
-    size: AtomicU32,
-    count: AtomicU32,
     allocated: AtomicPtr<AtomicU64>,
     freed: AtomicPtr<AtomicU64>,
     pub(super) owner: Slot<Cache>,
     pub(super) summary: AtomicU64,
-    /// Bits of the last word that stand for no block.
-    pub(super) beyond: AtomicU64,
+    count: AtomicU32,
+    /// Blocks that its owner frees before it looks at the span again.
+    unheeded: AtomicU32,
+    size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
     words: AtomicU32,
@@ -69,13 +73,13 @@ impl Span {
         Span {
             data: AtomicUsize::new(0),
             reciprocal: AtomicU64::new(0),
-            size: AtomicU32::new(1),
-            count: AtomicU32::new(0),
             allocated: AtomicPtr::new(ptr::null_mut()),
             freed: AtomicPtr::new(ptr::null_mut()),
             owner: Slot::new(),
             summary: AtomicU64::new(0),
-            beyond: AtomicU64::new(0),
+            count: AtomicU32::new(0),
+            unheeded: AtomicU32::new(1),
+            size: AtomicU32::new(1),
             place: AtomicU8::new(place::FULL),
             class: AtomicU8::new(0),
             words: AtomicU32::new(0),
@@ -127,16 +131,15 @@ impl Span {
         }
         let span = SPARE.take(Span::blank);
         span.data.store(window.base() + offset as usize + data, Relaxed);
-        span.reciprocal.store((1_u64 << 40).div_ceil(size as u64), Relaxed);
+        span.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
         span.size.store(size as u32, Relaxed);
         span.count.store(count as u32, Relaxed);
         span.allocated.store(ptr::from_ref(&bits.allocated[0]).cast_mut(), Relaxed);
         span.freed.store(ptr::from_ref(&bits.freed[0]).cast_mut(), Relaxed);
         span.summary.store(summary, Relaxed);
-        span.beyond.store(!valid(&bits.geometry, words - 1), Relaxed);
-        span.place.store(place::FULL, Relaxed);
         span.class.store(class as u8, Relaxed);
         span.words.store(words as u32, Relaxed);
+        span.put(place::FULL);
         span.page.store(page, Relaxed);
         span.pages.store(pages, Relaxed);
         span.listed.store(false, Relaxed);
@@ -163,22 +166,14 @@ impl Span {
         self.size.load(Relaxed) as usize
     }
 
-    /// The block that begins at `address`; else the address of the one around it, if there is one.
+    /// The block that begins at `address`.
     #[inline]
-    pub(super) fn block(&self, address: usize) -> Result<usize, Option<usize>> {
-        let data = self.data.load(Relaxed);
-        let delta = address.wrapping_sub(data);
-        let count = self.count.load(Relaxed) as usize;
-        let size = self.size();
-        if delta >= count * size {
-            return Err(None);
-        }
-        // Exact: delta has 19 bits, the reciprocal's error is below 1, and size has 16.
-        let block = ((delta as u64 * self.reciprocal.load(Relaxed)) >> 40) as usize;
-        if block * size != delta {
-            return Err(Some(data + block * size));
-        }
-        Ok(block)
+    pub(super) fn block(&self, address: usize) -> Option<usize> {
+        divide(
+            address.wrapping_sub(self.data.load(Relaxed)) as u64,
+            self.reciprocal.load(Relaxed),
+            u64::from(self.count.load(Relaxed)),
+        )
     }
 
     /// Address of the first block of a word.
@@ -223,12 +218,42 @@ impl Span {
         if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
     }
 
+    fn used(&self, word: usize) -> u64 {
+        self.allocated(word).load(Relaxed) & !self.freed(word).load(Relaxed) & self.valid(word)
+    }
+
     /// Whether no block is in use.
     pub(super) fn is_empty(&self) -> bool {
-        (0..self.words.load(Relaxed) as usize).all(|word| {
-            let used = self.allocated(word).load(Relaxed) & !self.freed(word).load(Relaxed);
-            used & self.valid(word) == 0
-        })
+        (0..self.words.load(Relaxed) as usize).all(|word| self.used(word) == 0)
+    }
+
+    /// Says where the owner has the span, and keeps (4).
+    pub(super) fn put(&self, place: u8) {
+        let unheeded = match place {
+            place::CURRENT => u32::MAX,
+            place::PARTIAL => {
+                // Not all of them: a count takes no more time than those frees did.
+                let mut used = 0;
+                for word in 0..self.words.load(Relaxed) as usize {
+                    used += self.used(word).count_ones();
+                    if used >= 64 {
+                        break;
+                    }
+                }
+                used.max(1)
+            }
+            _ => 1,
+        };
+        self.place.store(place, Relaxed);
+        self.unheeded.store(unheeded, Relaxed);
+    }
+
+    /// Counts a block that the owner freed; whether it has to look at the span.
+    #[inline]
+    pub(super) fn heed(&self) -> bool {
+        let unheeded = self.unheeded.load(Relaxed).wrapping_sub(1);
+        self.unheeded.store(unheeded, Relaxed);
+        unheeded == 0
     }
 
     /// Number of the word in the object, for naming stores.
@@ -236,6 +261,18 @@ impl Span {
         let bytes = stride(self.words.load(Relaxed) as usize);
         (self.page() * PAGE + 64 + word as u64 * 8, bytes + 8)
     }
+}
+
+/// The number of the block that begins `delta` bytes behind the first of `count`, by the reciprocal of
+/// their size.
+#[inline]
+fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
+    // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no more
+    // than delta, which is below 2^20, is none; one of a byte is the reciprocal. The quotient grows with
+    // delta and is `count` behind the last block: no other delta passes.
+    let product = u128::from(delta) * u128::from(reciprocal);
+    let (block, fraction) = ((product >> 64) as u64, product as u64);
+    (block < count && fraction < reciprocal).then_some(block as usize)
 }
 
 /// Bits of a word that stand for blocks.
@@ -273,5 +310,27 @@ impl<'a> Bits<'a> {
         let allocated = window.slice(offset + 64, geometry.words)?;
         let freed = window.slice(offset + 64 + stride(geometry.words) as u64, geometry.words)?;
         Ok(Bits { geometry, allocated, freed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::class::span_pages;
+
+    #[test]
+    fn blocks_are_found_by_their_first_byte_alone() {
+        for class in 0..CLASSES {
+            let Geometry { size, count, .. } = Geometry::of(class, span_pages(class, 6)).unwrap();
+            let (reciprocal, count) = (u64::MAX / size as u64 + 1, count as u64);
+            let size = size as u64;
+            for delta in 0..size * (count + 2) {
+                let block = (delta / size < count && delta % size == 0).then_some((delta / size) as usize);
+                assert_eq!(divide(delta, reciprocal, count), block, "{delta} / {size}");
+            }
+            for delta in [u64::MAX, size.wrapping_neg(), 1 << 63, 1 << 32, 1 << 20] {
+                assert_eq!(divide(delta, reciprocal, count), None, "{delta} / {size}");
+            }
+        }
     }
 }

@@ -110,7 +110,7 @@ impl Shared {
         cache.clear();
         let mine: Vec<_> = inner.spans.iter().copied().filter(|span| span.owner.is(cache)).collect();
         for span in mine {
-            span.place.store(place::FULL, Relaxed);
+            span.put(place::FULL);
             span.collect();
             span.owner.set(None);
             inner.offer(span);

@@ -117,9 +117,15 @@ impl Heap {
     #[inline]
     fn note(&self) {
         if self.object.is_named() {
-            for range in self.raw.take_notes() {
-                self.object.note(range);
-            }
+            self.tell();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell(&self) {
+        for range in self.raw.take_notes() {
+            self.object.note(range);
         }
     }
 
@@ -146,7 +152,7 @@ impl Heap {
                 self.note();
                 Ok(block)
             }
-            Err(error) => self.again(*error, size, 16, false),
+            Err(error) => self.again(error, size, 16, false),
         }
     }
 
@@ -175,16 +181,16 @@ impl Heap {
                 self.note();
                 Ok(block)
             }
-            Err(error) => self.again(error, size, align, zero),
+            Err(error) => self.again(Box::new(error), size, align, zero),
         }
     }
 
     /// Grows the object if that is allowed, and tries once more.
     #[cold]
     #[inline(never)]
-    fn again(&self, error: HeapError, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        if !self.options.grow || !matches!(error, HeapError::Full { .. }) {
-            return Err(self.error("allocate in", error));
+    fn again(&self, error: Box<HeapError>, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        if !self.options.grow || !matches!(*error, HeapError::Full { .. }) {
+            return Err(self.error("allocate in", *error));
         }
         let old = self.object.len();
         // A chunk's header, and the rest of the chunk before that a large block leaves.
@@ -216,8 +222,14 @@ impl Heap {
                 self.note();
                 Ok(())
             }
-            Err(error) => Err(self.error("free a block of", *error)),
+            Err(error) => Err(self.not_freed(error)),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_freed(&self, error: Box<HeapError>) -> Error {
+        self.error("free a block of", *error)
     }
 
     /// Gives a block another size, in place if possible. What it held stays, up to the smaller size.
