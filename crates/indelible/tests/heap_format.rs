@@ -53,8 +53,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             pages: u32,
             count: u32,
             data: u32,
-            words: u32,
-            reserved: [u64; 4],
+            reserved: [u32; 9],
         }),
         fields!(RootRecord {
             magic: u32,
@@ -125,6 +124,7 @@ fn the_constants_are_as_format_md_says() {
         ("INLINE_ROOTS", INLINE_ROOTS.to_string()),
         ("PAGE_ROOTS", PAGE_ROOTS.to_string()),
         ("CLASSES", CLASSES.to_string()),
+        ("SPAN_BLOCKS", SPAN_BLOCKS.to_string()),
         ("NAME_MAX", NAME_MAX.to_string()),
         ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
     ];
@@ -145,11 +145,12 @@ fn the_numbers_of_version_1() {
         (vec![0, 8], 16),
         (vec![0, 4, 8, 16], 4096),
         (vec![0, 4, 8, 16, 64, 128], 2176),
-        (vec![0, 4, 8, 16, 20, 24, 28, 32], 64),
+        (vec![0, 4, 8, 16, 20, 24, 28], 64),
         (vec![0, 4, 6, 8, 12, 16, 24, 32, 40, 56], 64),
     ];
     assert_eq!(offsets, expected);
     assert_eq!((PAGE, CHUNK_PAGES, MIN_PAGES, MAX_PAGES, CLASSES), (4096, 512, 3, 1 << 32, 72));
+    assert_eq!((SPAN_BLOCKS, mark::FREE, mark::USED, mark::FREED), (1024, 0, 1, 2));
     assert_eq!((layout::MAGIC.to_le_bytes(), VERSION), (*b"PMO-HEAP", 1));
 }
 

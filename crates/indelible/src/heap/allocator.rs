@@ -9,9 +9,9 @@ use super::cache::{Cache, Freed};
 use super::class::{SMALL_MAX, aligned_class, class_of};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
-use super::layout::{Kind, PAGE};
+use super::layout::{Kind, PAGE, mark};
 use super::pages::Found;
-use super::span::{Bits, Span};
+use super::span::{Marks, Span};
 use super::state::Shared;
 use super::window::Window;
 use std::cell::{Cell, RefCell};
@@ -157,8 +157,7 @@ impl Allocator {
                     && let Some(span) = cache.span(class)
                     && let Some(block) = span.block(address)
                 {
-                    let (word, len) = span.word_offset(block / 64);
-                    shared.window.note(word, len);
+                    shared.window.note(span.mark_offset(block), 1);
                 }
                 return Ok(address);
             }
@@ -172,8 +171,6 @@ impl Allocator {
             emptied?;
             if !found {
                 shared.lock().obtain(shared, cache, class)?;
-                // Its first free blocks.
-                cache.advance(class, &mut |_| {});
             }
         }
     }
@@ -233,14 +230,13 @@ impl Allocator {
         block: usize,
         address: usize,
     ) -> Result<()> {
-        let (word, bit) = (block / 64, 1_u64 << (block % 64));
-        if span.allocated(word).load(Relaxed) & bit == 0 {
+        if span.mark(block).load(Relaxed) != mark::USED {
             return Err(HeapError::DoubleFree { address });
         }
         if span.owner.get().is_none() {
             let _inner = self.shared.lock();
-            if span.owner.replace(None, Some(cache)) {
-                span.collect();
+            if span.owner.get().is_none() {
+                span.own(cache);
             }
         }
         if span.owner.is(cache) {
@@ -250,11 +246,11 @@ impl Allocator {
                 Freed::Twice => Err(HeapError::DoubleFree { address }),
             };
         }
-        if span.freed(word).fetch_or(bit, SeqCst) & bit != 0 {
+        if span.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
             return Err(HeapError::DoubleFree { address });
         }
         if let Some(owner) = span.owner.get() {
-            owner.send(span);
+            owner.send(span, 1 << (block / 64));
         }
         Ok(())
     }
@@ -281,7 +277,7 @@ impl Allocator {
         }
         let span = inner.known(shared, found.page, found.entry.pages, usize::from(found.entry.class))?;
         if span.owner.get().is_none() {
-            shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
+            shared.window.note(found.page * PAGE, PAGE as usize);
         }
         drop(inner);
         let Some(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
@@ -289,8 +285,7 @@ impl Allocator {
         if let Some(guard) = &shared.guard {
             guard.freed(&shared.window, offset, room, true)?;
         }
-        let (word, len) = span.word_offset(block / 64);
-        shared.window.note(word, len);
+        shared.window.note(span.mark_offset(block), 1);
         self.free_of_other(cache, span, block, address)
     }
 
@@ -304,8 +299,8 @@ impl Allocator {
             Kind::Run => Err(HeapError::Interior { address, block: first }),
             Kind::Span => {
                 let class = usize::from(found.entry.class);
-                let bits = Bits::open(&shared.window, found.page, found.entry.pages, class)?;
-                let geometry = bits.geometry;
+                let marks = Marks::open(&shared.window, found.page, found.entry.pages, class)?;
+                let geometry = marks.geometry;
                 let delta = (address - first).wrapping_sub(geometry.data);
                 let block = delta / geometry.size;
                 if block >= geometry.count {
@@ -315,9 +310,7 @@ impl Allocator {
                 if start != address {
                     return Err(HeapError::Interior { address, block: start });
                 }
-                let bit = 1_u64 << (block % 64);
-                let live = bits.allocated[block / 64].load(Relaxed) & !bits.freed[block / 64].load(Relaxed);
-                if live & bit == 0 {
+                if !marks.is_live(block) {
                     return Err(HeapError::DoubleFree { address });
                 }
                 Ok((found, start, geometry.size))
@@ -331,7 +324,7 @@ impl Allocator {
         if self.shared.guard.is_none()
             && let Some(span) = self.span_at(address)
             && let Some(block) = span.block(address)
-            && span.allocated(block / 64).load(Relaxed) >> (block % 64) & 1 == 1
+            && span.mark(block).load(Relaxed) == mark::USED
         {
             return Ok(span.size());
         }

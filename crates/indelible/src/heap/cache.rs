@@ -3,32 +3,29 @@
 //!
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
-//! 2. While `left` of a class is not zero, `word` points at a word of `allocated` of its current span, which
-//!    the thread owns and whose window is mapped.
-//! 3. `left` are bits that are clear in that word: nobody but the thread sets any. `base` is the address of
-//!    the block of its lowest bit, and `size` that of its blocks.
+//! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span, which the
+//!    thread owns and whose window is mapped; `marks` points at the mark of the block of the lowest bit,
+//!    set or not.
+//! 3. `base` is the address of that block, and `size` that of all of them.
 
 #![allow(unsafe_code)]
 
-use super::layout::CLASSES;
+use super::layout::{CLASSES, mark};
 use super::leaked::{Slot, Spare};
 use super::span::{Span, place};
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
-/// Where a thread allocates blocks of a class. It goes through a few free blocks before it looks at what it
+/// Where a thread allocates blocks of a class. It gives away some that it claimed before it looks at what it
 /// freed meanwhile: the address of a block then does not wait for the block before to be found and freed.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
-    word: AtomicPtr<AtomicU64>,
+    marks: AtomicPtr<AtomicU8>,
     base: AtomicUsize,
     size: AtomicUsize,
 }
-
-/// Bytes of blocks that a thread goes through: few pages become dirty that need not.
-const AHEAD: usize = 8 << 10;
 
 pub(super) struct Cache {
     current: [Current; CLASSES],
@@ -53,7 +50,7 @@ impl Cache {
     pub(super) fn blank() -> Cache {
         let current = || Current {
             left: AtomicU64::new(0),
-            word: AtomicPtr::new(ptr::null_mut()),
+            marks: AtomicPtr::new(ptr::null_mut()),
             base: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
         };
@@ -74,10 +71,11 @@ impl Cache {
             return None;
         }
         current.left.store(left & (left - 1), Relaxed);
-        // SAFETY: a word of a bitmap (2).
-        let word = unsafe { &*current.word.load(Relaxed) };
-        word.store(word.load(Relaxed) | (left & left.wrapping_neg()), Relaxed);
-        Some(current.base.load(Relaxed) + left.trailing_zeros() as usize * current.size.load(Relaxed))
+        let block = left.trailing_zeros() as usize;
+        // SAFETY: the mark of a block of the span (2).
+        let mark = unsafe { &*current.marks.load(Relaxed).add(block) };
+        mark.store(mark::USED, Relaxed);
+        Some(current.base.load(Relaxed) + block * current.size.load(Relaxed))
     }
 
     /// A block of `class` from the current span, if that has one.
@@ -89,63 +87,41 @@ impl Cache {
     /// Frees a block of a span that this thread owns.
     #[inline]
     pub(super) fn free(span: &Span, block: usize) -> Freed {
-        let (word, bit) = (block / 64, 1_u64 << (block % 64));
-        let allocated = span.allocated(word);
-        let bits = allocated.load(Relaxed);
-        if bits & !span.freed(word).load(Relaxed) & bit == 0 {
+        let mark = span.mark(block);
+        if mark.load(Relaxed) != mark::USED {
             return Freed::Twice;
         }
-        allocated.store(bits & !bit, Relaxed);
-        span.summary.store(span.summary.load(Relaxed) | 1 << word, Relaxed);
+        mark.store(mark::FREE, Relaxed);
+        span.unclaim(block / 64, 1 << (block % 64));
         if span.heed() { Freed::Look } else { Freed::Done }
     }
 
-    /// Goes on to free blocks, in the current span or another of the thread's. Spans that
-    /// turn out to be empty are given to `release`.
+    /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out to be
+    /// empty are given to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
-        if let Some(span) = self.spans[class].get() {
-            if self.next_blocks(class, span) || (span.collect() && self.next_blocks(class, span)) {
-                return true;
-            }
-            self.leave(class);
-            span.put(place::FULL);
-        }
+        self.open_inbox(release);
         loop {
-            while let Some(span) = self.partial[class].get() {
-                self.unlink(span);
-                self.enter(span);
-                if self.next_blocks(class, span) || (span.collect() && self.next_blocks(class, span)) {
+            if let Some(span) = self.spans[class].get() {
+                if self.next_blocks(class, span) {
                     return true;
                 }
                 self.leave(class);
                 span.put(place::FULL);
             }
-            self.open_inbox(release);
-            if self.partial[class].get().is_none() {
-                return false;
-            }
+            let Some(span) = self.partial[class].get() else { return false };
+            self.unlink(span);
+            self.enter(span);
         }
     }
 
     fn next_blocks(&self, class: usize, span: &'static Span) -> bool {
-        let mut summary = span.summary.load(Relaxed);
-        while summary != 0 {
-            let index = summary.trailing_zeros() as usize;
-            let free = !span.allocated(index).load(Relaxed);
-            if free != 0 {
-                span.summary.store(summary, Relaxed);
-                let current = &self.current[class];
-                let ahead = u64::MAX >> (64 - (AHEAD / span.size()).clamp(1, 64));
-                current.left.store(free & (ahead << free.trailing_zeros()), Relaxed);
-                current.word.store(ptr::from_ref(span.allocated(index)).cast_mut(), Relaxed);
-                current.base.store(span.base(index), Relaxed);
-                current.size.store(span.size(), Relaxed);
-                return true;
-            }
-            summary &= summary - 1;
-        }
-        span.summary.store(0, Relaxed);
-        false
+        let Some((word, claimed)) = span.claim() else { return false };
+        let current = &self.current[class];
+        current.left.store(claimed, Relaxed);
+        current.marks.store(ptr::from_ref(span.mark(word * 64)).cast_mut(), Relaxed);
+        current.base.store(span.address(word * 64), Relaxed);
+        current.size.store(span.size(), Relaxed);
+        true
     }
 
     /// Makes a span of this thread the one it allocates from.
@@ -157,8 +133,14 @@ impl Cache {
     }
 
     fn leave(&self, class: usize) {
+        let current = &self.current[class];
+        if let Some(span) = self.spans[class].get()
+            && let Some(block) = span.block(current.base.load(Relaxed))
+        {
+            span.unclaim(block / 64, current.left.load(Relaxed));
+        }
         self.spans[class].set(None);
-        self.current[class].left.store(0, Relaxed);
+        current.left.store(0, Relaxed);
     }
 
     /// Puts a span of this thread into its list of those with free blocks.
@@ -209,9 +191,9 @@ impl Cache {
         }
     }
 
-    /// Another thread freed a block of `span`, which this one owns.
-    pub(super) fn send(&self, span: &'static Span) {
-        if span.queued.load(SeqCst) || span.queued.swap(true, SeqCst) {
+    /// Other threads freed blocks of `words` of `span`, which this one owns.
+    pub(super) fn send(&self, span: &'static Span, words: u64) {
+        if span.pending.load(SeqCst) & words == words || span.pending.fetch_or(words, SeqCst) != 0 {
             return;
         }
         loop {
@@ -223,18 +205,20 @@ impl Cache {
         }
     }
 
-    /// Takes in what others freed.
+    /// Takes in what others freed, and passes on what is another thread's by now.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
-        let mut next = self.inbox.take();
+        let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {
             next = span.waiting.get();
             // First: what is freed from here on is sent again.
-            span.queued.store(false, SeqCst);
+            let words = span.pending.swap(0, SeqCst);
             if span.owner.is(self) {
-                span.collect();
+                span.collect(words);
                 if self.look(span) {
                     release(span);
                 }
+            } else if let Some(owner) = span.owner.get() {
+                owner.send(span, words);
             }
         }
     }
@@ -248,7 +232,7 @@ impl Cache {
         let mut next = self.inbox.take();
         while let Some(span) = next {
             next = span.waiting.get();
-            span.queued.store(false, SeqCst);
+            span.pending.store(0, SeqCst);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most an
 //! eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
 
-use super::layout::{CLASSES, PAGE, SpanHeader};
+use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
 /// Largest size that has a class.
 pub const SMALL_MAX: usize = 32 << 10;
@@ -54,35 +54,32 @@ pub struct Geometry {
     pub size: usize,
     /// Blocks.
     pub count: usize,
-    /// Offset of block 0, a multiple of the largest power of two in `size`, at most of a page.
+    /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most of a page.
     pub data: usize,
-    /// Words of each bitmap that count.
-    pub words: usize,
 }
 
 impl Geometry {
     /// Layout of a span of `class` on so many pages; `None` if not one block fits.
-    pub fn of(class: usize, pages: u64) -> Option<Geometry> {
+    pub const fn of(class: usize, pages: u64) -> Option<Geometry> {
         let size = size_of_class(class);
-        let align = (1 << size.trailing_zeros()).min(PAGE as usize);
+        let align = match 1 << size.trailing_zeros() {
+            align if align < 64 => 64,
+            align if align > PAGE as usize => PAGE as usize,
+            align => align,
+        };
         let room = (pages * PAGE) as usize;
-        let mut count = room / size;
+        let mut count = if room / size < SPAN_BLOCKS { room / size } else { SPAN_BLOCKS };
         while count > 0 {
-            let words = count.div_ceil(64);
-            let data = (size_of::<SpanHeader>() + 2 * stride(words)).next_multiple_of(align);
+            let data = (size_of::<SpanHeader>() + count).next_multiple_of(align);
             if data + count * size <= room {
-                return Some(Geometry { size, count, data, words });
+                return Some(Geometry { size, count, data });
             }
             // What does not fit, and at least one block.
-            count -= ((data + count * size - room) / (size + 1)).max(1);
+            let over = (data + count * size - room) / (size + 1);
+            count -= if over > 1 { over } else { 1 };
         }
         None
     }
-}
-
-/// Bytes of a bitmap: whole lines, so that owner and others do not share one.
-pub const fn stride(words: usize) -> usize {
-    words.div_ceil(8) * 64
 }
 
 /// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or eight
@@ -98,22 +95,23 @@ static LEAST: [(u8, u8); CLASSES] = {
     let mut class = 0;
     while class < CLASSES {
         let size = size_of_class(class);
-        let align = {
-            let align = 1 << size.trailing_zeros();
-            if align > 4096 { 4096 } else { align }
-        };
         let mut pages = 1;
         loop {
-            // Bitmaps of one line are right for all but the smallest sizes, whose waste is small anyway.
-            let data = 192_usize.div_ceil(align) * align;
-            let count = (pages * 4096 - data) / size;
-            if count >= 4 && count * size * 8 >= pages * 4096 * 7 {
-                break;
+            match Geometry::of(class, pages) {
+                Some(Geometry { count, .. })
+                    if count >= 4 && count * size * 8 >= pages as usize * 4096 * 7 =>
+                {
+                    break;
+                }
+                _ => pages += 1,
             }
-            pages += 1;
         }
-        let eight = (size * 8 + 4096) / 4096;
-        table[class] = (pages as u8, if eight > 16 { eight as u8 } else { 16 });
+        let most = match (size * 8 + 4096) / 4096 {
+            eight if eight > 16 => eight,
+            _ if size < 64 => size * SPAN_BLOCKS / 4096,
+            _ => 16,
+        };
+        table[class] = (pages as u8, most as u8);
         class += 1;
     }
     table
@@ -147,9 +145,9 @@ mod tests {
             for have in 0..8 {
                 let pages = span_pages(class, have);
                 let geometry = Geometry::of(class, pages).unwrap();
-                let Geometry { size, count, data, words } = geometry;
-                assert!(data >= size_of::<SpanHeader>() + 2 * stride(words) && words <= 64);
-                assert!(data + count * size <= (pages * PAGE) as usize && words == count.div_ceil(64));
+                let Geometry { size, count, data } = geometry;
+                assert!(data >= size_of::<SpanHeader>() + count && count <= SPAN_BLOCKS);
+                assert!(data + count * size <= (pages * PAGE) as usize);
                 assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
             }
         }

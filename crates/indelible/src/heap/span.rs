@@ -1,28 +1,30 @@
-//! What this process knows of a span: where its blocks and bitmaps are, and which thread allocates from
-//! it. The bitmaps in the object are all there is to know which blocks are in use: a block is the user's
-//! if its bit is set in `allocated` and not in `freed`.
+//! What this process knows of a span: where its blocks and marks are, and which thread allocates from it.
+//! The marks in the object are all there is to know which blocks are in use; `free` is a copy that is
+//! quick to search, and is made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
-//! 1. `allocated` and `freed` point at `words` words each, in a window that is mapped; its header was
-//!    verified when it was adopted, bits of no block are set in `allocated`.
-//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `allocated`, `summary`,
-//!    `place`, `unheeded` and the links `next` and `prev`.
-//! 3. A bit of `summary` is set if its word in `allocated` is not full.
+//! 1. `marks` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
+//!    marks were verified when it was adopted.
+//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `free`, `place`, `unheeded` and
+//!    the links `next` and `prev`, and changes marks; except that anybody may free a block that is in use.
+//! 3. A bit of `free` is set if its block is marked as free and the owner has not claimed it. Blocks that
+//!    others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
 //!    that it has to free before the span is empty, or gets its first free block.
-//! 5. Merging clears a bit in `allocated` before the one in `freed`: the block is free throughout.
+//! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
+//!    among those of word *i* of `free`; it is set after the mark, and cleared before marks are looked at.
 
 #![allow(unsafe_code)]
 
 use super::cache::Cache;
-use super::class::{Geometry, stride};
+use super::class::Geometry;
 use super::error::{Result, damaged};
-use super::layout::{CLASSES, PAGE, SPAN_MAGIC, SpanHeader};
+use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SPAN_MAGIC, SpanHeader, mark};
 use super::leaked::{Slot, Spare};
 use super::window::Window;
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 /// Where the owner has a span.
 pub(super) mod place {
@@ -34,29 +36,35 @@ pub(super) mod place {
     pub(crate) const FULL: u8 = 2;
 }
 
-/// What freeing a block looks at comes first, and fills a line.
+/// Words of `free`.
+const WORDS: usize = SPAN_BLOCKS / 64;
+
+/// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
+const AHEAD: usize = 16 << 10;
+
+/// What freeing a block looks at comes first, and fills a line; what other threads store to is in one of
+/// its own.
 #[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
     /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
-    allocated: AtomicPtr<AtomicU64>,
-    freed: AtomicPtr<AtomicU64>,
+    marks: AtomicPtr<AtomicU8>,
     pub(super) owner: Slot<Cache>,
-    pub(super) summary: AtomicU64,
     count: AtomicU32,
     /// Blocks that its owner frees before it looks at the span again.
     unheeded: AtomicU32,
     size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
-    words: AtomicU32,
-    /// In its owner's list of spans that others freed blocks of.
-    pub(super) queued: AtomicBool,
+    /// So many lowest bits set as blocks are claimed at once.
+    ahead: AtomicU64,
+    page: AtomicU64,
+    free: [AtomicU64; WORDS],
+    pub(super) pending: AtomicU64,
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
-    page: AtomicU64,
     pages: AtomicU64,
     /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
@@ -64,6 +72,9 @@ pub(super) struct Span {
     pub(super) listed: AtomicBool,
     pub(super) live: AtomicBool,
 }
+
+const _: () =
+    assert!(std::mem::offset_of!(Span, free) == 64 && std::mem::offset_of!(Span, pending) % 64 == 0);
 
 /// Spans of heaps that were closed, and those that were emptied.
 pub(super) static SPARE: Spare<Span> = Spare::new();
@@ -73,21 +84,20 @@ impl Span {
         Span {
             data: AtomicUsize::new(0),
             reciprocal: AtomicU64::new(0),
-            allocated: AtomicPtr::new(ptr::null_mut()),
-            freed: AtomicPtr::new(ptr::null_mut()),
+            marks: AtomicPtr::new(ptr::null_mut()),
             owner: Slot::new(),
-            summary: AtomicU64::new(0),
             count: AtomicU32::new(0),
             unheeded: AtomicU32::new(1),
             size: AtomicU32::new(1),
             place: AtomicU8::new(place::FULL),
             class: AtomicU8::new(0),
-            words: AtomicU32::new(0),
-            queued: AtomicBool::new(false),
+            ahead: AtomicU64::new(1),
+            page: AtomicU64::new(0),
+            free: [const { AtomicU64::new(0) }; WORDS],
+            pending: AtomicU64::new(0),
             waiting: Slot::new(),
             next: Slot::new(),
             prev: Slot::new(),
-            page: AtomicU64::new(0),
             pages: AtomicU64::new(0),
             index: AtomicUsize::new(0),
             listed: AtomicBool::new(false),
@@ -101,50 +111,40 @@ impl Span {
         let Some(geometry) = Geometry::of(class, pages) else {
             return damaged(offset, "a span without room for blocks");
         };
-        let len = size_of::<SpanHeader>() + 2 * stride(geometry.words);
-        window.fill(offset, len, 0)?;
+        window.fill(offset, size_of::<SpanHeader>() + geometry.count, 0)?;
         let header: &SpanHeader = window.at(offset)?;
         header.class.store(class as u32, Relaxed);
         header.page.store(page, Relaxed);
         header.pages.store(pages as u32, Relaxed);
         header.count.store(geometry.count as u32, Relaxed);
         header.data.store(geometry.data as u32, Relaxed);
-        header.words.store(geometry.words as u32, Relaxed);
-        let words: &[AtomicU64] = window.slice(offset + 64, geometry.words)?;
-        words[geometry.words - 1].store(!valid(&geometry, geometry.words - 1), Relaxed);
         header.magic.store(SPAN_MAGIC, Relaxed);
         Ok(())
     }
 
     /// Verifies the span at `page`, and gets to know it.
     pub(super) fn adopt(window: &Window, page: u64, pages: u64, class: usize) -> Result<&'static Span> {
-        let bits = Bits::open(window, page, pages, class)?;
-        let Geometry { size, count, data, words } = bits.geometry;
+        let Marks { geometry: Geometry { size, count, data }, marks } =
+            Marks::open(window, page, pages, class)?;
         let offset = page * PAGE;
-        let mut summary = 0;
-        for (index, word) in bits.allocated.iter().enumerate() {
-            let word = word.load(Relaxed);
-            if word & !valid(&bits.geometry, index) != !valid(&bits.geometry, index) {
-                return damaged(offset + 64 + index as u64 * 8, "bits of blocks that do not exist");
-            }
-            summary |= u64::from(word != u64::MAX) << index;
+        if let Some(block) = marks.iter().position(|mark| mark.load(Relaxed) > mark::FREED) {
+            return damaged(offset + 64 + block as u64, "a mark that does not exist");
         }
         let span = SPARE.take(Span::blank);
         span.data.store(window.base() + offset as usize + data, Relaxed);
         span.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
         span.size.store(size as u32, Relaxed);
         span.count.store(count as u32, Relaxed);
-        span.allocated.store(ptr::from_ref(&bits.allocated[0]).cast_mut(), Relaxed);
-        span.freed.store(ptr::from_ref(&bits.freed[0]).cast_mut(), Relaxed);
-        span.summary.store(summary, Relaxed);
+        span.marks.store(ptr::from_ref(&marks[0]).cast_mut(), Relaxed);
+        span.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
         span.class.store(class as u8, Relaxed);
-        span.words.store(words as u32, Relaxed);
-        span.put(place::FULL);
         span.page.store(page, Relaxed);
         span.pages.store(pages, Relaxed);
         span.listed.store(false, Relaxed);
         span.live.store(true, Relaxed);
         span.owner.set(None);
+        span.put(place::FULL);
+        span.survey();
         Ok(span)
     }
 
@@ -166,6 +166,10 @@ impl Span {
         self.size.load(Relaxed) as usize
     }
 
+    fn count(&self) -> usize {
+        self.count.load(Relaxed) as usize
+    }
+
     /// The block that begins at `address`.
     #[inline]
     pub(super) fn block(&self, address: usize) -> Option<usize> {
@@ -176,55 +180,105 @@ impl Span {
         )
     }
 
-    /// Address of the first block of a word.
-    pub(super) fn base(&self, word: usize) -> usize {
-        self.data.load(Relaxed) + word * 64 * self.size()
+    /// Address of a block.
+    pub(super) fn address(&self, block: usize) -> usize {
+        self.data.load(Relaxed) + block * self.size()
     }
 
-    /// A word of `allocated`.
+    /// The mark of a block.
     #[inline]
-    pub(super) fn allocated(&self, word: usize) -> &AtomicU64 {
-        debug_assert!(word < self.words.load(Relaxed) as usize);
-        // SAFETY: a word of the bitmap (1): callers have it from `block`, or from `summary`.
-        unsafe { &*self.allocated.load(Relaxed).add(word) }
+    pub(super) fn mark(&self, block: usize) -> &AtomicU8 {
+        debug_assert!(block < self.count());
+        // SAFETY: one of the marks (1): callers have the number from `block`, `claim` or `count`.
+        unsafe { &*self.marks.load(Relaxed).add(block) }
     }
 
-    /// A word of `freed`.
-    #[inline]
-    pub(super) fn freed(&self, word: usize) -> &AtomicU64 {
-        debug_assert!(word < self.words.load(Relaxed) as usize);
-        // SAFETY: as for `allocated`.
-        unsafe { &*self.freed.load(Relaxed).add(word) }
+    /// Where the mark of a block is in the object, for naming stores.
+    pub(super) fn mark_offset(&self, block: usize) -> u64 {
+        self.page() * PAGE + 64 + block as u64
     }
 
-    /// Merges what others freed; whether there was anything. The caller may by (2).
-    pub(super) fn collect(&self) -> bool {
-        let mut any = false;
-        for word in 0..self.words.load(Relaxed) as usize {
-            let bits = self.freed(word).load(SeqCst) & self.valid(word);
-            if bits != 0 {
-                any = true;
-                let allocated = self.allocated(word);
-                allocated.store(allocated.load(Relaxed) & !bits, Relaxed);
-                self.freed(word).fetch_and(!bits, SeqCst);
-                self.summary.store(self.summary.load(Relaxed) | 1 << word, Relaxed);
+    /// Makes `cache` the owner, with the heap's lock and where there is none.
+    pub(super) fn own(&self, cache: &'static Cache) {
+        self.owner.set(Some(cache));
+        // Who marks a block from here on sees the owner.
+        fence(SeqCst);
+        self.survey();
+    }
+
+    /// Takes the owner away, with the heap's lock. It has claimed no blocks.
+    pub(super) fn disown(&self) {
+        self.put(place::FULL);
+        self.owner.set(None);
+        fence(SeqCst);
+        self.survey();
+    }
+
+    /// Makes `free` anew. The caller may by (2), and no block is claimed.
+    pub(super) fn survey(&self) {
+        for (word, free) in self.free.iter().enumerate() {
+            free.store(0, Relaxed);
+            self.gather(word, |mark| matches!(mark, mark::FREE | mark::FREED));
+        }
+    }
+
+    /// Takes blocks of word `word` whose mark is `wanted` into `free`.
+    fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
+        let first = word * 64;
+        let mut bits = self.free[word].load(Relaxed);
+        for block in first..self.count().min(first + 64) {
+            let mark = self.mark(block);
+            let found = mark.load(SeqCst);
+            if wanted(found) {
+                bits |= 1 << (block - first);
+                if found == mark::FREED {
+                    mark.store(mark::FREE, Relaxed);
+                }
             }
         }
-        any
+        self.free[word].store(bits, Relaxed);
     }
 
+    /// Takes in what others freed among the blocks of `words`. The caller may by (2).
+    pub(super) fn collect(&self, words: u64) {
+        for word in (0..WORDS).filter(|word| words >> word & 1 == 1) {
+            self.gather(word, |mark| mark == mark::FREED);
+        }
+    }
+
+    /// Blocks of one word for the owner to give away: which word, and bits of `free` that no longer are.
+    pub(super) fn claim(&self) -> Option<(usize, u64)> {
+        let found = |free: &AtomicU64| free.load(Relaxed) != 0;
+        let word = self.free.iter().position(found)?;
+        let bits = self.free[word].load(Relaxed);
+        let claimed = bits & (self.ahead.load(Relaxed) << bits.trailing_zeros());
+        self.free[word].store(bits & !claimed, Relaxed);
+        Some((word, claimed))
+    }
+
+    /// Takes back blocks that were claimed, or freed, by the owner.
+    #[inline]
+    pub(super) fn unclaim(&self, word: usize, bits: u64) {
+        let free = &self.free[word % WORDS];
+        free.store(free.load(Relaxed) | bits, Relaxed);
+    }
+
+    /// Bits of a word that stand for blocks.
     fn valid(&self, word: usize) -> u64 {
-        let rest = self.count.load(Relaxed) as usize - word * 64;
-        if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
+        match self.count().saturating_sub(word * 64) {
+            rest @ 0..64 => (1 << rest) - 1,
+            _ => u64::MAX,
+        }
     }
 
-    fn used(&self, word: usize) -> u64 {
-        self.allocated(word).load(Relaxed) & !self.freed(word).load(Relaxed) & self.valid(word)
+    /// Whether blocks are free, that the owner knows of and did not claim.
+    pub(super) fn has_free(&self) -> bool {
+        self.free.iter().any(|free| free.load(Relaxed) != 0)
     }
 
-    /// Whether no block is in use.
+    /// Whether all blocks are free, as far as the owner knows.
     pub(super) fn is_empty(&self) -> bool {
-        (0..self.words.load(Relaxed) as usize).all(|word| self.used(word) == 0)
+        (0..WORDS).all(|word| self.free[word].load(Relaxed) == self.valid(word))
     }
 
     /// Says where the owner has the span, and keeps (4).
@@ -232,15 +286,8 @@ impl Span {
         let unheeded = match place {
             place::CURRENT => u32::MAX,
             place::PARTIAL => {
-                // Not all of them: a count takes no more time than those frees did.
-                let mut used = 0;
-                for word in 0..self.words.load(Relaxed) as usize {
-                    used += self.used(word).count_ones();
-                    if used >= 64 {
-                        break;
-                    }
-                }
-                used.max(1)
+                let used = |word| (self.valid(word) & !self.free[word].load(Relaxed)).count_ones();
+                (0..WORDS).map(used).sum::<u32>().max(1)
             }
             _ => 1,
         };
@@ -254,12 +301,6 @@ impl Span {
         let unheeded = self.unheeded.load(Relaxed).wrapping_sub(1);
         self.unheeded.store(unheeded, Relaxed);
         unheeded == 0
-    }
-
-    /// Number of the word in the object, for naming stores.
-    pub(super) fn word_offset(&self, word: usize) -> (u64, usize) {
-        let bytes = stride(self.words.load(Relaxed) as usize);
-        (self.page() * PAGE + 64 + word as u64 * 8, bytes + 8)
     }
 }
 
@@ -275,21 +316,14 @@ fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     (block < count && fraction < reciprocal).then_some(block as usize)
 }
 
-/// Bits of a word that stand for blocks.
-pub(super) fn valid(geometry: &Geometry, word: usize) -> u64 {
-    let rest = geometry.count - word * 64;
-    if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
-}
-
-/// A span's bitmaps, its header verified.
-pub(super) struct Bits<'a> {
+/// A span's marks, its header verified.
+pub(super) struct Marks<'a> {
     pub(super) geometry: Geometry,
-    pub(super) allocated: &'a [AtomicU64],
-    pub(super) freed: &'a [AtomicU64],
+    pub(super) marks: &'a [AtomicU8],
 }
 
-impl<'a> Bits<'a> {
-    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Bits<'a>> {
+impl<'a> Marks<'a> {
+    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Marks<'a>> {
         let offset = page * PAGE;
         let geometry = if class < CLASSES { Geometry::of(class, pages.min(255)) } else { None };
         let Some(geometry) = geometry else {
@@ -301,15 +335,18 @@ impl<'a> Bits<'a> {
             && header.page.load(Relaxed) == page
             && u64::from(header.pages.load(Relaxed)) == pages
             && header.count.load(Relaxed) == geometry.count as u32
-            && header.data.load(Relaxed) == geometry.data as u32
-            && header.words.load(Relaxed) == geometry.words as u32;
-        if !same || geometry.words > 64 {
+            && header.data.load(Relaxed) == geometry.data as u32;
+        if !same {
             return damaged(offset, "the header of a span contradicts its chunk");
         }
         window.pointer(offset, (pages * PAGE) as usize)?;
-        let allocated = window.slice(offset + 64, geometry.words)?;
-        let freed = window.slice(offset + 64 + stride(geometry.words) as u64, geometry.words)?;
-        Ok(Bits { geometry, allocated, freed })
+        let marks = window.slice(offset + 64, geometry.count)?;
+        Ok(Marks { geometry, marks })
+    }
+
+    /// Whether the user has a block.
+    pub(super) fn is_live(&self, block: usize) -> bool {
+        self.marks[block].load(Relaxed) == mark::USED
     }
 }
 
