@@ -53,7 +53,8 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             pages: u32,
             count: u32,
             data: u32,
-            reserved: [u32; 9],
+            marks: u32,
+            reserved: [u64; 4],
         }),
         fields!(RootRecord {
             magic: u32,
@@ -145,7 +146,7 @@ fn the_numbers_of_version_1() {
         (vec![0, 8], 16),
         (vec![0, 4, 8, 16], 4096),
         (vec![0, 4, 8, 16, 64, 128], 2176),
-        (vec![0, 4, 8, 16, 20, 24, 28], 64),
+        (vec![0, 4, 8, 16, 20, 24, 28, 32], 64),
         (vec![0, 4, 6, 8, 12, 16, 24, 32, 40, 56], 64),
     ];
     assert_eq!(offsets, expected);

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use super::cache::{Cache, Freed};
+use super::cache::{self, Cache, Freed};
 use super::class::{SMALL_MAX, aligned_class, class_of};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 thread_local! {
     /// The heap this thread used last, and its cache there.
-    static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
+    static LAST: Cell<(u64, &'static Cache)> = const { Cell::new((0, &cache::NONE)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +35,7 @@ struct Member {
 impl Drop for Member {
     fn drop(&mut self) {
         // The cache may be another thread's from here on; destructors that follow get a new one.
-        LAST.set((0, None));
+        LAST.set((0, &cache::NONE));
         if let Some(heap) = self.heap.upgrade() {
             heap.part(self.cache);
         }
@@ -65,7 +65,7 @@ impl Allocator {
     #[inline]
     fn fast(&self) -> Option<&'static Cache> {
         let (id, cache) = LAST.get();
-        if id == self.id { cache } else { None }
+        (id == self.id).then_some(cache)
     }
 
     #[cold]
@@ -84,7 +84,7 @@ impl Allocator {
         // with a cache that nobody uses again until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         if !self.shared.is_slow() {
-            LAST.set((self.id, Some(cache)));
+            LAST.set((self.id, cache));
         }
         cache
     }

@@ -27,12 +27,26 @@ struct Current {
     size: AtomicUsize,
 }
 
+impl Current {
+    const NONE: Current = Current {
+        left: AtomicU64::new(0),
+        marks: AtomicPtr::new(ptr::null_mut()),
+        base: AtomicUsize::new(0),
+        size: AtomicUsize::new(0),
+    };
+}
+
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
+    /// Lists of spans with free blocks, those that have had some for longest first: they have most.
     partial: [Slot<Span>; CLASSES],
+    last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,
 }
+
+/// That of a thread without a heap.
+pub(super) static NONE: Cache = Cache::blank();
 
 /// Caches of threads that ended.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
@@ -47,17 +61,12 @@ pub(super) enum Freed {
 }
 
 impl Cache {
-    pub(super) fn blank() -> Cache {
-        let current = || Current {
-            left: AtomicU64::new(0),
-            marks: AtomicPtr::new(ptr::null_mut()),
-            base: AtomicUsize::new(0),
-            size: AtomicUsize::new(0),
-        };
+    pub(super) const fn blank() -> Cache {
         Cache {
-            current: std::array::from_fn(|_| current()),
+            current: [const { Current::NONE }; CLASSES],
             spans: [const { Slot::new() }; CLASSES],
             partial: [const { Slot::new() }; CLASSES],
+            last: [const { Slot::new() }; CLASSES],
             inbox: Slot::new(),
         }
     }
@@ -145,15 +154,15 @@ impl Cache {
 
     /// Puts a span of this thread into its list of those with free blocks.
     pub(super) fn link(&self, span: &'static Span) {
-        let head = &self.partial[span.class()];
-        let next = head.get();
+        let last = &self.last[span.class()];
         span.put(place::PARTIAL);
-        span.prev.set(None);
-        span.next.set(next);
-        if let Some(next) = next {
-            next.prev.set(Some(span));
+        span.next.set(None);
+        span.prev.set(last.get());
+        match last.get() {
+            Some(prev) => prev.next.set(Some(span)),
+            None => self.partial[span.class()].set(Some(span)),
         }
-        head.set(Some(span));
+        last.set(Some(span));
     }
 
     pub(super) fn unlink(&self, span: &'static Span) {
@@ -161,8 +170,9 @@ impl Cache {
             Some(prev) => prev.next.set(span.next.get()),
             None => self.partial[span.class()].set(span.next.get()),
         }
-        if let Some(next) = span.next.get() {
-            next.prev.set(span.prev.get());
+        match span.next.get() {
+            Some(next) => next.prev.set(span.prev.get()),
+            None => self.last[span.class()].set(span.prev.get()),
         }
     }
 
@@ -228,6 +238,7 @@ impl Cache {
         for class in 0..CLASSES {
             self.leave(class);
             self.partial[class].set(None);
+            self.last[class].set(None);
         }
         let mut next = self.inbox.take();
         while let Some(span) = next {

@@ -153,7 +153,7 @@ impl Check {
             Ok(marks) => {
                 for (block, mark) in marks.marks.iter().enumerate() {
                     if mark.load(Relaxed) > mark::FREED {
-                        self.say(page * PAGE + 64 + block as u64, "a mark that does not exist");
+                        self.say(marks.first + block as u64, "a mark that does not exist");
                     }
                 }
             }

@@ -55,10 +55,19 @@ pub struct Geometry {
     /// Blocks.
     pub count: usize,
     /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most of a page.
+    /// It leaves room for the marks at several places, if there are many pages.
     pub data: usize,
 }
 
 impl Geometry {
+    /// Where the marks are in the span that begins at `page`: not at the same place in all, as lines at the
+    /// same place of many pages drive each other out of the processor's caches.
+    pub fn marks(&self, page: u64) -> usize {
+        let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
+        let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        size_of::<SpanHeader>() + 64 * (scattered as usize % places)
+    }
+
     /// Layout of a span of `class` on so many pages; `None` if not one block fits.
     pub const fn of(class: usize, pages: u64) -> Option<Geometry> {
         let size = size_of_class(class);
@@ -70,7 +79,7 @@ impl Geometry {
         let room = (pages * PAGE) as usize;
         let mut count = if room / size < SPAN_BLOCKS { room / size } else { SPAN_BLOCKS };
         while count > 0 {
-            let data = (size_of::<SpanHeader>() + count).next_multiple_of(align);
+            let data = (size_of::<SpanHeader>() + count + room / 128).next_multiple_of(align);
             if data + count * size <= room {
                 return Some(Geometry { size, count, data });
             }
@@ -148,6 +157,10 @@ mod tests {
                 let Geometry { size, count, data } = geometry;
                 assert!(data >= size_of::<SpanHeader>() + count && count <= SPAN_BLOCKS);
                 assert!(data + count * size <= (pages * PAGE) as usize);
+                for page in 0..100 {
+                    let marks = geometry.marks(page);
+                    assert!(marks >= size_of::<SpanHeader>() && marks + count <= data);
+                }
                 assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
             }
         }

@@ -97,7 +97,7 @@ pub struct Chunk {
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; a byte for every block follows: its [`mark`].
+/// Start of a span; behind it is a byte for every block: its [`mark`].
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
@@ -109,7 +109,9 @@ pub struct SpanHeader {
     pub count: AtomicU32,
     /// Offset of block 0 in the span.
     pub data: AtomicU32,
-    pub reserved: [AtomicU32; 9],
+    /// Offset of the mark of block 0 in the span.
+    pub marks: AtomicU32,
+    pub reserved: [AtomicU64; 4],
 }
 
 /// What a block's byte says.

@@ -34,6 +34,8 @@ pub(super) mod place {
     pub(crate) const PARTIAL: u8 = 1;
     /// Nowhere: no block is free.
     pub(crate) const FULL: u8 = 2;
+    /// Nobody had a block of it yet.
+    pub(crate) const NEW: u8 = 3;
 }
 
 /// Words of `free`.
@@ -66,6 +68,8 @@ pub(super) struct Span {
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
     pages: AtomicU64,
+    /// Offset of the first mark in the object.
+    first: AtomicU64,
     /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
     /// Among the spans without an owner that have free blocks.
@@ -99,6 +103,7 @@ impl Span {
             next: Slot::new(),
             prev: Slot::new(),
             pages: AtomicU64::new(0),
+            first: AtomicU64::new(0),
             index: AtomicUsize::new(0),
             listed: AtomicBool::new(false),
             live: AtomicBool::new(false),
@@ -111,24 +116,34 @@ impl Span {
         let Some(geometry) = Geometry::of(class, pages) else {
             return damaged(offset, "a span without room for blocks");
         };
-        window.fill(offset, size_of::<SpanHeader>() + geometry.count, 0)?;
+        let marks = geometry.marks(page);
+        window.fill(offset, size_of::<SpanHeader>(), 0)?;
+        window.fill(offset + marks as u64, geometry.count, 0)?;
         let header: &SpanHeader = window.at(offset)?;
         header.class.store(class as u32, Relaxed);
         header.page.store(page, Relaxed);
         header.pages.store(pages as u32, Relaxed);
         header.count.store(geometry.count as u32, Relaxed);
         header.data.store(geometry.data as u32, Relaxed);
+        header.marks.store(marks as u32, Relaxed);
         header.magic.store(SPAN_MAGIC, Relaxed);
         Ok(())
     }
 
-    /// Verifies the span at `page`, and gets to know it.
-    pub(super) fn adopt(window: &Window, page: u64, pages: u64, class: usize) -> Result<&'static Span> {
-        let Marks { geometry: Geometry { size, count, data }, marks } =
+    /// Verifies the span at `page`, and gets to know it. A `new` one was formatted just now.
+    pub(super) fn adopt(
+        window: &Window,
+        page: u64,
+        pages: u64,
+        class: usize,
+        new: bool,
+    ) -> Result<&'static Span> {
+        let Marks { geometry: Geometry { size, count, data }, marks, first } =
             Marks::open(window, page, pages, class)?;
         let offset = page * PAGE;
-        if let Some(block) = marks.iter().position(|mark| mark.load(Relaxed) > mark::FREED) {
-            return damaged(offset + 64 + block as u64, "a mark that does not exist");
+        let strange = |mark: &AtomicU8| mark.load(Relaxed) > mark::FREED;
+        if !new && let Some(block) = marks.iter().position(strange) {
+            return damaged(first + block as u64, "a mark that does not exist");
         }
         let span = SPARE.take(Span::blank);
         span.data.store(window.base() + offset as usize + data, Relaxed);
@@ -139,12 +154,18 @@ impl Span {
         span.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
         span.class.store(class as u8, Relaxed);
         span.page.store(page, Relaxed);
+        span.first.store(first, Relaxed);
         span.pages.store(pages, Relaxed);
         span.listed.store(false, Relaxed);
         span.live.store(true, Relaxed);
         span.owner.set(None);
-        span.put(place::FULL);
-        span.survey();
+        if new {
+            (0..WORDS).for_each(|word| span.free[word].store(span.valid(word), Relaxed));
+            span.put(place::NEW);
+        } else {
+            span.put(place::FULL);
+            span.survey();
+        }
         Ok(span)
     }
 
@@ -195,15 +216,17 @@ impl Span {
 
     /// Where the mark of a block is in the object, for naming stores.
     pub(super) fn mark_offset(&self, block: usize) -> u64 {
-        self.page() * PAGE + 64 + block as u64
+        self.first.load(Relaxed) + block as u64
     }
 
     /// Makes `cache` the owner, with the heap's lock and where there is none.
     pub(super) fn own(&self, cache: &'static Cache) {
         self.owner.set(Some(cache));
-        // Who marks a block from here on sees the owner.
-        fence(SeqCst);
-        self.survey();
+        if self.place.load(Relaxed) != place::NEW {
+            // Who marks a block from here on sees the owner.
+            fence(SeqCst);
+            self.survey();
+        }
     }
 
     /// Takes the owner away, with the heap's lock. It has claimed no blocks.
@@ -286,8 +309,10 @@ impl Span {
         let unheeded = match place {
             place::CURRENT => u32::MAX,
             place::PARTIAL => {
-                let used = |word| (self.valid(word) & !self.free[word].load(Relaxed)).count_ones();
-                (0..WORDS).map(used).sum::<u32>().max(1)
+                // Most have no free block yet, or few.
+                let words = self.free.iter().map(|free| free.load(Relaxed)).filter(|word| *word != 0);
+                let free: u32 = words.map(u64::count_ones).sum();
+                self.count.load(Relaxed).saturating_sub(free).max(1)
             }
             _ => 1,
         };
@@ -320,6 +345,8 @@ fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
 pub(super) struct Marks<'a> {
     pub(super) geometry: Geometry,
     pub(super) marks: &'a [AtomicU8],
+    /// Offset of the first in the object.
+    pub(super) first: u64,
 }
 
 impl<'a> Marks<'a> {
@@ -336,12 +363,14 @@ impl<'a> Marks<'a> {
             && u64::from(header.pages.load(Relaxed)) == pages
             && header.count.load(Relaxed) == geometry.count as u32
             && header.data.load(Relaxed) == geometry.data as u32;
-        if !same {
+        let first = header.marks.load(Relaxed) as usize;
+        let placed = (size_of::<SpanHeader>()..=geometry.data - geometry.count).contains(&first);
+        if !same || !placed {
             return damaged(offset, "the header of a span contradicts its chunk");
         }
         window.pointer(offset, (pages * PAGE) as usize)?;
-        let marks = window.slice(offset + 64, geometry.count)?;
-        Ok(Marks { geometry, marks })
+        let first = offset + first as u64;
+        Ok(Marks { geometry, marks: window.slice(first, geometry.count)?, first })
     }
 
     /// Whether the user has a block.

@@ -153,6 +153,17 @@ impl Inner {
         pages: u64,
         class: usize,
     ) -> Result<&'static Span> {
+        self.meet(shared, page, pages, class, false)
+    }
+
+    fn meet(
+        &mut self,
+        shared: &Shared,
+        page: u64,
+        pages: u64,
+        class: usize,
+        new: bool,
+    ) -> Result<&'static Span> {
         if let Some(span) = shared.table[page as usize].get()
             && (span.page(), span.pages(), span.class()) == (page, pages, class)
         {
@@ -161,7 +172,7 @@ impl Inner {
         if shared.table[page as usize..(page + pages) as usize].iter().any(|slot| slot.get().is_some()) {
             return damaged(page * PAGE, "this span overlaps another");
         }
-        let span = Span::adopt(&shared.window, page, pages, class)?;
+        let span = Span::adopt(&shared.window, page, pages, class, new)?;
         shared.window.note(page * PAGE, PAGE as usize);
         span.index.store(self.spans.len(), Relaxed);
         self.spans.push(span);
@@ -281,7 +292,7 @@ impl Inner {
             return damaged(run.page * PAGE, "the pages of a span in use are called free");
         }
         Span::format(&shared.window, run.page, count, class)?;
-        self.known(shared, run.page, count, class)
+        self.meet(shared, run.page, count, class, true)
     }
 
     /// Finds every span without an owner, and takes back the pages of the empty ones.
