@@ -5,8 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use super::cache::{self, Cache, Freed};
-use super::class::{SMALL_MAX, aligned_class, class_of};
+use super::cache::{self, Cache};
+use super::class::{SMALL_MAX, aligned_class, class_of, size_of_class};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
 use super::layout::{Kind, PAGE, mark};
@@ -89,18 +89,20 @@ impl Allocator {
         cache
     }
 
+    /// A small block, if this thread has one at hand.
+    #[inline]
+    pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
+        let (cache, class) = (self.fast()?, class_of(size)?);
+        cache.take(class).or_else(|| cache.take_next(class))
+    }
+
     /// A block of at least `size` bytes.
     #[inline]
     pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
-        if size <= SMALL_MAX
-            && let Some(cache) = self.fast()
-            && let class = class_of(size)
-            && let Some(address) = cache.take(class).or_else(|| cache.take_next(class))
-            && let Some(address) = NonNull::new(std::ptr::with_exposed_provenance_mut(address))
-        {
-            return Ok(address);
+        match self.malloc_at_hand(size) {
+            Some(block) => Ok(block),
+            None => self.allocate_boxed(size),
         }
-        self.allocate_boxed(size)
     }
 
     #[inline(never)]
@@ -111,6 +113,13 @@ impl Allocator {
     /// The long way: `zero` asks for zeros.
     #[inline(never)]
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        match self.allocate_once(size, align, zero) {
+            Err(HeapError::Full { .. }) if self.shed()? => self.allocate_once(size, align, zero),
+            result => result,
+        }
+    }
+
+    fn allocate_once(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
         if !shared.window.writable {
             return Err(HeapError::ReadOnly);
@@ -129,8 +138,8 @@ impl Allocator {
         let class = if align <= PAGE as usize { aligned_class(size, align.max(16)) } else { None };
         let (offset, room, zeroed) = match class.filter(|_| size <= SMALL_MAX) {
             Some(class) => {
-                let address = self.small(class)?;
-                ((address - shared.window.base()) as u64, super::class::size_of_class(class), false)
+                let block = self.small(class)?;
+                ((block.addr().get() - shared.window.base()) as u64, size_of_class(class), false)
             }
             None => {
                 let align = align.div_ceil(PAGE as usize) as u64;
@@ -148,31 +157,56 @@ impl Allocator {
         shared.window.pointer(offset, room)
     }
 
-    fn small(&self, class: usize) -> Result<usize> {
+    fn small(&self, class: usize) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
         let cache = self.fast().unwrap_or_else(|| self.cache());
         loop {
-            if let Some(address) = cache.take(class) {
+            if let Some(taken) = cache.take(class) {
                 if shared.window.is_named()
                     && let Some(span) = cache.span(class)
-                    && let Some(block) = span.block(address)
+                    && let Some(block) = span.block(taken.addr().get())
                 {
                     shared.window.note(span.mark_offset(block), 1);
                 }
-                return Ok(address);
+                return Ok(taken);
             }
-            let mut emptied = Ok(());
-            let mut release = |span| {
-                if let Err(error) = shared.lock().release(shared, span) {
-                    emptied = Err(error);
-                }
-            };
-            let found = cache.advance(class, &mut release);
-            emptied?;
-            if !found {
+            if !self.releasing(|release| cache.advance(class, release))? {
                 shared.lock().obtain(shared, cache, class)?;
             }
         }
+    }
+
+    /// Gives back the empty spans that this thread keeps; whether there were any.
+    fn shed(&self) -> Result<bool> {
+        let cache = self.fast().unwrap_or_else(|| self.cache());
+        self.releasing(|release| cache.shed(release))
+    }
+
+    /// Does `f`, and gives back the spans that it finds to be empty.
+    fn releasing<R>(&self, f: impl FnOnce(&mut dyn FnMut(&'static Span)) -> R) -> Result<R> {
+        let mut released = Ok(());
+        let result = f(&mut |span| {
+            if let Err(error) = self.shared.lock().release(&self.shared, span) {
+                released = Err(error);
+            }
+        });
+        released.map(|()| result)
+    }
+
+    /// Frees a block of a span of this thread's, if nothing else has to be done; whether it did.
+    ///
+    /// # Safety
+    /// As for [`free`](Allocator::free).
+    #[inline]
+    pub(super) unsafe fn free_at_hand(&self, address: usize) -> bool {
+        if let Some(cache) = self.fast()
+            && let Some(span) = self.span_at(address)
+            && span.owner.is(cache)
+            && let Some(block) = span.block(address)
+        {
+            return span.free_unheeded(block);
+        }
+        false
     }
 
     /// Frees a block.
@@ -181,18 +215,8 @@ impl Allocator {
     /// The block is the caller's, and nobody uses it any more.
     #[inline]
     pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
-        if let Some(cache) = self.fast()
-            && let Some(span) = self.span_at(address)
-            && span.owner.is(cache)
-            && let Some(block) = span.block(address)
-        {
-            match Cache::free(span, block) {
-                Freed::Done => return Ok(()),
-                Freed::Look => return self.look(cache, span),
-                Freed::Twice => {}
-            }
-        }
-        self.free_boxed(address)
+        // SAFETY: the caller's promise.
+        if unsafe { self.free_at_hand(address) } { Ok(()) } else { self.free_boxed(address) }
     }
 
     /// The span around an address, if it is known.
@@ -214,14 +238,6 @@ impl Allocator {
         self.release(address).map_err(Box::new)
     }
 
-    #[inline(never)]
-    fn look(&self, cache: &'static Cache, span: &'static Span) -> Result<(), Box<HeapError>> {
-        if cache.look(span) {
-            self.shared.lock().release(&self.shared, span)?;
-        }
-        Ok(())
-    }
-
     /// Frees a block of a span that another thread owns, or none.
     fn free_of_other(
         &self,
@@ -240,11 +256,11 @@ impl Allocator {
             }
         }
         if span.owner.is(cache) {
-            return match Cache::free(span, block) {
-                Freed::Done => Ok(()),
-                Freed::Look => self.look(cache, span).map_err(|error| *error),
-                Freed::Twice => Err(HeapError::DoubleFree { address }),
-            };
+            span.free(block);
+            if cache.look(span) {
+                self.shared.lock().release(&self.shared, span)?;
+            }
+            return Ok(());
         }
         if span.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
             return Err(HeapError::DoubleFree { address });
@@ -359,7 +375,7 @@ impl Allocator {
 
     fn fits(&self, address: usize, size: usize, old: usize) -> Result<bool> {
         if old <= SMALL_MAX && size <= SMALL_MAX {
-            return Ok(super::class::size_of_class(class_of(size)) == old);
+            return Ok(class_of(size).map(size_of_class) == Some(old));
         }
         if old <= SMALL_MAX || size <= SMALL_MAX || size > isize::MAX as usize {
             return Ok(false);

@@ -4,16 +4,15 @@
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
 //! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span, which the
-//!    thread owns and whose window is mapped; `marks` points at the mark of the block of the lowest bit,
-//!    set or not.
-//! 3. `base` is the address of that block, and `size` that of all of them.
+//!    thread owns and whose window is mapped; `marks` points at the mark of the block of bit 0.
+//! 3. `base` is the address of that block, and `size` the size of a block.
 
 #![allow(unsafe_code)]
 
 use super::layout::{CLASSES, mark};
 use super::leaked::{Slot, Spare};
 use super::span::{Span, place};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
@@ -51,15 +50,6 @@ pub(super) static NONE: Cache = Cache::blank();
 /// Caches of threads that ended.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
-/// What became of a block that its owner freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Freed {
-    Done,
-    /// Its owner has to look at the span.
-    Look,
-    Twice,
-}
-
 impl Cache {
     pub(super) const fn blank() -> Cache {
         Cache {
@@ -73,7 +63,7 @@ impl Cache {
 
     /// A block of `class`, if any is left: one store to the object.
     #[inline]
-    pub(super) fn take(&self, class: usize) -> Option<usize> {
+    pub(super) fn take(&self, class: usize) -> Option<NonNull<u8>> {
         let current = &self.current[class];
         let left = current.left.load(Relaxed);
         if left == 0 {
@@ -84,25 +74,15 @@ impl Cache {
         // SAFETY: the mark of a block of the span (2).
         let mark = unsafe { &*current.marks.load(Relaxed).add(block) };
         mark.store(mark::USED, Relaxed);
-        Some(current.base.load(Relaxed) + block * current.size.load(Relaxed))
+        let address = current.base.load(Relaxed) + block * current.size.load(Relaxed);
+        // SAFETY: the address of a block (3), in a window that does not begin at 0.
+        Some(unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) })
     }
 
     /// A block of `class` from the current span, if that has one.
     #[inline(never)]
-    pub(super) fn take_next(&self, class: usize) -> Option<usize> {
+    pub(super) fn take_next(&self, class: usize) -> Option<NonNull<u8>> {
         if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
-    }
-
-    /// Frees a block of a span that this thread owns.
-    #[inline]
-    pub(super) fn free(span: &Span, block: usize) -> Freed {
-        let mark = span.mark(block);
-        if mark.load(Relaxed) != mark::USED {
-            return Freed::Twice;
-        }
-        mark.store(mark::FREE, Relaxed);
-        span.unclaim(block / 64, 1 << (block % 64));
-        if span.heed() { Freed::Look } else { Freed::Done }
     }
 
     /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out to be
@@ -127,7 +107,7 @@ impl Cache {
         let Some((word, claimed)) = span.claim() else { return false };
         let current = &self.current[class];
         current.left.store(claimed, Relaxed);
-        current.marks.store(ptr::from_ref(span.mark(word * 64)).cast_mut(), Relaxed);
+        current.marks.store(span.marks_from(word * 64), Relaxed);
         current.base.store(span.address(word * 64), Relaxed);
         current.size.store(span.size(), Relaxed);
         true
@@ -141,15 +121,27 @@ impl Cache {
         span.put(place::CURRENT);
     }
 
-    fn leave(&self, class: usize) {
-        let current = &self.current[class];
-        if let Some(span) = self.spans[class].get()
-            && let Some(block) = span.block(current.base.load(Relaxed))
-        {
-            span.unclaim(block / 64, current.left.load(Relaxed));
+    /// Gives up what is empty of the spans that the thread allocates from; whether there was any.
+    pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
+        let mut any = false;
+        let mut release = |span| {
+            any = true;
+            release(span);
+        };
+        self.open_inbox(&mut release);
+        for class in 0..CLASSES {
+            let Some(span) = self.spans[class].get() else { continue };
+            self.leave(class);
+            // What was claimed is no longer.
+            span.survey();
+            if span.is_empty() { release(span) } else { self.enter(span) }
         }
+        any
+    }
+
+    fn leave(&self, class: usize) {
         self.spans[class].set(None);
-        current.left.store(0, Relaxed);
+        self.current[class].left.store(0, Relaxed);
     }
 
     /// Puts a span of this thread into its list of those with free blocks.
@@ -233,7 +225,7 @@ impl Cache {
         }
     }
 
-    /// Forgets all spans; for a thread that ends.
+    /// Forgets all spans, and what was claimed of them; for a thread that ends.
     pub(super) fn clear(&self) {
         for class in 0..CLASSES {
             self.leave(class);
@@ -245,5 +237,24 @@ impl Cache {
             next = span.waiting.get();
             span.pending.store(0, SeqCst);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread ended while another one, which still took it for the owner of a span, freed a block of it.
+    #[test]
+    fn what_was_sent_to_the_owner_before_is_passed_on() {
+        let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));
+        let span = &*Box::leak(Box::new(Span::blank()));
+        span.own(new);
+        old.send(span, 1);
+        old.open_inbox(&mut |_| panic!("the span is another thread's"));
+        assert!(!new.inbox.is_empty() && span.pending.load(Relaxed) == 1);
+        let mut released = false;
+        new.open_inbox(&mut |_| released = true);
+        assert!(released && new.inbox.is_empty() && span.pending.load(Relaxed) == 0);
     }
 }

@@ -6,10 +6,13 @@ use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 /// Largest size that has a class.
 pub const SMALL_MAX: usize = 32 << 10;
 
-/// The class of blocks for `size` bytes, which is at most [`SMALL_MAX`].
+/// The class of blocks for `size` bytes, up to [`SMALL_MAX`].
 #[inline]
-pub fn class_of(size: usize) -> usize {
-    if size <= TABLE_MAX { usize::from(TABLE[size.div_ceil(16)]) } else { compute(size) }
+pub fn class_of(size: usize) -> Option<usize> {
+    if size <= TABLE_MAX {
+        return Some(usize::from(TABLE[size.div_ceil(16)]));
+    }
+    (size <= SMALL_MAX).then(|| compute(size))
 }
 
 const TABLE_MAX: usize = 1024;
@@ -41,10 +44,7 @@ pub const fn size_of_class(class: usize) -> usize {
 /// Class whose blocks hold `size` bytes at multiples of `align`, a power of two of at most a page.
 pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
     let size = size.max(align);
-    if size > SMALL_MAX {
-        return None;
-    }
-    (class_of(size)..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
+    (class_of(size)?..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
 }
 
 /// How a span is laid out.
@@ -133,17 +133,17 @@ mod tests {
     #[test]
     fn a_class_is_the_smallest_that_fits() {
         for size in 0..=SMALL_MAX {
-            let class = class_of(size);
+            let class = class_of(size).unwrap();
             assert!(size_of_class(class) >= size, "{size}");
             assert!(class == 0 || size_of_class(class - 1) < size, "{size}");
         }
-        assert_eq!(class_of(SMALL_MAX), CLASSES - 1);
+        assert_eq!((class_of(SMALL_MAX), class_of(SMALL_MAX + 1)), (Some(CLASSES - 1), None));
     }
 
     #[test]
     fn waste_is_an_eighth_at_most() {
         for size in 1..=SMALL_MAX {
-            let waste = size_of_class(class_of(size)) - size;
+            let waste = size_of_class(class_of(size).unwrap()) - size;
             assert!(waste <= 15 || waste * 8 <= size, "{size}: {waste}");
         }
     }

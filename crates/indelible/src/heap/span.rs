@@ -1,18 +1,18 @@
 //! What this process knows of a span: where its blocks and marks are, and which thread allocates from it.
-//! The marks in the object are all there is to know which blocks are in use; `free` is a copy that is
+//! The marks in the object are all there is to know which blocks are in use; `unused` is a copy that is
 //! quick to search, and is made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
 //! 1. `marks` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
 //!    marks were verified when it was adopted.
-//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `free`, `place`, `unheeded` and
+//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `unused`, `place`, `unheeded` and
 //!    the links `next` and `prev`, and changes marks; except that anybody may free a block that is in use.
-//! 3. A bit of `free` is set if its block is marked as free and the owner has not claimed it. Blocks that
+//! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
 //!    others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
 //!    that it has to free before the span is empty, or gets its first free block.
 //! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
-//!    among those of word *i* of `free`; it is set after the mark, and cleared before marks are looked at.
+//!    among those of word *i* of `unused`; it is set after the mark, and cleared before marks are looked at.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub(super) mod place {
     pub(crate) const NEW: u8 = 3;
 }
 
-/// Words of `free`.
+/// Words of `unused`.
 const WORDS: usize = SPAN_BLOCKS / 64;
 
 /// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
@@ -62,7 +62,7 @@ pub(super) struct Span {
     /// So many lowest bits set as blocks are claimed at once.
     ahead: AtomicU64,
     page: AtomicU64,
-    free: [AtomicU64; WORDS],
+    unused: [AtomicU64; WORDS],
     pub(super) pending: AtomicU64,
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
@@ -78,7 +78,7 @@ pub(super) struct Span {
 }
 
 const _: () =
-    assert!(std::mem::offset_of!(Span, free) == 64 && std::mem::offset_of!(Span, pending) % 64 == 0);
+    assert!(std::mem::offset_of!(Span, unused) == 64 && std::mem::offset_of!(Span, pending) % 64 == 0);
 
 /// Spans of heaps that were closed, and those that were emptied.
 pub(super) static SPARE: Spare<Span> = Spare::new();
@@ -97,7 +97,7 @@ impl Span {
             class: AtomicU8::new(0),
             ahead: AtomicU64::new(1),
             page: AtomicU64::new(0),
-            free: [const { AtomicU64::new(0) }; WORDS],
+            unused: [const { AtomicU64::new(0) }; WORDS],
             pending: AtomicU64::new(0),
             waiting: Slot::new(),
             next: Slot::new(),
@@ -150,7 +150,7 @@ impl Span {
         span.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
         span.size.store(size as u32, Relaxed);
         span.count.store(count as u32, Relaxed);
-        span.marks.store(ptr::from_ref(&marks[0]).cast_mut(), Relaxed);
+        span.marks.store(marks.as_ptr().cast_mut(), Relaxed);
         span.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
         span.class.store(class as u8, Relaxed);
         span.page.store(page, Relaxed);
@@ -160,7 +160,7 @@ impl Span {
         span.live.store(true, Relaxed);
         span.owner.set(None);
         if new {
-            (0..WORDS).for_each(|word| span.free[word].store(span.valid(word), Relaxed));
+            (0..WORDS).for_each(|word| span.unused[word].store(span.valid(word), Relaxed));
             span.put(place::NEW);
         } else {
             span.put(place::FULL);
@@ -214,6 +214,11 @@ impl Span {
         unsafe { &*self.marks.load(Relaxed).add(block) }
     }
 
+    /// The mark of a block and those behind it.
+    pub(super) fn marks_from(&self, block: usize) -> *mut AtomicU8 {
+        self.marks.load(Relaxed).wrapping_add(block)
+    }
+
     /// Where the mark of a block is in the object, for naming stores.
     pub(super) fn mark_offset(&self, block: usize) -> u64 {
         self.first.load(Relaxed) + block as u64
@@ -237,18 +242,18 @@ impl Span {
         self.survey();
     }
 
-    /// Makes `free` anew. The caller may by (2), and no block is claimed.
+    /// Makes `unused` anew. The caller may by (2), and no block is claimed.
     pub(super) fn survey(&self) {
-        for (word, free) in self.free.iter().enumerate() {
+        for (word, free) in self.unused.iter().enumerate() {
             free.store(0, Relaxed);
             self.gather(word, |mark| matches!(mark, mark::FREE | mark::FREED));
         }
     }
 
-    /// Takes blocks of word `word` whose mark is `wanted` into `free`.
+    /// Takes blocks of word `word` whose mark is `wanted` into `unused`.
     fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
         let first = word * 64;
-        let mut bits = self.free[word].load(Relaxed);
+        let mut bits = self.unused[word].load(Relaxed);
         for block in first..self.count().min(first + 64) {
             let mark = self.mark(block);
             let found = mark.load(SeqCst);
@@ -259,7 +264,7 @@ impl Span {
                 }
             }
         }
-        self.free[word].store(bits, Relaxed);
+        self.unused[word].store(bits, Relaxed);
     }
 
     /// Takes in what others freed among the blocks of `words`. The caller may by (2).
@@ -269,21 +274,14 @@ impl Span {
         }
     }
 
-    /// Blocks of one word for the owner to give away: which word, and bits of `free` that no longer are.
+    /// Blocks of one word for the owner to give away: which word, and bits of `unused` that no longer are.
     pub(super) fn claim(&self) -> Option<(usize, u64)> {
         let found = |free: &AtomicU64| free.load(Relaxed) != 0;
-        let word = self.free.iter().position(found)?;
-        let bits = self.free[word].load(Relaxed);
+        let word = self.unused.iter().position(found)?;
+        let bits = self.unused[word].load(Relaxed);
         let claimed = bits & (self.ahead.load(Relaxed) << bits.trailing_zeros());
-        self.free[word].store(bits & !claimed, Relaxed);
+        self.unused[word].store(bits & !claimed, Relaxed);
         Some((word, claimed))
-    }
-
-    /// Takes back blocks that were claimed, or freed, by the owner.
-    #[inline]
-    pub(super) fn unclaim(&self, word: usize, bits: u64) {
-        let free = &self.free[word % WORDS];
-        free.store(free.load(Relaxed) | bits, Relaxed);
     }
 
     /// Bits of a word that stand for blocks.
@@ -296,12 +294,12 @@ impl Span {
 
     /// Whether blocks are free, that the owner knows of and did not claim.
     pub(super) fn has_free(&self) -> bool {
-        self.free.iter().any(|free| free.load(Relaxed) != 0)
+        self.unused.iter().any(|free| free.load(Relaxed) != 0)
     }
 
     /// Whether all blocks are free, as far as the owner knows.
     pub(super) fn is_empty(&self) -> bool {
-        (0..WORDS).all(|word| self.free[word].load(Relaxed) == self.valid(word))
+        (0..WORDS).all(|word| self.unused[word].load(Relaxed) == self.valid(word))
     }
 
     /// Says where the owner has the span, and keeps (4).
@@ -310,7 +308,7 @@ impl Span {
             place::CURRENT => u32::MAX,
             place::PARTIAL => {
                 // Most have no free block yet, or few.
-                let words = self.free.iter().map(|free| free.load(Relaxed)).filter(|word| *word != 0);
+                let words = self.unused.iter().map(|free| free.load(Relaxed)).filter(|word| *word != 0);
                 let free: u32 = words.map(u64::count_ones).sum();
                 self.count.load(Relaxed).saturating_sub(free).max(1)
             }
@@ -320,12 +318,32 @@ impl Span {
         self.unheeded.store(unheeded, Relaxed);
     }
 
-    /// Counts a block that the owner freed; whether it has to look at the span.
+    /// Frees a block for the owner, unless it is not in use, or the owner has to look at the span then.
     #[inline]
-    pub(super) fn heed(&self) -> bool {
+    pub(super) fn free_unheeded(&self, block: usize) -> bool {
+        let mark = self.mark(block);
+        if mark.load(Relaxed) != mark::USED {
+            return false;
+        }
         let unheeded = self.unheeded.load(Relaxed).wrapping_sub(1);
         self.unheeded.store(unheeded, Relaxed);
-        unheeded == 0
+        if unheeded == 0 {
+            return false;
+        }
+        self.set_free(block, mark);
+        true
+    }
+
+    /// Frees a block that is in use, for the owner, who looks at the span then.
+    pub(super) fn free(&self, block: usize) {
+        self.set_free(block, self.mark(block));
+    }
+
+    #[inline]
+    fn set_free(&self, block: usize, mark: &AtomicU8) {
+        mark.store(mark::FREE, Relaxed);
+        let word = &self.unused[block / 64 % WORDS];
+        word.store(word.load(Relaxed) | 1 << (block % 64), Relaxed);
     }
 }
 

@@ -147,12 +147,20 @@ impl Heap {
     /// `HeapFull`; `BadSize` for more than memory can have.
     #[inline]
     pub fn malloc(&self, size: usize) -> Result<NonNull<u8>> {
+        match self.raw.malloc_at_hand(size) {
+            Some(block) => Ok(block),
+            None => self.malloc_elsewhere(size),
+        }
+    }
+
+    #[inline(never)]
+    fn malloc_elsewhere(&self, size: usize) -> Result<NonNull<u8>> {
         match self.raw.malloc(size) {
             Ok(block) => {
                 self.note();
                 Ok(block)
             }
-            Err(error) => self.again(error, size, 16, false),
+            Err(error) => self.again(*error, size, 16, false),
         }
     }
 
@@ -181,16 +189,16 @@ impl Heap {
                 self.note();
                 Ok(block)
             }
-            Err(error) => self.again(Box::new(error), size, align, zero),
+            Err(error) => self.again(error, size, align, zero),
         }
     }
 
     /// Grows the object if that is allowed, and tries once more.
     #[cold]
     #[inline(never)]
-    fn again(&self, error: Box<HeapError>, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        if !self.options.grow || !matches!(*error, HeapError::Full { .. }) {
-            return Err(self.error("allocate in", *error));
+    fn again(&self, error: HeapError, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        if !self.options.grow || !matches!(error, HeapError::Full { .. }) {
+            return Err(self.error("allocate in", error));
         }
         let old = self.object.len();
         // A chunk's header, and the rest of the chunk before that a large block leaves.
@@ -228,6 +236,7 @@ impl Heap {
 
     #[cold]
     #[inline(never)]
+    #[expect(clippy::boxed_local, reason = "a pointer is quicker to pass than an error")]
     fn not_freed(&self, error: Box<HeapError>) -> Error {
         self.error("free a block of", *error)
     }
