@@ -27,12 +27,14 @@ struct Current {
 }
 
 impl Current {
-    const NONE: Current = Current {
-        left: AtomicU64::new(0),
-        marks: AtomicPtr::new(ptr::null_mut()),
-        base: AtomicUsize::new(0),
-        size: AtomicUsize::new(0),
-    };
+    const fn blank() -> Current {
+        Current {
+            left: AtomicU64::new(0),
+            marks: AtomicPtr::new(ptr::null_mut()),
+            base: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+        }
+    }
 }
 
 pub(super) struct Cache {
@@ -53,7 +55,7 @@ pub(super) static SPARE: Spare<Cache> = Spare::new();
 impl Cache {
     pub(super) const fn blank() -> Cache {
         Cache {
-            current: [const { Current::NONE }; CLASSES],
+            current: [const { Current::blank() }; CLASSES],
             spans: [const { Slot::new() }; CLASSES],
             partial: [const { Slot::new() }; CLASSES],
             last: [const { Slot::new() }; CLASSES],

@@ -156,7 +156,7 @@ mod tests {
                 let geometry = Geometry::of(class, pages).unwrap();
                 let Geometry { size, count, data } = geometry;
                 assert!(data >= size_of::<SpanHeader>() + count && count <= SPAN_BLOCKS);
-                assert!(data + count * size <= (pages * PAGE) as usize);
+                assert!(data + count * size <= (pages * PAGE) as usize && data <= PAGE as usize);
                 for page in 0..100 {
                     let marks = geometry.marks(page);
                     assert!(marks >= size_of::<SpanHeader>() && marks + count <= data);
