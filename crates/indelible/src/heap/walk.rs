@@ -32,7 +32,7 @@ pub struct HeapStats {
     pub largest_free: u64,
     /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
     pub class_bytes: u64,
-    /// Bytes for neither: headers, bitmaps, roots, ends of spans.
+    /// Bytes for neither: headers, marks, roots, ends of spans.
     pub overhead: u64,
     /// Named roots.
     pub roots: u64,
