@@ -135,21 +135,22 @@ fn mixed<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
 
 /// Nanoseconds for a block's life, with so many threads that do the same.
 fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) -> f64 {
-    let barrier = Barrier::new(threads + 1);
-    let barrier = &barrier;
-    std::thread::scope(|scope| {
-        for number in 0..threads {
-            scope.spawn(move || {
-                barrier.wait();
-                load(malloc, 0x9e37_79b9 + number as u64, rounds);
-                barrier.wait();
-            });
-        }
+    let barrier = Barrier::new(threads);
+    let work = &|number| {
         barrier.wait();
         let start = Instant::now();
-        barrier.wait();
-        start.elapsed().as_nanos() as f64 / rounds as f64
-    })
+        load(malloc, 0x9e37_79b9 + number as u64, rounds);
+        (start, Instant::now())
+    };
+    // From the first start to the last end, as the threads saw them: this one may be woken late.
+    let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("loads do not panic")).collect()
+    });
+    let start = times.iter().map(|time| time.0).min();
+    let end = times.iter().map(|time| time.1).max();
+    let nanoseconds = start.zip(end).map_or(0, |(start, end)| (end - start).as_nanos());
+    nanoseconds as f64 / rounds as f64
 }
 
 /// One thread allocates, the other frees.

@@ -246,6 +246,23 @@ fn freed_space_is_used_again_whole() {
     assert_eq!(after.blocks, 0);
 }
 
+/// A thread keeps a span of every class it used; it gives back the empty ones rather than find the heap full.
+#[test]
+fn a_full_heap_takes_back_what_its_thread_keeps_empty() {
+    let world = world();
+    let heap = heap_of(&world, 2 * MIB);
+    let before = heap.stats().unwrap();
+    for size in (1..=8).map(|kib| kib * KIB) {
+        let block = heap.malloc(size).unwrap();
+        free(&heap, block.as_ptr()).unwrap();
+    }
+    let kept = before.largest_free - heap.stats().unwrap().largest_free;
+    assert!(kept >= 64 * KIB as u64, "{kept}");
+    let block = heap.malloc(before.largest_free as usize).unwrap();
+    free(&heap, block.as_ptr()).unwrap();
+    assert_eq!(heap.stats().unwrap(), before);
+}
+
 #[test]
 fn the_heap_grows_with_its_object_where_that_is_allowed() {
     let world = world();

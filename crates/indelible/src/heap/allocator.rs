@@ -5,13 +5,13 @@
 
 #![allow(unsafe_code)]
 
-use super::cache::{Cache, Freed};
-use super::class::{SMALL_MAX, aligned_class, class_of};
+use super::cache::{self, Cache};
+use super::class::{SMALL_MAX, aligned_class, class_of, size_of_class};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
-use super::layout::{Kind, PAGE};
+use super::layout::{Kind, PAGE, mark};
 use super::pages::Found;
-use super::span::{Bits, Span};
+use super::span::{Marks, Span};
 use super::state::Shared;
 use super::window::Window;
 use std::cell::{Cell, RefCell};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 thread_local! {
     /// The heap this thread used last, and its cache there.
-    static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
+    static LAST: Cell<(u64, &'static Cache)> = const { Cell::new((0, &cache::NONE)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +35,7 @@ struct Member {
 impl Drop for Member {
     fn drop(&mut self) {
         // The cache may be another thread's from here on; destructors that follow get a new one.
-        LAST.set((0, None));
+        LAST.set((0, &cache::NONE));
         if let Some(heap) = self.heap.upgrade() {
             heap.part(self.cache);
         }
@@ -65,7 +65,7 @@ impl Allocator {
     #[inline]
     fn fast(&self) -> Option<&'static Cache> {
         let (id, cache) = LAST.get();
-        if id == self.id { cache } else { None }
+        (id == self.id).then_some(cache)
     }
 
     #[cold]
@@ -84,28 +84,42 @@ impl Allocator {
         // with a cache that nobody uses again until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         if !self.shared.is_slow() {
-            LAST.set((self.id, Some(cache)));
+            LAST.set((self.id, cache));
         }
         cache
+    }
+
+    /// A small block, if this thread has one at hand.
+    #[inline]
+    pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
+        let (cache, class) = (self.fast()?, class_of(size)?);
+        cache.take(class).or_else(|| cache.take_next(class))
     }
 
     /// A block of at least `size` bytes.
     #[inline]
     pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
-        if size <= SMALL_MAX
-            && let Some(cache) = self.fast()
-            && let Some(address) = cache.take(class_of(size))
-            && let Some(address) = NonNull::new(std::ptr::with_exposed_provenance_mut(address))
-        {
-            return Ok(address);
+        match self.malloc_at_hand(size) {
+            Some(block) => Ok(block),
+            None => self.allocate_boxed(size),
         }
+    }
+
+    #[inline(never)]
+    fn allocate_boxed(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         self.allocate(size, 1, false).map_err(Box::new)
     }
 
     /// The long way: `zero` asks for zeros.
-    #[cold]
     #[inline(never)]
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        match self.allocate_once(size, align, zero) {
+            Err(HeapError::Full { .. }) if self.shed()? => self.allocate_once(size, align, zero),
+            result => result,
+        }
+    }
+
+    fn allocate_once(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
         if !shared.window.writable {
             return Err(HeapError::ReadOnly);
@@ -124,8 +138,8 @@ impl Allocator {
         let class = if align <= PAGE as usize { aligned_class(size, align.max(16)) } else { None };
         let (offset, room, zeroed) = match class.filter(|_| size <= SMALL_MAX) {
             Some(class) => {
-                let address = self.small(class)?;
-                ((address - shared.window.base()) as u64, super::class::size_of_class(class), false)
+                let block = self.small(class)?;
+                ((block.addr().get() - shared.window.base()) as u64, size_of_class(class), false)
             }
             None => {
                 let align = align.div_ceil(PAGE as usize) as u64;
@@ -143,30 +157,56 @@ impl Allocator {
         shared.window.pointer(offset, room)
     }
 
-    fn small(&self, class: usize) -> Result<usize> {
+    fn small(&self, class: usize) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
-        let cache = self.cache();
+        let cache = self.fast().unwrap_or_else(|| self.cache());
         loop {
-            if let Some(address) = cache.take(class) {
-                if let Some((offset, len)) = cache.word_offset(class) {
-                    shared.window.note(offset, len);
+            if let Some(taken) = cache.take(class) {
+                if shared.window.is_named()
+                    && let Some(span) = cache.span(class)
+                    && let Some(block) = span.block(taken.addr().get())
+                {
+                    shared.window.note(span.mark_offset(block), 1);
                 }
-                return Ok(address);
+                return Ok(taken);
             }
-            let mut emptied = Ok(());
-            let mut release = |span| {
-                if let Err(error) = shared.lock().release(shared, span) {
-                    emptied = Err(error);
-                }
-            };
-            let found = cache.advance(class, &mut release);
-            emptied?;
-            if !found {
+            if !self.releasing(|release| cache.advance(class, release))? {
                 shared.lock().obtain(shared, cache, class)?;
-                // Its first word with a free block.
-                cache.advance(class, &mut |_| {});
             }
         }
+    }
+
+    /// Gives back the empty spans that this thread keeps; whether there were any.
+    fn shed(&self) -> Result<bool> {
+        let cache = self.fast().unwrap_or_else(|| self.cache());
+        self.releasing(|release| cache.shed(release))
+    }
+
+    /// Does `f`, and gives back the spans that it finds to be empty.
+    fn releasing<R>(&self, f: impl FnOnce(&mut dyn FnMut(&'static Span)) -> R) -> Result<R> {
+        let mut released = Ok(());
+        let result = f(&mut |span| {
+            if let Err(error) = self.shared.lock().release(&self.shared, span) {
+                released = Err(error);
+            }
+        });
+        released.map(|()| result)
+    }
+
+    /// Frees a block of a span of this thread's, if nothing else has to be done; whether it did.
+    ///
+    /// # Safety
+    /// As for [`free`](Allocator::free).
+    #[inline]
+    pub(super) unsafe fn free_at_hand(&self, address: usize) -> bool {
+        if let Some(cache) = self.fast()
+            && let Some(span) = self.span_at(address)
+            && span.owner.is(cache)
+            && let Some(block) = span.block(address)
+        {
+            return span.free_unheeded(block);
+        }
+        false
     }
 
     /// Frees a block.
@@ -175,31 +215,27 @@ impl Allocator {
     /// The block is the caller's, and nobody uses it any more.
     #[inline]
     pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.free_at_hand(address) } { Ok(()) } else { self.free_boxed(address) }
+    }
+
+    /// The span around an address, if it is known.
+    #[inline]
+    fn span_at(&self, address: usize) -> Option<&'static Span> {
         let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
+        self.shared.table.get(page)?.get()
+    }
+
+    /// Frees what is not this thread's, or not a block.
+    #[inline(never)]
+    fn free_boxed(&self, address: usize) -> Result<(), Box<HeapError>> {
         if let Some(cache) = self.fast()
-            && let Some(slot) = self.shared.table.get(page)
-            && let Some(span) = slot.get()
-            && let Ok(block) = span.block(address)
+            && let Some(span) = self.span_at(address)
+            && let Some(block) = span.block(address)
         {
-            if span.owner.is(cache) {
-                return match Cache::free(span, block) {
-                    Freed::Done => Ok(()),
-                    Freed::Look => self.look(cache, span),
-                    Freed::Twice => Err(Box::new(HeapError::DoubleFree { address })),
-                };
-            }
             return self.free_of_other(cache, span, block, address).map_err(Box::new);
         }
         self.release(address).map_err(Box::new)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look(&self, cache: &'static Cache, span: &'static Span) -> Result<(), Box<HeapError>> {
-        if cache.look(span) {
-            self.shared.lock().release(&self.shared, span)?;
-        }
-        Ok(())
     }
 
     /// Frees a block of a span that another thread owns, or none.
@@ -210,28 +246,27 @@ impl Allocator {
         block: usize,
         address: usize,
     ) -> Result<()> {
-        let (word, bit) = (block / 64, 1_u64 << (block % 64));
-        if span.allocated(word).load(Relaxed) & bit == 0 {
+        if span.mark(block).load(Relaxed) != mark::USED {
             return Err(HeapError::DoubleFree { address });
         }
         if span.owner.get().is_none() {
             let _inner = self.shared.lock();
-            if span.owner.replace(None, Some(cache)) {
-                span.collect();
+            if span.owner.get().is_none() {
+                span.own(cache);
             }
         }
         if span.owner.is(cache) {
-            return match Cache::free(span, block) {
-                Freed::Done => Ok(()),
-                Freed::Look => self.look(cache, span).map_err(|error| *error),
-                Freed::Twice => Err(HeapError::DoubleFree { address }),
-            };
+            span.free(block);
+            if cache.look(span) {
+                self.shared.lock().release(&self.shared, span)?;
+            }
+            return Ok(());
         }
-        if span.freed(word).fetch_or(bit, SeqCst) & bit != 0 {
+        if span.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
             return Err(HeapError::DoubleFree { address });
         }
         if let Some(owner) = span.owner.get() {
-            owner.send(span);
+            owner.send(span, 1 << (block / 64));
         }
         Ok(())
     }
@@ -258,16 +293,15 @@ impl Allocator {
         }
         let span = inner.known(shared, found.page, found.entry.pages, usize::from(found.entry.class))?;
         if span.owner.get().is_none() {
-            shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
+            shared.window.note(found.page * PAGE, PAGE as usize);
         }
         drop(inner);
-        let Ok(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
+        let Some(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
         let cache = self.cache();
         if let Some(guard) = &shared.guard {
             guard.freed(&shared.window, offset, room, true)?;
         }
-        let (word, len) = span.word_offset(block / 64);
-        shared.window.note(word, len);
+        shared.window.note(span.mark_offset(block), 1);
         self.free_of_other(cache, span, block, address)
     }
 
@@ -281,8 +315,8 @@ impl Allocator {
             Kind::Run => Err(HeapError::Interior { address, block: first }),
             Kind::Span => {
                 let class = usize::from(found.entry.class);
-                let bits = Bits::open(&shared.window, found.page, found.entry.pages, class)?;
-                let geometry = bits.geometry;
+                let marks = Marks::open(&shared.window, found.page, found.entry.pages, class)?;
+                let geometry = marks.geometry;
                 let delta = (address - first).wrapping_sub(geometry.data);
                 let block = delta / geometry.size;
                 if block >= geometry.count {
@@ -292,9 +326,7 @@ impl Allocator {
                 if start != address {
                     return Err(HeapError::Interior { address, block: start });
                 }
-                let bit = 1_u64 << (block % 64);
-                let live = bits.allocated[block / 64].load(Relaxed) & !bits.freed[block / 64].load(Relaxed);
-                if live & bit == 0 {
+                if !marks.is_live(block) {
                     return Err(HeapError::DoubleFree { address });
                 }
                 Ok((found, start, geometry.size))
@@ -305,11 +337,10 @@ impl Allocator {
 
     /// Bytes the caller may use of a block.
     pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
-        let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
         if self.shared.guard.is_none()
-            && let Some(span) = self.shared.table.get(page).and_then(|slot| slot.get())
-            && let Ok(block) = span.block(address)
-            && span.allocated(block / 64).load(Relaxed) >> (block % 64) & 1 == 1
+            && let Some(span) = self.span_at(address)
+            && let Some(block) = span.block(address)
+            && span.mark(block).load(Relaxed) == mark::USED
         {
             return Ok(span.size());
         }
@@ -344,7 +375,7 @@ impl Allocator {
 
     fn fits(&self, address: usize, size: usize, old: usize) -> Result<bool> {
         if old <= SMALL_MAX && size <= SMALL_MAX {
-            return Ok(super::class::size_of_class(class_of(size)) == old);
+            return Ok(class_of(size).map(size_of_class) == Some(old));
         }
         if old <= SMALL_MAX || size <= SMALL_MAX || size > isize::MAX as usize {
             return Ok(false);

@@ -3,147 +3,116 @@
 //!
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
-//! 2. `word` of a class points at a word of `allocated` of its current span, which the thread owns and
-//!    whose window is mapped, or at a word that is always full.
-//! 3. `base` is the address of the block of that word's lowest bit, and `size` that of its blocks.
+//! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span, which the
+//!    thread owns and whose window is mapped; `marks` points at the mark of the block of bit 0.
+//! 3. `base` is the address of that block, and `size` the size of a block.
 
 #![allow(unsafe_code)]
 
-use super::layout::CLASSES;
+use super::layout::{CLASSES, mark};
 use super::leaked::{Slot, Spare};
 use super::span::{Span, place};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
-/// Where a thread allocates blocks of a class.
+/// Where a thread allocates blocks of a class. It gives away some that it claimed before it looks at what it
+/// freed meanwhile: the address of a block then does not wait for the block before to be found and freed.
+#[repr(align(32))]
 struct Current {
-    word: AtomicPtr<AtomicU64>,
+    left: AtomicU64,
+    marks: AtomicPtr<AtomicU8>,
     base: AtomicUsize,
     size: AtomicUsize,
-    index: AtomicUsize,
+}
+
+impl Current {
+    const fn blank() -> Current {
+        Current {
+            left: AtomicU64::new(0),
+            marks: AtomicPtr::new(ptr::null_mut()),
+            base: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+        }
+    }
 }
 
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
+    /// Lists of spans with free blocks, those that have had some for longest first: they have most.
     partial: [Slot<Span>; CLASSES],
+    last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,
 }
 
-/// The word of those who have none.
-static FULL: AtomicU64 = AtomicU64::new(u64::MAX);
+/// That of a thread without a heap.
+pub(super) static NONE: Cache = Cache::blank();
 
 /// Caches of threads that ended.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
-/// What became of a block that its owner freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Freed {
-    Done,
-    /// Nothing in its word is in use any more, or its span was full.
-    Look,
-    Twice,
-}
-
 impl Cache {
-    pub(super) fn blank() -> Cache {
-        let current = || Current {
-            word: AtomicPtr::new(ptr::from_ref(&FULL).cast_mut()),
-            base: AtomicUsize::new(0),
-            size: AtomicUsize::new(0),
-            index: AtomicUsize::new(0),
-        };
+    pub(super) const fn blank() -> Cache {
         Cache {
-            current: std::array::from_fn(|_| current()),
+            current: [const { Current::blank() }; CLASSES],
             spans: [const { Slot::new() }; CLASSES],
             partial: [const { Slot::new() }; CLASSES],
+            last: [const { Slot::new() }; CLASSES],
             inbox: Slot::new(),
         }
     }
 
-    /// A block of `class`, if the current word has one: two loads, one store to the object.
+    /// A block of `class`, if any is left: one store to the object.
     #[inline]
-    pub(super) fn take(&self, class: usize) -> Option<usize> {
+    pub(super) fn take(&self, class: usize) -> Option<NonNull<u8>> {
         let current = &self.current[class];
-        // SAFETY: a word of a bitmap, or the one that is full (2).
-        let word = unsafe { &*current.word.load(Relaxed) };
-        let bits = word.load(Relaxed);
-        if bits == u64::MAX {
+        let left = current.left.load(Relaxed);
+        if left == 0 {
             return None;
         }
-        word.store(bits | (bits + 1), Relaxed);
-        let block = (!bits).trailing_zeros() as usize;
-        Some(current.base.load(Relaxed) + block * current.size.load(Relaxed))
+        current.left.store(left & (left - 1), Relaxed);
+        let block = left.trailing_zeros() as usize;
+        // SAFETY: the mark of a block of the span (2).
+        let mark = unsafe { &*current.marks.load(Relaxed).add(block) };
+        mark.store(mark::USED, Relaxed);
+        let address = current.base.load(Relaxed) + block * current.size.load(Relaxed);
+        // SAFETY: the address of a block (3), in a window that does not begin at 0.
+        Some(unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) })
     }
 
-    /// Frees a block of a span that this thread owns.
-    #[inline]
-    pub(super) fn free(span: &Span, block: usize) -> Freed {
-        let (word, bit) = (block / 64, 1_u64 << (block % 64));
-        let allocated = span.allocated(word);
-        let bits = allocated.load(Relaxed);
-        if bits & bit == 0 || span.freed(word).load(Relaxed) & bit != 0 {
-            return Freed::Twice;
-        }
-        allocated.store(bits & !bit, Relaxed);
-        if bits == u64::MAX {
-            span.summary.store(span.summary.load(Relaxed) | 1 << word, Relaxed);
-        }
-        // Bits beyond the last block are always set; elsewhere they cost a look too many.
-        let last = bits == bit || bits == bit | span.beyond.load(Relaxed);
-        match span.place.load(Relaxed) {
-            place::CURRENT => Freed::Done,
-            place::FULL => Freed::Look,
-            _ if last => Freed::Look,
-            _ => Freed::Done,
-        }
+    /// A block of `class` from the current span, if that has one.
+    #[inline(never)]
+    pub(super) fn take_next(&self, class: usize) -> Option<NonNull<u8>> {
+        if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
     }
 
-    /// Goes on to a word with a free block, in the current span or another of the thread's. Spans that
-    /// turn out to be empty are given to `release`.
+    /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out to be
+    /// empty are given to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
-        if let Some(span) = self.spans[class].get() {
-            if self.next_word(class, span) || (span.collect() && self.next_word(class, span)) {
-                return true;
-            }
-            self.leave(class);
-            span.place.store(place::FULL, Relaxed);
-        }
+        self.open_inbox(release);
         loop {
-            while let Some(span) = self.partial[class].get() {
-                self.unlink(span);
-                self.enter(span);
-                if self.next_word(class, span) || (span.collect() && self.next_word(class, span)) {
+            if let Some(span) = self.spans[class].get() {
+                if self.next_blocks(class, span) {
                     return true;
                 }
                 self.leave(class);
-                span.place.store(place::FULL, Relaxed);
+                span.put(place::FULL);
             }
-            self.open_inbox(release);
-            if self.partial[class].get().is_none() {
-                return false;
-            }
+            let Some(span) = self.partial[class].get() else { return false };
+            self.unlink(span);
+            self.enter(span);
         }
     }
 
-    fn next_word(&self, class: usize, span: &'static Span) -> bool {
-        let mut summary = span.summary.load(Relaxed);
-        while summary != 0 {
-            let index = summary.trailing_zeros() as usize;
-            if span.allocated(index).load(Relaxed) != u64::MAX {
-                span.summary.store(summary, Relaxed);
-                let current = &self.current[class];
-                current.word.store(ptr::from_ref(span.allocated(index)).cast_mut(), Relaxed);
-                current.base.store(span.base(index), Relaxed);
-                current.size.store(span.size(), Relaxed);
-                current.index.store(index, Relaxed);
-                return true;
-            }
-            summary &= summary - 1;
-        }
-        span.summary.store(0, Relaxed);
-        false
+    fn next_blocks(&self, class: usize, span: &'static Span) -> bool {
+        let Some((word, claimed)) = span.claim() else { return false };
+        let current = &self.current[class];
+        current.left.store(claimed, Relaxed);
+        current.marks.store(span.marks_from(word * 64), Relaxed);
+        current.base.store(span.address(word * 64), Relaxed);
+        current.size.store(span.size(), Relaxed);
+        true
     }
 
     /// Makes a span of this thread the one it allocates from.
@@ -151,26 +120,43 @@ impl Cache {
         let class = span.class();
         debug_assert!(self.spans[class].get().is_none());
         self.spans[class].set(Some(span));
-        span.place.store(place::CURRENT, Relaxed);
-        self.current[class].word.store(ptr::from_ref(&FULL).cast_mut(), Relaxed);
+        span.put(place::CURRENT);
+    }
+
+    /// Gives up what is empty of the spans that the thread allocates from; whether there was any.
+    pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
+        let mut any = false;
+        let mut release = |span| {
+            any = true;
+            release(span);
+        };
+        self.open_inbox(&mut release);
+        for class in 0..CLASSES {
+            let Some(span) = self.spans[class].get() else { continue };
+            self.leave(class);
+            // What was claimed is no longer.
+            span.survey();
+            if span.is_empty() { release(span) } else { self.enter(span) }
+        }
+        any
     }
 
     fn leave(&self, class: usize) {
         self.spans[class].set(None);
-        self.current[class].word.store(ptr::from_ref(&FULL).cast_mut(), Relaxed);
+        self.current[class].left.store(0, Relaxed);
     }
 
     /// Puts a span of this thread into its list of those with free blocks.
     pub(super) fn link(&self, span: &'static Span) {
-        let head = &self.partial[span.class()];
-        let next = head.get();
-        span.place.store(place::PARTIAL, Relaxed);
-        span.prev.set(None);
-        span.next.set(next);
-        if let Some(next) = next {
-            next.prev.set(Some(span));
+        let last = &self.last[span.class()];
+        span.put(place::PARTIAL);
+        span.next.set(None);
+        span.prev.set(last.get());
+        match last.get() {
+            Some(prev) => prev.next.set(Some(span)),
+            None => self.partial[span.class()].set(Some(span)),
         }
-        head.set(Some(span));
+        last.set(Some(span));
     }
 
     pub(super) fn unlink(&self, span: &'static Span) {
@@ -178,38 +164,40 @@ impl Cache {
             Some(prev) => prev.next.set(span.next.get()),
             None => self.partial[span.class()].set(span.next.get()),
         }
-        if let Some(next) = span.next.get() {
-            next.prev.set(span.prev.get());
+        match span.next.get() {
+            Some(next) => next.prev.set(span.prev.get()),
+            None => self.last[span.class()].set(span.prev.get()),
         }
     }
 
-    /// Offset of the current word, for naming stores.
-    pub(super) fn word_offset(&self, class: usize) -> Option<(u64, usize)> {
-        let index = self.current[class].index.load(Relaxed);
-        self.spans[class].get().map(|span| span.word_offset(index))
+    /// The span that blocks of `class` are taken from.
+    pub(super) fn span(&self, class: usize) -> Option<&'static Span> {
+        self.spans[class].get()
     }
 
     /// Looks after a span of this thread in which a block became free; returns whether it is empty and
     /// nobody's any more.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
-            place::CURRENT => false,
             place::FULL if span.is_empty() => true,
             place::FULL => {
                 self.link(span);
                 false
             }
-            _ if span.is_empty() => {
+            place::PARTIAL if span.is_empty() => {
                 self.unlink(span);
                 true
             }
-            _ => false,
+            place => {
+                span.put(place);
+                false
+            }
         }
     }
 
-    /// Another thread freed a block of `span`, which this one owns.
-    pub(super) fn send(&self, span: &'static Span) {
-        if span.queued.load(SeqCst) || span.queued.swap(true, SeqCst) {
+    /// Other threads freed blocks of `words` of `span`, which this one owns.
+    pub(super) fn send(&self, span: &'static Span, words: u64) {
+        if span.pending.load(SeqCst) & words == words || span.pending.fetch_or(words, SeqCst) != 0 {
             return;
         }
         loop {
@@ -221,32 +209,54 @@ impl Cache {
         }
     }
 
-    /// Takes in what others freed.
+    /// Takes in what others freed, and passes on what is another thread's by now.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
-        let mut next = self.inbox.take();
+        let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {
             next = span.waiting.get();
             // First: what is freed from here on is sent again.
-            span.queued.store(false, SeqCst);
+            let words = span.pending.swap(0, SeqCst);
             if span.owner.is(self) {
-                span.collect();
+                span.collect(words);
                 if self.look(span) {
                     release(span);
                 }
+            } else if let Some(owner) = span.owner.get() {
+                owner.send(span, words);
             }
         }
     }
 
-    /// Forgets all spans; for a thread that ends.
+    /// Forgets all spans, and what was claimed of them; for a thread that ends.
     pub(super) fn clear(&self) {
         for class in 0..CLASSES {
             self.leave(class);
             self.partial[class].set(None);
+            self.last[class].set(None);
         }
         let mut next = self.inbox.take();
         while let Some(span) = next {
             next = span.waiting.get();
-            span.queued.store(false, SeqCst);
+            span.pending.store(0, SeqCst);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread ended while another one, which still took it for the owner of a span, freed a block of it.
+    #[test]
+    fn what_was_sent_to_the_owner_before_is_passed_on() {
+        let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));
+        let span = &*Box::leak(Box::new(Span::blank()));
+        span.own(new);
+        old.send(span, 1);
+        old.open_inbox(&mut |_| panic!("the span is another thread's"));
+        assert!(!new.inbox.is_empty() && span.pending.load(Relaxed) == 1);
+        let mut released = false;
+        new.open_inbox(&mut |_| released = true);
+        assert!(released && new.inbox.is_empty() && span.pending.load(Relaxed) == 0);
     }
 }

@@ -3,9 +3,9 @@
 use super::chunk::{get, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use};
+use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, mark};
 use super::roots;
-use super::span::{Bits, valid};
+use super::span::Marks;
 use super::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -149,13 +149,11 @@ impl Check {
     }
 
     fn span(&mut self, window: &Window, page: u64, entry: Entry) -> Result<()> {
-        match Bits::open(window, page, entry.pages, usize::from(entry.class)) {
-            Ok(bits) => {
-                for (index, word) in bits.allocated.iter().enumerate() {
-                    let beyond = !valid(&bits.geometry, index);
-                    if word.load(Relaxed) & beyond != beyond || bits.freed[index].load(Relaxed) & beyond != 0
-                    {
-                        self.say(page * PAGE + 64 + index as u64 * 8, "bits of blocks that do not exist");
+        match Marks::open(window, page, entry.pages, usize::from(entry.class)) {
+            Ok(marks) => {
+                for (block, mark) in marks.marks.iter().enumerate() {
+                    if mark.load(Relaxed) > mark::FREED {
+                        self.say(marks.first + block as u64, "a mark that does not exist");
                     }
                 }
             }

@@ -1,15 +1,18 @@
 //! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most an
 //! eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
 
-use super::layout::{CLASSES, PAGE, SpanHeader};
+use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
 /// Largest size that has a class.
 pub const SMALL_MAX: usize = 32 << 10;
 
-/// The class of blocks for `size` bytes, which is at most [`SMALL_MAX`].
+/// The class of blocks for `size` bytes, up to [`SMALL_MAX`].
 #[inline]
-pub fn class_of(size: usize) -> usize {
-    if size <= TABLE_MAX { usize::from(TABLE[size.div_ceil(16)]) } else { compute(size) }
+pub fn class_of(size: usize) -> Option<usize> {
+    if size <= TABLE_MAX {
+        return Some(usize::from(TABLE[size.div_ceil(16)]));
+    }
+    (size <= SMALL_MAX).then(|| compute(size))
 }
 
 const TABLE_MAX: usize = 1024;
@@ -41,10 +44,7 @@ pub const fn size_of_class(class: usize) -> usize {
 /// Class whose blocks hold `size` bytes at multiples of `align`, a power of two of at most a page.
 pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
     let size = size.max(align);
-    if size > SMALL_MAX {
-        return None;
-    }
-    (class_of(size)..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
+    (class_of(size)?..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
 }
 
 /// How a span is laid out.
@@ -54,35 +54,41 @@ pub struct Geometry {
     pub size: usize,
     /// Blocks.
     pub count: usize,
-    /// Offset of block 0, a multiple of the largest power of two in `size`, at most of a page.
+    /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most of a page.
+    /// It leaves room for the marks at several places, if there are many pages.
     pub data: usize,
-    /// Words of each bitmap that count.
-    pub words: usize,
 }
 
 impl Geometry {
+    /// Where the marks are in the span that begins at `page`: not at the same place in all, as lines at the
+    /// same place of many pages drive each other out of the processor's caches.
+    pub fn marks(&self, page: u64) -> usize {
+        let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
+        let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        size_of::<SpanHeader>() + 64 * (scattered as usize % places)
+    }
+
     /// Layout of a span of `class` on so many pages; `None` if not one block fits.
-    pub fn of(class: usize, pages: u64) -> Option<Geometry> {
+    pub const fn of(class: usize, pages: u64) -> Option<Geometry> {
         let size = size_of_class(class);
-        let align = (1 << size.trailing_zeros()).min(PAGE as usize);
+        let align = match 1 << size.trailing_zeros() {
+            align if align < 64 => 64,
+            align if align > PAGE as usize => PAGE as usize,
+            align => align,
+        };
         let room = (pages * PAGE) as usize;
-        let mut count = room / size;
+        let mut count = if room / size < SPAN_BLOCKS { room / size } else { SPAN_BLOCKS };
         while count > 0 {
-            let words = count.div_ceil(64);
-            let data = (size_of::<SpanHeader>() + 2 * stride(words)).next_multiple_of(align);
+            let data = (size_of::<SpanHeader>() + count + room / 128).next_multiple_of(align);
             if data + count * size <= room {
-                return Some(Geometry { size, count, data, words });
+                return Some(Geometry { size, count, data });
             }
             // What does not fit, and at least one block.
-            count -= ((data + count * size - room) / (size + 1)).max(1);
+            let over = (data + count * size - room) / (size + 1);
+            count -= if over > 1 { over } else { 1 };
         }
         None
     }
-}
-
-/// Bytes of a bitmap: whole lines, so that owner and others do not share one.
-pub const fn stride(words: usize) -> usize {
-    words.div_ceil(8) * 64
 }
 
 /// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or eight
@@ -98,22 +104,23 @@ static LEAST: [(u8, u8); CLASSES] = {
     let mut class = 0;
     while class < CLASSES {
         let size = size_of_class(class);
-        let align = {
-            let align = 1 << size.trailing_zeros();
-            if align > 4096 { 4096 } else { align }
-        };
         let mut pages = 1;
         loop {
-            // Bitmaps of one line are right for all but the smallest sizes, whose waste is small anyway.
-            let data = 192_usize.div_ceil(align) * align;
-            let count = (pages * 4096 - data) / size;
-            if count >= 4 && count * size * 8 >= pages * 4096 * 7 {
-                break;
+            match Geometry::of(class, pages) {
+                Some(Geometry { count, .. })
+                    if count >= 4 && count * size * 8 >= pages as usize * 4096 * 7 =>
+                {
+                    break;
+                }
+                _ => pages += 1,
             }
-            pages += 1;
         }
-        let eight = (size * 8 + 4096) / 4096;
-        table[class] = (pages as u8, if eight > 16 { eight as u8 } else { 16 });
+        let most = match (size * 8 + 4096) / 4096 {
+            eight if eight > 16 => eight,
+            _ if size < 64 => size * SPAN_BLOCKS / 4096,
+            _ => 16,
+        };
+        table[class] = (pages as u8, most as u8);
         class += 1;
     }
     table
@@ -126,17 +133,17 @@ mod tests {
     #[test]
     fn a_class_is_the_smallest_that_fits() {
         for size in 0..=SMALL_MAX {
-            let class = class_of(size);
+            let class = class_of(size).unwrap();
             assert!(size_of_class(class) >= size, "{size}");
             assert!(class == 0 || size_of_class(class - 1) < size, "{size}");
         }
-        assert_eq!(class_of(SMALL_MAX), CLASSES - 1);
+        assert_eq!((class_of(SMALL_MAX), class_of(SMALL_MAX + 1)), (Some(CLASSES - 1), None));
     }
 
     #[test]
     fn waste_is_an_eighth_at_most() {
         for size in 1..=SMALL_MAX {
-            let waste = size_of_class(class_of(size)) - size;
+            let waste = size_of_class(class_of(size).unwrap()) - size;
             assert!(waste <= 15 || waste * 8 <= size, "{size}: {waste}");
         }
     }
@@ -147,9 +154,13 @@ mod tests {
             for have in 0..8 {
                 let pages = span_pages(class, have);
                 let geometry = Geometry::of(class, pages).unwrap();
-                let Geometry { size, count, data, words } = geometry;
-                assert!(data >= size_of::<SpanHeader>() + 2 * stride(words) && words <= 64);
-                assert!(data + count * size <= (pages * PAGE) as usize && words == count.div_ceil(64));
+                let Geometry { size, count, data } = geometry;
+                assert!(data >= size_of::<SpanHeader>() + count && count <= SPAN_BLOCKS);
+                assert!(data + count * size <= (pages * PAGE) as usize && data <= PAGE as usize);
+                for page in 0..100 {
+                    let marks = geometry.marks(page);
+                    assert!(marks >= size_of::<SpanHeader>() && marks + count <= data);
+                }
                 assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
             }
         }

@@ -5,7 +5,7 @@
 
 use crate::plain::Plain;
 use std::mem::size_of;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Unit of the page manager.
 pub const PAGE: u64 = 4096;
@@ -35,6 +35,8 @@ pub const INLINE_ROOTS: usize = 128;
 pub const PAGE_ROOTS: usize = 255;
 /// Size classes.
 pub const CLASSES: usize = 72;
+/// Most blocks in a span.
+pub const SPAN_BLOCKS: usize = 1024;
 
 /// The first page.
 #[repr(C)]
@@ -95,8 +97,7 @@ pub struct Chunk {
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; two bitmaps follow, `allocated` and `freed`, each of `words` words rounded up to
-/// whole lines.
+/// Start of a span; behind it is a byte for every block: its [`mark`].
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
@@ -108,9 +109,19 @@ pub struct SpanHeader {
     pub count: AtomicU32,
     /// Offset of block 0 in the span.
     pub data: AtomicU32,
-    /// Words of a bitmap that count.
-    pub words: AtomicU32,
+    /// Offset of the mark of block 0 in the span.
+    pub marks: AtomicU32,
     pub reserved: [AtomicU64; 4],
+}
+
+/// What a block's byte says.
+pub mod mark {
+    /// It is free.
+    pub const FREE: u8 = 0;
+    /// It is the user's.
+    pub const USED: u8 = 1;
+    /// It is free; a thread that does not own the span freed it, and the owner did not notice yet.
+    pub const FREED: u8 = 2;
 }
 
 /// Fixed part of a root's page; name, type name and layout follow back to back.
@@ -163,6 +174,7 @@ mod shared {
         };
     }
     shared!(Header, RootSlot, RootIndex, Chunk, SpanHeader);
+    impl Shared for AtomicU8 {}
     impl Shared for AtomicU32 {}
     impl Shared for AtomicU64 {}
 }

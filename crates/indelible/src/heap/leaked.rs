@@ -38,6 +38,11 @@ impl<T> Slot<T> {
         ptr::eq(self.0.load(Ordering::Relaxed), value)
     }
 
+    /// Whether it holds nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed).is_null()
+    }
+
     pub(super) fn set(&self, value: Option<&'static T>) {
         self.0.store(Self::pointer(value), Ordering::Release);
     }

@@ -3,8 +3,8 @@
 //!
 //! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the
 //! same instant. Nothing is cached outside the object that would be missed: at any instant between two
-//! stores of a thread the bitmaps in the object say exactly which blocks are the user's (`span`). What
-//! is in memory alone (`cache`, `state`) is who may change them without a lock.
+//! stores of a thread the marks in the object say exactly which blocks are the user's (`span`). What is in
+//! memory alone (`cache`, `state`) is who may change them without a lock, and a copy to search.
 
 mod allocator;
 mod cache;

@@ -103,6 +103,12 @@ impl RawHeap {
         &self.allocator.shared.window
     }
 
+    /// A small block, if the calling thread has one at hand: not one that has to be noted.
+    #[inline]
+    pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
+        self.allocator.malloc_at_hand(size)
+    }
+
     #[inline]
     pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         self.allocator.malloc(size)

@@ -1,26 +1,30 @@
-//! What this process knows of a span: where its blocks and bitmaps are, and which thread allocates from
-//! it. The bitmaps in the object are all there is to know which blocks are in use: a block is the user's
-//! if its bit is set in `allocated` and not in `freed`.
+//! What this process knows of a span: where its blocks and marks are, and which thread allocates from it.
+//! The marks in the object are all there is to know which blocks are in use; `unused` is a copy that is
+//! quick to search, and is made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
-//! 1. `allocated` and `freed` point at `words` words each, in a window that is mapped; its header was
-//!    verified when it was adopted, bits of no block are set in `allocated`.
-//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `allocated`, `summary`,
-//!    `place` and the links `next` and `prev`.
-//! 3. A bit of `summary` is set if its word in `allocated` is not full.
-//! 4. Merging clears a bit in `allocated` before the one in `freed`: the block is free throughout.
+//! 1. `marks` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
+//!    marks were verified when it was adopted.
+//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `unused`, `place`, `unheeded` and
+//!    the links `next` and `prev`, and changes marks; except that anybody may free a block that is in use.
+//! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
+//!    others freed are not among them until the owner noticed.
+//! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
+//!    that it has to free before the span is empty, or gets its first free block.
+//! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
+//!    among those of word *i* of `unused`; it is set after the mark, and cleared before marks are looked at.
 
 #![allow(unsafe_code)]
 
 use super::cache::Cache;
-use super::class::{Geometry, stride};
+use super::class::Geometry;
 use super::error::{Result, damaged};
-use super::layout::{CLASSES, PAGE, SPAN_MAGIC, SpanHeader};
+use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SPAN_MAGIC, SpanHeader, mark};
 use super::leaked::{Slot, Spare};
 use super::window::Window;
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 /// Where the owner has a span.
 pub(super) mod place {
@@ -30,36 +34,51 @@ pub(super) mod place {
     pub(crate) const PARTIAL: u8 = 1;
     /// Nowhere: no block is free.
     pub(crate) const FULL: u8 = 2;
+    /// Nobody had a block of it yet.
+    pub(crate) const NEW: u8 = 3;
 }
 
-#[repr(align(64))]
+/// Words of `unused`.
+const WORDS: usize = SPAN_BLOCKS / 64;
+
+/// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
+const AHEAD: usize = 16 << 10;
+
+/// What freeing a block looks at comes first, and fills a line; what other threads store to is in one of
+/// its own.
+#[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
+    /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
-    size: AtomicU32,
-    count: AtomicU32,
-    allocated: AtomicPtr<AtomicU64>,
-    freed: AtomicPtr<AtomicU64>,
+    marks: AtomicPtr<AtomicU8>,
     pub(super) owner: Slot<Cache>,
-    pub(super) summary: AtomicU64,
-    /// Bits of the last word that stand for no block.
-    pub(super) beyond: AtomicU64,
+    count: AtomicU32,
+    /// Blocks that its owner frees before it looks at the span again.
+    unheeded: AtomicU32,
+    size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
-    words: AtomicU32,
-    /// In its owner's list of spans that others freed blocks of.
-    pub(super) queued: AtomicBool,
+    /// So many lowest bits set as blocks are claimed at once.
+    ahead: AtomicU64,
+    page: AtomicU64,
+    unused: [AtomicU64; WORDS],
+    pub(super) pending: AtomicU64,
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
-    page: AtomicU64,
     pages: AtomicU64,
+    /// Offset of the first mark in the object.
+    first: AtomicU64,
     /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
     /// Among the spans without an owner that have free blocks.
     pub(super) listed: AtomicBool,
     pub(super) live: AtomicBool,
 }
+
+const _: () =
+    assert!(std::mem::offset_of!(Span, unused) == 64 && std::mem::offset_of!(Span, pending) % 64 == 0);
 
 /// Spans of heaps that were closed, and those that were emptied.
 pub(super) static SPARE: Spare<Span> = Spare::new();
@@ -69,22 +88,22 @@ impl Span {
         Span {
             data: AtomicUsize::new(0),
             reciprocal: AtomicU64::new(0),
-            size: AtomicU32::new(1),
-            count: AtomicU32::new(0),
-            allocated: AtomicPtr::new(ptr::null_mut()),
-            freed: AtomicPtr::new(ptr::null_mut()),
+            marks: AtomicPtr::new(ptr::null_mut()),
             owner: Slot::new(),
-            summary: AtomicU64::new(0),
-            beyond: AtomicU64::new(0),
+            count: AtomicU32::new(0),
+            unheeded: AtomicU32::new(1),
+            size: AtomicU32::new(1),
             place: AtomicU8::new(place::FULL),
             class: AtomicU8::new(0),
-            words: AtomicU32::new(0),
-            queued: AtomicBool::new(false),
+            ahead: AtomicU64::new(1),
+            page: AtomicU64::new(0),
+            unused: [const { AtomicU64::new(0) }; WORDS],
+            pending: AtomicU64::new(0),
             waiting: Slot::new(),
             next: Slot::new(),
             prev: Slot::new(),
-            page: AtomicU64::new(0),
             pages: AtomicU64::new(0),
+            first: AtomicU64::new(0),
             index: AtomicUsize::new(0),
             listed: AtomicBool::new(false),
             live: AtomicBool::new(false),
@@ -97,51 +116,56 @@ impl Span {
         let Some(geometry) = Geometry::of(class, pages) else {
             return damaged(offset, "a span without room for blocks");
         };
-        let len = size_of::<SpanHeader>() + 2 * stride(geometry.words);
-        window.fill(offset, len, 0)?;
+        let marks = geometry.marks(page);
+        window.fill(offset, size_of::<SpanHeader>(), 0)?;
+        window.fill(offset + marks as u64, geometry.count, 0)?;
         let header: &SpanHeader = window.at(offset)?;
         header.class.store(class as u32, Relaxed);
         header.page.store(page, Relaxed);
         header.pages.store(pages as u32, Relaxed);
         header.count.store(geometry.count as u32, Relaxed);
         header.data.store(geometry.data as u32, Relaxed);
-        header.words.store(geometry.words as u32, Relaxed);
-        let words: &[AtomicU64] = window.slice(offset + 64, geometry.words)?;
-        words[geometry.words - 1].store(!valid(&geometry, geometry.words - 1), Relaxed);
+        header.marks.store(marks as u32, Relaxed);
         header.magic.store(SPAN_MAGIC, Relaxed);
         Ok(())
     }
 
-    /// Verifies the span at `page`, and gets to know it.
-    pub(super) fn adopt(window: &Window, page: u64, pages: u64, class: usize) -> Result<&'static Span> {
-        let bits = Bits::open(window, page, pages, class)?;
-        let Geometry { size, count, data, words } = bits.geometry;
+    /// Verifies the span at `page`, and gets to know it. A `new` one was formatted just now.
+    pub(super) fn adopt(
+        window: &Window,
+        page: u64,
+        pages: u64,
+        class: usize,
+        new: bool,
+    ) -> Result<&'static Span> {
+        let Marks { geometry: Geometry { size, count, data }, marks, first } =
+            Marks::open(window, page, pages, class)?;
         let offset = page * PAGE;
-        let mut summary = 0;
-        for (index, word) in bits.allocated.iter().enumerate() {
-            let word = word.load(Relaxed);
-            if word & !valid(&bits.geometry, index) != !valid(&bits.geometry, index) {
-                return damaged(offset + 64 + index as u64 * 8, "bits of blocks that do not exist");
-            }
-            summary |= u64::from(word != u64::MAX) << index;
+        let strange = |mark: &AtomicU8| mark.load(Relaxed) > mark::FREED;
+        if !new && let Some(block) = marks.iter().position(strange) {
+            return damaged(first + block as u64, "a mark that does not exist");
         }
         let span = SPARE.take(Span::blank);
         span.data.store(window.base() + offset as usize + data, Relaxed);
-        span.reciprocal.store((1_u64 << 40).div_ceil(size as u64), Relaxed);
+        span.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
         span.size.store(size as u32, Relaxed);
         span.count.store(count as u32, Relaxed);
-        span.allocated.store(ptr::from_ref(&bits.allocated[0]).cast_mut(), Relaxed);
-        span.freed.store(ptr::from_ref(&bits.freed[0]).cast_mut(), Relaxed);
-        span.summary.store(summary, Relaxed);
-        span.beyond.store(!valid(&bits.geometry, words - 1), Relaxed);
-        span.place.store(place::FULL, Relaxed);
+        span.marks.store(marks.as_ptr().cast_mut(), Relaxed);
+        span.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
         span.class.store(class as u8, Relaxed);
-        span.words.store(words as u32, Relaxed);
         span.page.store(page, Relaxed);
+        span.first.store(first, Relaxed);
         span.pages.store(pages, Relaxed);
         span.listed.store(false, Relaxed);
         span.live.store(true, Relaxed);
         span.owner.set(None);
+        if new {
+            (0..WORDS).for_each(|word| span.unused[word].store(span.valid(word), Relaxed));
+            span.put(place::NEW);
+        } else {
+            span.put(place::FULL);
+            span.survey();
+        }
         Ok(span)
     }
 
@@ -163,96 +187,188 @@ impl Span {
         self.size.load(Relaxed) as usize
     }
 
-    /// The block that begins at `address`; else the address of the one around it, if there is one.
+    fn count(&self) -> usize {
+        self.count.load(Relaxed) as usize
+    }
+
+    /// The block that begins at `address`.
     #[inline]
-    pub(super) fn block(&self, address: usize) -> Result<usize, Option<usize>> {
-        let data = self.data.load(Relaxed);
-        let delta = address.wrapping_sub(data);
-        let count = self.count.load(Relaxed) as usize;
-        let size = self.size();
-        if delta >= count * size {
-            return Err(None);
+    pub(super) fn block(&self, address: usize) -> Option<usize> {
+        divide(
+            address.wrapping_sub(self.data.load(Relaxed)) as u64,
+            self.reciprocal.load(Relaxed),
+            u64::from(self.count.load(Relaxed)),
+        )
+    }
+
+    /// Address of a block.
+    pub(super) fn address(&self, block: usize) -> usize {
+        self.data.load(Relaxed) + block * self.size()
+    }
+
+    /// The mark of a block.
+    #[inline]
+    pub(super) fn mark(&self, block: usize) -> &AtomicU8 {
+        debug_assert!(block < self.count());
+        // SAFETY: one of the marks (1): callers have the number from `block`, `claim` or `count`.
+        unsafe { &*self.marks.load(Relaxed).add(block) }
+    }
+
+    /// The mark of a block and those behind it.
+    pub(super) fn marks_from(&self, block: usize) -> *mut AtomicU8 {
+        self.marks.load(Relaxed).wrapping_add(block)
+    }
+
+    /// Where the mark of a block is in the object, for naming stores.
+    pub(super) fn mark_offset(&self, block: usize) -> u64 {
+        self.first.load(Relaxed) + block as u64
+    }
+
+    /// Makes `cache` the owner, with the heap's lock and where there is none.
+    pub(super) fn own(&self, cache: &'static Cache) {
+        self.owner.set(Some(cache));
+        if self.place.load(Relaxed) != place::NEW {
+            // Who marks a block from here on sees the owner.
+            fence(SeqCst);
+            self.survey();
         }
-        // Exact: delta has 19 bits, the reciprocal's error is below 1, and size has 16.
-        let block = ((delta as u64 * self.reciprocal.load(Relaxed)) >> 40) as usize;
-        if block * size != delta {
-            return Err(Some(data + block * size));
+    }
+
+    /// Takes the owner away, with the heap's lock. It has claimed no blocks.
+    pub(super) fn disown(&self) {
+        self.put(place::FULL);
+        self.owner.set(None);
+        fence(SeqCst);
+        self.survey();
+    }
+
+    /// Makes `unused` anew. The caller may by (2), and no block is claimed.
+    pub(super) fn survey(&self) {
+        for (word, free) in self.unused.iter().enumerate() {
+            free.store(0, Relaxed);
+            self.gather(word, |mark| matches!(mark, mark::FREE | mark::FREED));
         }
-        Ok(block)
     }
 
-    /// Address of the first block of a word.
-    pub(super) fn base(&self, word: usize) -> usize {
-        self.data.load(Relaxed) + word * 64 * self.size()
-    }
-
-    /// A word of `allocated`.
-    #[inline]
-    pub(super) fn allocated(&self, word: usize) -> &AtomicU64 {
-        debug_assert!(word < self.words.load(Relaxed) as usize);
-        // SAFETY: a word of the bitmap (1): callers have it from `block`, or from `summary`.
-        unsafe { &*self.allocated.load(Relaxed).add(word) }
-    }
-
-    /// A word of `freed`.
-    #[inline]
-    pub(super) fn freed(&self, word: usize) -> &AtomicU64 {
-        debug_assert!(word < self.words.load(Relaxed) as usize);
-        // SAFETY: as for `allocated`.
-        unsafe { &*self.freed.load(Relaxed).add(word) }
-    }
-
-    /// Merges what others freed; whether there was anything. The caller may by (2).
-    pub(super) fn collect(&self) -> bool {
-        let mut any = false;
-        for word in 0..self.words.load(Relaxed) as usize {
-            let bits = self.freed(word).load(SeqCst) & self.valid(word);
-            if bits != 0 {
-                any = true;
-                let allocated = self.allocated(word);
-                allocated.store(allocated.load(Relaxed) & !bits, Relaxed);
-                self.freed(word).fetch_and(!bits, SeqCst);
-                self.summary.store(self.summary.load(Relaxed) | 1 << word, Relaxed);
+    /// Takes blocks of word `word` whose mark is `wanted` into `unused`.
+    fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
+        let first = word * 64;
+        let mut bits = self.unused[word].load(Relaxed);
+        for block in first..self.count().min(first + 64) {
+            let mark = self.mark(block);
+            let found = mark.load(SeqCst);
+            if wanted(found) {
+                bits |= 1 << (block - first);
+                if found == mark::FREED {
+                    mark.store(mark::FREE, Relaxed);
+                }
             }
         }
-        any
+        self.unused[word].store(bits, Relaxed);
     }
 
+    /// Takes in what others freed among the blocks of `words`. The caller may by (2).
+    pub(super) fn collect(&self, words: u64) {
+        for word in (0..WORDS).filter(|word| words >> word & 1 == 1) {
+            self.gather(word, |mark| mark == mark::FREED);
+        }
+    }
+
+    /// Blocks of one word for the owner to give away: which word, and bits of `unused` that no longer are.
+    pub(super) fn claim(&self) -> Option<(usize, u64)> {
+        let found = |free: &AtomicU64| free.load(Relaxed) != 0;
+        let word = self.unused.iter().position(found)?;
+        let bits = self.unused[word].load(Relaxed);
+        let claimed = bits & (self.ahead.load(Relaxed) << bits.trailing_zeros());
+        self.unused[word].store(bits & !claimed, Relaxed);
+        Some((word, claimed))
+    }
+
+    /// Bits of a word that stand for blocks.
     fn valid(&self, word: usize) -> u64 {
-        let rest = self.count.load(Relaxed) as usize - word * 64;
-        if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
+        match self.count().saturating_sub(word * 64) {
+            rest @ 0..64 => (1 << rest) - 1,
+            _ => u64::MAX,
+        }
     }
 
-    /// Whether no block is in use.
+    /// Whether blocks are free, that the owner knows of and did not claim.
+    pub(super) fn has_free(&self) -> bool {
+        self.unused.iter().any(|free| free.load(Relaxed) != 0)
+    }
+
+    /// Whether all blocks are free, as far as the owner knows.
     pub(super) fn is_empty(&self) -> bool {
-        (0..self.words.load(Relaxed) as usize).all(|word| {
-            let used = self.allocated(word).load(Relaxed) & !self.freed(word).load(Relaxed);
-            used & self.valid(word) == 0
-        })
+        (0..WORDS).all(|word| self.unused[word].load(Relaxed) == self.valid(word))
     }
 
-    /// Number of the word in the object, for naming stores.
-    pub(super) fn word_offset(&self, word: usize) -> (u64, usize) {
-        let bytes = stride(self.words.load(Relaxed) as usize);
-        (self.page() * PAGE + 64 + word as u64 * 8, bytes + 8)
+    /// Says where the owner has the span, and keeps (4).
+    pub(super) fn put(&self, place: u8) {
+        let unheeded = match place {
+            place::CURRENT => u32::MAX,
+            place::PARTIAL => {
+                // Most have no free block yet, or few.
+                let words = self.unused.iter().map(|free| free.load(Relaxed)).filter(|word| *word != 0);
+                let free: u32 = words.map(u64::count_ones).sum();
+                self.count.load(Relaxed).saturating_sub(free).max(1)
+            }
+            _ => 1,
+        };
+        self.place.store(place, Relaxed);
+        self.unheeded.store(unheeded, Relaxed);
+    }
+
+    /// Frees a block for the owner, unless it is not in use, or the owner has to look at the span then.
+    #[inline]
+    pub(super) fn free_unheeded(&self, block: usize) -> bool {
+        let mark = self.mark(block);
+        if mark.load(Relaxed) != mark::USED {
+            return false;
+        }
+        let unheeded = self.unheeded.load(Relaxed).wrapping_sub(1);
+        self.unheeded.store(unheeded, Relaxed);
+        if unheeded == 0 {
+            return false;
+        }
+        self.set_free(block, mark);
+        true
+    }
+
+    /// Frees a block that is in use, for the owner, who looks at the span then.
+    pub(super) fn free(&self, block: usize) {
+        self.set_free(block, self.mark(block));
+    }
+
+    #[inline]
+    fn set_free(&self, block: usize, mark: &AtomicU8) {
+        mark.store(mark::FREE, Relaxed);
+        let word = &self.unused[block / 64 % WORDS];
+        word.store(word.load(Relaxed) | 1 << (block % 64), Relaxed);
     }
 }
 
-/// Bits of a word that stand for blocks.
-pub(super) fn valid(geometry: &Geometry, word: usize) -> u64 {
-    let rest = geometry.count - word * 64;
-    if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
+/// The number of the block that begins `delta` bytes behind the first of `count`, by the reciprocal of
+/// their size.
+#[inline]
+fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
+    // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no more
+    // than delta, which is below 2^20, is none; one of a byte is the reciprocal. The quotient grows with
+    // delta and is `count` behind the last block: no other delta passes.
+    let product = u128::from(delta) * u128::from(reciprocal);
+    let (block, fraction) = ((product >> 64) as u64, product as u64);
+    (block < count && fraction < reciprocal).then_some(block as usize)
 }
 
-/// A span's bitmaps, its header verified.
-pub(super) struct Bits<'a> {
+/// A span's marks, its header verified.
+pub(super) struct Marks<'a> {
     pub(super) geometry: Geometry,
-    pub(super) allocated: &'a [AtomicU64],
-    pub(super) freed: &'a [AtomicU64],
+    pub(super) marks: &'a [AtomicU8],
+    /// Offset of the first in the object.
+    pub(super) first: u64,
 }
 
-impl<'a> Bits<'a> {
-    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Bits<'a>> {
+impl<'a> Marks<'a> {
+    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Marks<'a>> {
         let offset = page * PAGE;
         let geometry = if class < CLASSES { Geometry::of(class, pages.min(255)) } else { None };
         let Some(geometry) = geometry else {
@@ -264,14 +380,41 @@ impl<'a> Bits<'a> {
             && header.page.load(Relaxed) == page
             && u64::from(header.pages.load(Relaxed)) == pages
             && header.count.load(Relaxed) == geometry.count as u32
-            && header.data.load(Relaxed) == geometry.data as u32
-            && header.words.load(Relaxed) == geometry.words as u32;
-        if !same || geometry.words > 64 {
+            && header.data.load(Relaxed) == geometry.data as u32;
+        let first = header.marks.load(Relaxed) as usize;
+        let placed = (size_of::<SpanHeader>()..=geometry.data - geometry.count).contains(&first);
+        if !same || !placed {
             return damaged(offset, "the header of a span contradicts its chunk");
         }
         window.pointer(offset, (pages * PAGE) as usize)?;
-        let allocated = window.slice(offset + 64, geometry.words)?;
-        let freed = window.slice(offset + 64 + stride(geometry.words) as u64, geometry.words)?;
-        Ok(Bits { geometry, allocated, freed })
+        let first = offset + first as u64;
+        Ok(Marks { geometry, marks: window.slice(first, geometry.count)?, first })
+    }
+
+    /// Whether the user has a block.
+    pub(super) fn is_live(&self, block: usize) -> bool {
+        self.marks[block].load(Relaxed) == mark::USED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::class::span_pages;
+
+    #[test]
+    fn blocks_are_found_by_their_first_byte_alone() {
+        for class in 0..CLASSES {
+            let Geometry { size, count, .. } = Geometry::of(class, span_pages(class, 6)).unwrap();
+            let (reciprocal, count) = (u64::MAX / size as u64 + 1, count as u64);
+            let size = size as u64;
+            for delta in 0..size * (count + 2) {
+                let block = (delta / size < count && delta % size == 0).then_some((delta / size) as usize);
+                assert_eq!(divide(delta, reciprocal, count), block, "{delta} / {size}");
+            }
+            for delta in [u64::MAX, size.wrapping_neg(), 1 << 63, 1 << 32, 1 << 20] {
+                assert_eq!(divide(delta, reciprocal, count), None, "{delta} / {size}");
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::guard::Guard;
 use super::layout::{CLASSES, Kind, PAGE, Use};
 use super::leaked::Slot;
 use super::pages::{Found, Hints, Pages, find, full};
-use super::span::{self, Span, place};
+use super::span::{self, Span};
 use super::window::Window;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -110,9 +110,7 @@ impl Shared {
         cache.clear();
         let mine: Vec<_> = inner.spans.iter().copied().filter(|span| span.owner.is(cache)).collect();
         for span in mine {
-            span.place.store(place::FULL, Relaxed);
-            span.collect();
-            span.owner.set(None);
+            span.disown();
             inner.offer(span);
         }
         inner.idle.push(cache);
@@ -155,6 +153,17 @@ impl Inner {
         pages: u64,
         class: usize,
     ) -> Result<&'static Span> {
+        self.meet(shared, page, pages, class, false)
+    }
+
+    fn meet(
+        &mut self,
+        shared: &Shared,
+        page: u64,
+        pages: u64,
+        class: usize,
+        new: bool,
+    ) -> Result<&'static Span> {
         if let Some(span) = shared.table[page as usize].get()
             && (span.page(), span.pages(), span.class()) == (page, pages, class)
         {
@@ -163,9 +172,8 @@ impl Inner {
         if shared.table[page as usize..(page + pages) as usize].iter().any(|slot| slot.get().is_some()) {
             return damaged(page * PAGE, "this span overlaps another");
         }
-        let span = Span::adopt(&shared.window, page, pages, class)?;
-        span.collect();
-        shared.window.note(span.word_offset(0).0, 2 * span.word_offset(0).1);
+        let span = Span::adopt(&shared.window, page, pages, class, new)?;
+        shared.window.note(page * PAGE, PAGE as usize);
         span.index.store(self.spans.len(), Relaxed);
         self.spans.push(span);
         for page in page..page + pages {
@@ -176,7 +184,7 @@ impl Inner {
 
     /// Lists a span without an owner if it has free blocks.
     fn offer(&mut self, span: &'static Span) {
-        if span.summary.load(Relaxed) != 0 && !span.listed.swap(true, Relaxed) {
+        if span.has_free() && !span.listed.swap(true, Relaxed) {
             self.unowned[span.class()].push(span);
         }
     }
@@ -193,7 +201,9 @@ impl Inner {
                 }
             }
         };
-        span.owner.set(Some(cache));
+        span.own(cache);
+        // What was sent to a thread that ended goes to who owns it now.
+        self.idle.iter().for_each(|cache| cache.open_inbox(&mut |_| {}));
         let header = Directory::open(&shared.window)?.header;
         header.recent[class].store(span.page() as u32, Relaxed);
         shared.window.note(0, PAGE as usize);
@@ -208,8 +218,11 @@ impl Inner {
             }
             let listed = span.listed.swap(false, Relaxed);
             let fit = span.live.load(Relaxed) && span.class() == class && span.owner.get().is_none();
-            if listed && fit && (span.summary.load(Relaxed) != 0 || span.collect()) {
-                return Ok(Some(span));
+            if listed && fit {
+                span.survey();
+                if span.has_free() {
+                    return Ok(Some(span));
+                }
             }
         }
         // The one that an attachment before this one used last.
@@ -224,7 +237,7 @@ impl Inner {
                     return Ok(None);
                 }
                 let span = self.known(shared, page, entry.pages, class)?;
-                Ok((span.summary.load(Relaxed) != 0).then_some(span))
+                Ok(span.has_free().then_some(span))
             }
             _ => Ok(None),
         }
@@ -279,7 +292,7 @@ impl Inner {
             return damaged(run.page * PAGE, "the pages of a span in use are called free");
         }
         Span::format(&shared.window, run.page, count, class)?;
-        self.known(shared, run.page, count, class)
+        self.meet(shared, run.page, count, class, true)
     }
 
     /// Finds every span without an owner, and takes back the pages of the empty ones.
@@ -290,7 +303,7 @@ impl Inner {
             if span.owner.get().is_some() {
                 continue;
             }
-            span.collect();
+            span.survey();
             if span.is_empty() { self.release(shared, span)? } else { self.offer(span) }
         }
         Ok(())
@@ -318,7 +331,7 @@ impl Inner {
         span.owner.set(None);
         span.live.store(false, Relaxed);
         span.listed.store(false, Relaxed);
-        if span.queued.load(Relaxed) {
+        if span.pending.load(Relaxed) != 0 {
             self.queued.push(span);
         } else {
             span::SPARE.give(span);

@@ -4,9 +4,8 @@ use super::directory::Directory;
 use super::error::Result;
 use super::layout::{CHUNK_PAGES, Kind, PAGE, Use};
 use super::pages::{Found, whole};
-use super::span::Bits;
+use super::span::Marks;
 use super::window::Window;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +32,7 @@ pub struct HeapStats {
     pub largest_free: u64,
     /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
     pub class_bytes: u64,
-    /// Bytes for neither: headers, bitmaps, roots, ends of spans.
+    /// Bytes for neither: headers, marks, roots, ends of spans.
     pub overhead: u64,
     /// Named roots.
     pub roots: u64,
@@ -69,24 +68,16 @@ pub(super) fn chunk_blocks(window: &Window, number: u64, blocks: &mut Vec<Block>
         match entry.kind {
             Kind::Run => blocks.push(Block { address, size: (entry.pages * PAGE) as usize }),
             Kind::Span => {
-                let bits = Bits::open(window, page, entry.pages, usize::from(entry.class))?;
-                let (size, data) = (bits.geometry.size, address + bits.geometry.data);
-                let live = |block: &usize| bits.is_live(*block);
-                let all = (0..bits.geometry.count).filter(live);
+                let marks = Marks::open(window, page, entry.pages, usize::from(entry.class))?;
+                let (size, data) = (marks.geometry.size, address + marks.geometry.data);
+                let live = |block: &usize| marks.is_live(*block);
+                let all = (0..marks.geometry.count).filter(live);
                 blocks.extend(all.map(|block| Block { address: data + block * size, size }));
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-impl Bits<'_> {
-    /// Whether the user has a block.
-    pub(super) fn is_live(&self, block: usize) -> bool {
-        let used = self.allocated[block / 64].load(Relaxed) & !self.freed[block / 64].load(Relaxed);
-        used >> (block % 64) & 1 == 1
-    }
 }
 
 /// Counts everything.
@@ -119,9 +110,9 @@ pub(super) fn count(window: &Window) -> Result<HeapStats> {
                     stats.block_bytes += bytes;
                 }
                 Kind::Span => {
-                    let bits = Bits::open(window, page, entry.pages, usize::from(entry.class))?;
-                    let (size, count) = (bits.geometry.size as u64, bits.geometry.count);
-                    let live = (0..count).filter(|block| bits.is_live(*block)).count() as u64;
+                    let marks = Marks::open(window, page, entry.pages, usize::from(entry.class))?;
+                    let (size, count) = (marks.geometry.size as u64, marks.geometry.count);
+                    let live = (0..count).filter(|block| marks.is_live(*block)).count() as u64;
                     stats.blocks += live;
                     stats.block_bytes += live * size;
                     stats.class_bytes += (count as u64 - live) * size;

@@ -117,9 +117,15 @@ impl Heap {
     #[inline]
     fn note(&self) {
         if self.object.is_named() {
-            for range in self.raw.take_notes() {
-                self.object.note(range);
-            }
+            self.tell();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell(&self) {
+        for range in self.raw.take_notes() {
+            self.object.note(range);
         }
     }
 
@@ -141,6 +147,14 @@ impl Heap {
     /// `HeapFull`; `BadSize` for more than memory can have.
     #[inline]
     pub fn malloc(&self, size: usize) -> Result<NonNull<u8>> {
+        match self.raw.malloc_at_hand(size) {
+            Some(block) => Ok(block),
+            None => self.malloc_elsewhere(size),
+        }
+    }
+
+    #[inline(never)]
+    fn malloc_elsewhere(&self, size: usize) -> Result<NonNull<u8>> {
         match self.raw.malloc(size) {
             Ok(block) => {
                 self.note();
@@ -216,8 +230,15 @@ impl Heap {
                 self.note();
                 Ok(())
             }
-            Err(error) => Err(self.error("free a block of", *error)),
+            Err(error) => Err(self.not_freed(error)),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::boxed_local, reason = "a pointer is quicker to pass than an error")]
+    fn not_freed(&self, error: Box<HeapError>) -> Error {
+        self.error("free a block of", *error)
     }
 
     /// Gives a block another size, in place if possible. What it held stays, up to the smaller size.
