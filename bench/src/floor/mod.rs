@@ -1,10 +1,12 @@
 //! Floors: the least that the kernel and the hardware ask for what a benchmark does, as a plain C
 //! prototype would do it. Nothing here uses the library.
 
+mod cold;
 mod map;
 mod scan;
 mod write;
 
+pub use cold::ColdFloor;
 pub use map::{MapFloor, open_floor};
 pub use scan::ScanFloor;
 pub use write::WriteFloor;

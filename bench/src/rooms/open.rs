@@ -4,7 +4,7 @@
 //! SSD, where a million durable creations would take minutes, and measured as what they are.
 
 use crate::Result;
-use crate::floor::{WriteFloor, open_floor};
+use crate::floor::{ColdFloor, WriteFloor, open_floor};
 use crate::ground::{Ground, Medium, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::Random;
@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 /// Nanoseconds that an open may take.
 const LIMIT: f64 = 5e6;
 
-const COLUMNS: [(&str, Unit); 12] = [
+const COLUMNS: [(&str, Unit); 13] = [
     ("objects", Unit::Count),
     ("open", Unit::Nanoseconds),
     ("open+mmap of the file", Unit::Nanoseconds),
@@ -31,6 +31,7 @@ const COLUMNS: [(&str, Unit); 12] = [
     ("to 10", Unit::Ratio),
     ("attach", Unit::Nanoseconds),
     ("to 10", Unit::Ratio),
+    ("two cold reads", Unit::Nanoseconds),
     ("durable 4 KiB", Unit::Nanoseconds),
     ("rounds", Unit::Count),
 ];
@@ -42,7 +43,8 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     }
     section.notes.push(
         "lookup: stat of an object chosen at random. attach: to write, another object being attached. The page \
-         cache is warm."
+         cache is warm. two cold reads: preads of a page of the file chosen at random, and of one that the first leads to: what \
+         no index of many objects can do without."
             .into(),
     );
     Ok(())
@@ -56,6 +58,7 @@ struct Site {
     create: Samples,
     lookup: Samples,
     attach: Samples,
+    cold: Samples,
     random: Random,
     created: u64,
 }
@@ -83,7 +86,18 @@ fn build(ground: &Ground, medium: Medium, number: u64) -> Result<Site> {
     let samples = Samples::default;
     let (open, floor, create) = (samples(), samples(), samples());
     let random = Random::new(number);
-    Ok(Site { path, number, open, floor, create, lookup: samples(), attach: samples(), random, created: 0 })
+    Ok(Site {
+        path,
+        number,
+        open,
+        floor,
+        create,
+        lookup: samples(),
+        attach: samples(),
+        cold: samples(),
+        random,
+        created: 0,
+    })
 }
 
 impl Site {
@@ -100,7 +114,11 @@ impl Site {
     fn use_pool(&mut self, ground: &Ground, pool: &Pool, times: usize) -> Result<()> {
         let clock = &ground.clock;
         let _lane = pool.attach(&name(0))?;
+        let mut cold = ColdFloor::new(&self.path)?;
         for _ in 0..times {
+            let (took, result) = clock.time(|| cold.read());
+            result?;
+            self.cold.push(took);
             let fresh = format!("fresh-{}", self.created);
             self.created += 1;
             let (took, result) = clock.time(|| pool.create_with(&fresh, &sparse()));
@@ -136,6 +154,7 @@ impl Site {
             to(&self.lookup, &first.lookup),
             spread(&self.attach),
             to(&self.attach, &first.attach),
+            spread(&self.cold),
             spread(write),
             (self.open.len() as u64).into(),
         ]
@@ -176,7 +195,7 @@ fn on(ground: &Ground, medium: Medium, numbers: &[u64], section: &mut Section) -
         let _ = std::fs::remove_file(&site.path);
     }
     let file = format!("objects-{}", medium.short());
-    let columns = ["open", "create", "lookup", "attach", "durable 4 KiB"];
+    let columns = ["open", "create", "lookup", "attach", "two cold reads"];
     section.plots.push(Plot::of_columns(&table, &file, "objects", "time", &columns));
     section.tables.push(table);
     goals(medium, &sites, section);
@@ -203,6 +222,10 @@ fn goals(medium: Medium, sites: &[Site], section: &mut Section) {
     growth("create", &first.create, &last.create);
     growth("lookup", &first.lookup, &last.lookup);
     growth("attach", &first.attach, &last.attach);
+    let more = (last.lookup.median() - first.lookup.median()) / last.cold.median();
+    let text =
+        format!("{word}: what lookup takes more among {} objects, in two cold reads", last_number(sites));
+    section.goals.push(Goal::at_most(text, Unit::Ratio, GROWTH, more));
 }
 
 fn last_number(sites: &[Site]) -> String {
