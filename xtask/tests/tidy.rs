@@ -188,7 +188,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "shadow/",
         "object/",
         "plain.rs",
-        "raw.rs",
+        "raw/",
         "relative.rs",
         "heap/layout.rs",
         "heap/leaked.rs",

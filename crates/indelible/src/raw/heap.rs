@@ -1,0 +1,426 @@
+//! The heap of the object that has an address.
+//!
+//! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the one it
+//! used last, so that an allocation costs no lock.
+//!
+//! Invariants of [`Last`]:
+//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`; while those
+//!    are the present ones they still are, unless another thread is just detaching the object, which the
+//!    callers of the unsafe functions exclude.
+
+#![allow(unsafe_code)]
+
+use super::registry::{Attachment, EPOCH, Opened, find};
+use crate::error::{Cause, Error, Result};
+use crate::heap::{Block, HeapError, HeapFinding, HeapOptions, HeapStats, RawHeap, Root, TypeInfo};
+use crate::sys::fork;
+use std::cell::Cell;
+use std::ptr::{NonNull, null};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// The heap a thread used last.
+#[derive(Clone, Copy)]
+struct Last {
+    base: usize,
+    len: usize,
+    epoch: u64,
+    generation: u32,
+    heap: *const Opened,
+    attachment: *const Attachment,
+}
+
+thread_local! {
+    static LAST: Cell<Last> = const {
+        Cell::new(Last { base: 0, len: 0, epoch: 0, generation: 0, heap: null(), attachment: null() })
+    };
+}
+
+/// A heap and whose it is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    heap: &'a Opened,
+    attachment: &'a Attachment,
+}
+
+/// The heap at `address`, opened if it is not.
+///
+/// # Safety
+/// The object is not detached while the result is used.
+#[inline]
+unsafe fn at<'a>(operation: &'static str, address: *const u8) -> Result<Place<'a>> {
+    let last = LAST.get();
+    if address.addr().wrapping_sub(last.base) < last.len
+        && last.epoch == EPOCH.load(Ordering::Acquire)
+        && !fork::is_stale(last.generation)
+    {
+        // SAFETY: still there (1).
+        return Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { look(operation, address) }
+}
+
+/// # Safety
+/// As for [`at`].
+#[cold]
+#[inline(never)]
+unsafe fn look<'a>(operation: &'static str, address: *const u8) -> Result<Place<'a>> {
+    let attachment = find(operation, address.addr())?;
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let heap = attachment.opened(None)?;
+    let last = Last {
+        base: attachment.start(),
+        len: attachment.len(),
+        epoch,
+        generation: fork::generation(),
+        heap,
+        attachment: Arc::as_ptr(&attachment),
+    };
+    LAST.set(last);
+    // SAFETY: the registry keeps both until the detach (1).
+    Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } })
+}
+
+/// What is done to a heap that is not open, or open with other options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Open,
+    Format,
+    Either,
+}
+
+impl Attachment {
+    /// The open heap; opens it, with `options`, if need be.
+    fn opened(&self, options: Option<HeapOptions>) -> Result<*const Opened> {
+        let same = |heap: &Opened| options.is_none_or(|options| options == heap.options);
+        if let Some(heap) = &*self.heap.read().unwrap_or_else(PoisonError::into_inner)
+            && same(heap)
+        {
+            return Ok(&raw const **heap);
+        }
+        self.open(options.unwrap_or_default(), How::Open, same)
+    }
+
+    fn open(
+        &self,
+        options: HeapOptions,
+        how: How,
+        same: impl Fn(&Opened) -> bool,
+    ) -> Result<*const Opened> {
+        let mut slot = self.heap.write().unwrap_or_else(PoisonError::into_inner);
+        if how != How::Format
+            && let Some(heap) = &*slot
+            && same(heap)
+        {
+            return Ok(&raw const **heap);
+        }
+        if let (How::Format, Some(_)) = (how, &*slot) {
+            return Err(self.error("format the heap of", Cause::Heap(HeapError::NotBlank)));
+        }
+        if slot.is_some() {
+            EPOCH.fetch_add(1, Ordering::SeqCst);
+            if let Some(old) = slot.take() && self.named && let Some(core) = self.core() {
+                old.raw.take_notes().into_iter().for_each(|range| core.note(range));
+            }
+        }
+        let extent = self.extent();
+        // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a heap in
+        // it, once; stores of others go to live blocks, as callers of `malloc` promise.
+        let open = || unsafe { RawHeap::open(extent, options) };
+        // SAFETY: as above.
+        let format = || unsafe { RawHeap::format(extent, options) };
+        let (operation, raw) = match how {
+            How::Open => ("open the heap of", open()),
+            How::Format => ("format the heap of", format()),
+            How::Either => match open() {
+                Err(HeapError::NotAHeap) => ("format the heap of", format()),
+                opened => ("open the heap of", opened),
+            },
+        };
+        let raw = raw.map_err(|error| self.error(operation, Cause::Heap(error)))?;
+        Ok(&raw const **slot.insert(Box::new(Opened { raw, options })))
+    }
+}
+
+/// Makes a heap of the blank object at `address`.
+///
+/// # Errors
+/// `NotAttached`; those of [`Heap::format`](crate::Heap::format).
+///
+/// # Safety
+/// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live blocks.
+pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    let found = find("format the heap of", address.addr())?;
+    found.open(options, How::Format, |_| false).map(drop)
+}
+
+/// Opens the heap of the object at `address`. One that is open with other options is opened again.
+///
+/// # Errors
+/// `NotAttached`; those of [`Heap::open`](crate::Heap::open).
+///
+/// # Safety
+/// As for [`format_heap`].
+pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    find("open the heap of", address.addr())?.opened(Some(options)).map(drop)
+}
+
+/// Opens the heap of the object at `address`, or makes one if the object is blank.
+///
+/// # Errors
+/// As for [`open_heap`] and [`format_heap`].
+///
+/// # Safety
+/// As for [`format_heap`].
+pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    let found = find("open the heap of", address.addr())?;
+    found.open(options, How::Either, |heap| heap.options == options).map(drop)
+}
+
+impl Place<'_> {
+    #[cold]
+    #[inline(never)]
+    fn error(&self, operation: &'static str, error: HeapError) -> Error {
+        self.attachment.error(operation, Cause::Heap(error))
+    }
+
+    fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+        result.map_err(|error| self.error(operation, error))
+    }
+
+    fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        self.heap.raw.allocate(size, align, zero).or_else(|error| self.again(error, size, align, zero))
+    }
+
+    /// Grows the object if that is allowed, and tries once more.
+    #[cold]
+    #[inline(never)]
+    fn again(&self, error: HeapError, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        if !self.heap.options.grow || !matches!(error, HeapError::Full { .. }) {
+            return Err(self.error("allocate in", error));
+        }
+        let old = self.attachment.len();
+        for len in self.heap.raw.growth(old, size, align) {
+            if len > old && self.attachment.grow_in_place(len) {
+                break;
+            }
+        }
+        // SAFETY: this is what is mapped now.
+        let extended = unsafe { self.heap.raw.extend(self.attachment.len()) };
+        let result = extended.and_then(|()| self.heap.raw.allocate(size, align, zero));
+        self.done("allocate in", result)
+    }
+}
+
+/// A block of at least `size` bytes in the object that has `address`: see
+/// [`Heap::malloc`](crate::Heap::malloc).
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `HeapFull`, `BadSize`; `ReadOnly` for an object attached for reading.
+///
+/// # Safety
+/// No thread detaches the object meanwhile. Stores go to live blocks of the heap and nowhere else in it.
+#[inline]
+pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("allocate in", address)? };
+    place.heap.raw.malloc(size).or_else(|error| place.again(*error, size, 16, false))
+}
+
+/// A block for `count` times `size` bytes, all zero.
+///
+/// # Errors
+/// As for [`malloc`].
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("allocate in", address)? };
+    match count.checked_mul(size) {
+        Some(size) => place.allocate(size, 16, true),
+        None => Err(place.error("allocate in", HeapError::Overflow { count, size })),
+    }
+}
+
+/// A block at a multiple of `align`, a power of two of at most 2 MiB.
+///
+/// # Errors
+/// As for [`malloc`]; `BadAlignment`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    unsafe { at("allocate in", address)? }.allocate(size, align, false)
+}
+
+/// Frees a block, of whatever heap it is.
+///
+/// # Errors
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode): nothing was changed.
+///
+/// # Safety
+/// As for [`malloc`]; the block is the caller's, and nobody uses it any more.
+#[inline]
+pub unsafe fn free(block: *mut u8) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("free a block of", block)? };
+    // SAFETY: the caller's promise.
+    unsafe { place.heap.raw.free(block.addr()) }.map_err(|error| place.error("free a block of", *error))
+}
+
+/// Gives a block another size: see [`Heap::realloc`](crate::Heap::realloc).
+///
+/// # Errors
+/// As for [`malloc`] and [`free`]: the block is as it was.
+///
+/// # Safety
+/// As for [`free`]: if the block moved, the old one is free.
+pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("reallocate a block of", block)? };
+    // SAFETY: the caller's promise.
+    match unsafe { place.heap.raw.realloc(block.addr(), size) } {
+        Err(error @ HeapError::Full { .. }) if place.heap.options.grow => {
+            let old = place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))?;
+            let new = place.again(error, size, 16, false)?;
+            let len = old.min(size);
+            // SAFETY: two live blocks of the caller's.
+            unsafe { block.copy_to_nonoverlapping(new.as_ptr(), len) };
+            let start = new.addr().get() - place.attachment.start();
+            if let Some(core) = place.attachment.core() {
+                core.note(start..start + len);
+            }
+            // SAFETY: the caller's promise.
+            place.done("free a block of", unsafe { place.heap.raw.free(block.addr()) }.map_err(|e| *e))?;
+            Ok(new)
+        }
+        result => place.done("reallocate a block of", result),
+    }
+}
+
+/// Bytes the caller may use of a block: at least those asked for.
+///
+/// # Errors
+/// `NotAttached`, `NotABlock`, `DoubleFree`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("inspect a block of", block)? };
+    place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))
+}
+
+/// The live blocks, in the order of addresses.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("walk the heap of", address)? };
+    place.heap.raw.blocks().map(|block| place.done("walk the heap of", block)).collect()
+}
+
+/// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
+/// overwritten.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`.
+///
+/// # Safety
+/// As for [`malloc`]; no other thread allocates or frees meanwhile.
+pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
+    // SAFETY: the caller's promise.
+    Ok(unsafe { at("check the heap of", address)? }.heap.raw.check())
+}
+
+/// The heap in numbers, counted now.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("count the heap of", address)? };
+    place.done("count the heap of", place.heap.raw.stats())
+}
+
+/// Gives `size` bytes at `block`, in the heap of the object that has `address`, a name: see
+/// [`Heap::create_root`](crate::Heap::create_root).
+///
+/// # Errors
+/// `NotAttached`, `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn create_root(
+    address: *const u8,
+    name: &str,
+    block: *const u8,
+    size: u64,
+    ty: &TypeInfo<'_>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("create a root in", address)? };
+    place.done("create a root in", place.heap.raw.create_root(name, block.addr(), size, ty))
+}
+
+/// The root `name`, which is a `ty`.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("find a root in", address)? };
+    place.done("find a root in", place.heap.raw.root(name, ty))
+}
+
+/// The root `name`, of whatever type.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("find a root in", address)? };
+    place.done("find a root in", place.heap.raw.root_any(name))
+}
+
+/// Takes a name away; the block stays.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("remove a root of", address)? };
+    place.done("remove a root of", place.heap.raw.remove_root(name))
+}
+
+/// All roots, sorted by name.
+///
+/// # Errors
+/// `NotAttached`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn roots(address: *const u8) -> Result<Vec<Root>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at("list the roots of", address)? };
+    place.done("list the roots of", place.heap.raw.roots())
+}
