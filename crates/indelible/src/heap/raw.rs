@@ -160,7 +160,8 @@ impl RawHeap {
     pub(crate) fn growth(&self, old: usize, size: usize, align: usize) -> [usize; 2] {
         // A chunk's header, and the rest of the chunk before that a large block leaves.
         let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
-        let within = |len: usize| len.saturating_add(PAGE as usize - 1).min(self.reach()) & !(PAGE as usize - 1);
+        let within =
+            |len: usize| len.saturating_add(PAGE as usize - 1).min(self.reach()) & !(PAGE as usize - 1);
         [within(least.max(old.saturating_add(old / 4))), within(least)]
     }
 

@@ -102,12 +102,7 @@ impl Attachment {
         self.open(options.unwrap_or_default(), How::Open, same)
     }
 
-    fn open(
-        &self,
-        options: HeapOptions,
-        how: How,
-        same: impl Fn(&Opened) -> bool,
-    ) -> Result<*const Opened> {
+    fn open(&self, options: HeapOptions, how: How, same: impl Fn(&Opened) -> bool) -> Result<*const Opened> {
         let mut slot = self.heap.write().unwrap_or_else(PoisonError::into_inner);
         if how != How::Format
             && let Some(heap) = &*slot
@@ -120,7 +115,10 @@ impl Attachment {
         }
         if slot.is_some() {
             EPOCH.fetch_add(1, Ordering::SeqCst);
-            if let Some(old) = slot.take() && self.named && let Some(core) = self.core() {
+            if let Some(old) = slot.take()
+                && self.named
+                && let Some(core) = self.core()
+            {
                 old.raw.take_notes().into_iter().for_each(|range| core.note(range));
             }
         }

@@ -19,7 +19,9 @@ impl Attachment {
 
     /// Tells the core what the heap stored, where it has to be told.
     fn take_notes(&self, heap: &Heap<'_>, core: &Core) {
-        if self.named && let Some(heap) = &**heap {
+        if self.named
+            && let Some(heap) = &**heap
+        {
             heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
         }
     }

@@ -240,7 +240,9 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner);
     let reach = {
         let Some(mut core) = found.core() else { return Err(found.error("grow", Cause::ForReading)) };
-        if found.named && let Some(heap) = &*heap {
+        if found.named
+            && let Some(heap) = &*heap
+        {
             heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
         }
         let result = core.grow(size);
