@@ -47,6 +47,7 @@ impl Described {
         let mut layout = String::new();
         // SAFETY: the caller's promise.
         let name = unsafe { describe(ty, &mut Vec::new(), &mut layout) }?;
+        layout.truncate(layout.trim_end().len());
         let digest = Sha256::digest(format!("{name}\n{layout}"));
         let fingerprint = u128::from_le_bytes(std::array::from_fn(|index| digest[index]));
         cut(&mut layout, KEPT);
@@ -103,6 +104,8 @@ unsafe fn describe<'a>(ty: *const Type, above: &mut Vec<*const Type>, out: &mut 
         // SAFETY: the caller's promise.
         let named = unsafe { nested.as_ref().map(|nested| text(nested.name, "name of a field's type")) }
             .transpose()?;
+        // C++ leaves it to the type's own name.
+        let kind = if kind.is_empty() { named.unwrap_or("") } else { kind };
         // What the program calls it may be an alias.
         let alias = named
             .filter(|named| !kind.starts_with(named))

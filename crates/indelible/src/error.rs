@@ -104,7 +104,7 @@ pub(crate) enum Cause {
     Dirty(#[from] DirtyError),
     #[error(transparent)]
     Shadow(#[from] ShadowError),
-    #[error("no attached object begins at {0:#x}")]
+    #[error("no attached object is at {0:#x}")]
     NotAttached(usize),
     #[error("the pool was opened by another process, of which this one is a fork")]
     Forked,

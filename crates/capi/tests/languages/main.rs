@@ -2,5 +2,8 @@
 
 mod boundary;
 mod c;
+mod cpp;
+mod examples;
 mod ground;
 mod header;
+mod kill;

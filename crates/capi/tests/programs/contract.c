@@ -172,7 +172,7 @@ static void heap(pmo_pool *pool)
                          "  corners: struct point[2] at 32, 32 bytes\n"
                          "    x: double at 0, 8 bytes\n"
                          "    y: double at 8, 8 bytes\n"
-                         "  next: struct place * at 64, 8 bytes\n") == 0);
+                         "  next: struct place * at 64, 8 bytes") == 0);
     char cut[10];
     CHECK(pmo_type_describe(PMO_TYPEOF(place), cut, sizeof cut, NULL) == 0 && strcmp(cut, "struct pl") == 0);
 }

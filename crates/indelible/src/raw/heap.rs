@@ -48,7 +48,7 @@ struct Place<'a> {
 /// # Safety
 /// The object is not detached while the result is used.
 #[inline]
-unsafe fn at<'a>(operation: &'static str, address: *const u8) -> Result<Place<'a>> {
+unsafe fn at<'a>(address: *const u8) -> Result<Place<'a>> {
     let last = LAST.get();
     if address.addr().wrapping_sub(last.base) < last.len
         && last.epoch == EPOCH.load(Ordering::Acquire)
@@ -58,15 +58,15 @@ unsafe fn at<'a>(operation: &'static str, address: *const u8) -> Result<Place<'a
         return Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } });
     }
     // SAFETY: the caller's promise.
-    unsafe { look(operation, address) }
+    unsafe { look(address) }
 }
 
 /// # Safety
 /// As for [`at`].
 #[cold]
 #[inline(never)]
-unsafe fn look<'a>(operation: &'static str, address: *const u8) -> Result<Place<'a>> {
-    let attachment = find(operation, address.addr())?;
+unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
+    let attachment = find("use a heap", address.addr())?;
     let epoch = EPOCH.load(Ordering::Acquire);
     let heap = attachment.opened(None)?;
     let last = Last {
@@ -149,7 +149,7 @@ impl Attachment {
 /// # Safety
 /// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live blocks.
 pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
-    let found = find("format the heap of", address.addr())?;
+    let found = find("use a heap", address.addr())?;
     found.open(options, How::Format, |_| false).map(drop)
 }
 
@@ -161,7 +161,7 @@ pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()
 /// # Safety
 /// As for [`format_heap`].
 pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> {
-    find("open the heap of", address.addr())?.opened(Some(options)).map(drop)
+    find("use a heap", address.addr())?.opened(Some(options)).map(drop)
 }
 
 /// Opens the heap of the object at `address`, or makes one if the object is blank.
@@ -172,7 +172,7 @@ pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> 
 /// # Safety
 /// As for [`format_heap`].
 pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
-    let found = find("open the heap of", address.addr())?;
+    let found = find("use a heap", address.addr())?;
     found.open(options, How::Either, |heap| heap.options == options).map(drop)
 }
 
@@ -222,7 +222,7 @@ impl Place<'_> {
 #[inline]
 pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("allocate in", address)? };
+    let place = unsafe { at(address)? };
     place.heap.raw.malloc(size).or_else(|error| place.again(*error, size, 16, false))
 }
 
@@ -235,7 +235,7 @@ pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
 /// As for [`malloc`].
 pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("allocate in", address)? };
+    let place = unsafe { at(address)? };
     match count.checked_mul(size) {
         Some(size) => place.allocate(size, 16, true),
         None => Err(place.error("allocate in", HeapError::Overflow { count, size })),
@@ -251,7 +251,7 @@ pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<No
 /// As for [`malloc`].
 pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
-    unsafe { at("allocate in", address)? }.allocate(size, align, false)
+    unsafe { at(address)? }.allocate(size, align, false)
 }
 
 /// Frees a block, of whatever heap it is.
@@ -264,7 +264,7 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
 #[inline]
 pub unsafe fn free(block: *mut u8) -> Result<()> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("free a block of", block)? };
+    let place = unsafe { at(block)? };
     // SAFETY: the caller's promise.
     unsafe { place.heap.raw.free(block.addr()) }.map_err(|error| place.error("free a block of", *error))
 }
@@ -278,7 +278,7 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
 /// As for [`free`]: if the block moved, the old one is free.
 pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("reallocate a block of", block)? };
+    let place = unsafe { at(block)? };
     // SAFETY: the caller's promise.
     match unsafe { place.heap.raw.realloc(block.addr(), size) } {
         Err(error @ HeapError::Full { .. }) if place.heap.options.grow => {
@@ -308,7 +308,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
 /// As for [`malloc`].
 pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("inspect a block of", block)? };
+    let place = unsafe { at(block)? };
     place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))
 }
 
@@ -321,7 +321,7 @@ pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
 /// As for [`malloc`].
 pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("walk the heap of", address)? };
+    let place = unsafe { at(address)? };
     place.heap.raw.blocks().map(|block| place.done("walk the heap of", block)).collect()
 }
 
@@ -335,7 +335,7 @@ pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
 /// As for [`malloc`]; no other thread allocates or frees meanwhile.
 pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
     // SAFETY: the caller's promise.
-    Ok(unsafe { at("check the heap of", address)? }.heap.raw.check())
+    Ok(unsafe { at(address)? }.heap.raw.check())
 }
 
 /// The heap in numbers, counted now.
@@ -347,7 +347,7 @@ pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
 /// As for [`malloc`].
 pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("count the heap of", address)? };
+    let place = unsafe { at(address)? };
     place.done("count the heap of", place.heap.raw.stats())
 }
 
@@ -367,7 +367,7 @@ pub unsafe fn create_root(
     ty: &TypeInfo<'_>,
 ) -> Result<()> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("create a root in", address)? };
+    let place = unsafe { at(address)? };
     place.done("create a root in", place.heap.raw.create_root(name, block.addr(), size, ty))
 }
 
@@ -380,7 +380,7 @@ pub unsafe fn create_root(
 /// As for [`malloc`].
 pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("find a root in", address)? };
+    let place = unsafe { at(address)? };
     place.done("find a root in", place.heap.raw.root(name, ty))
 }
 
@@ -393,7 +393,7 @@ pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<
 /// As for [`malloc`].
 pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("find a root in", address)? };
+    let place = unsafe { at(address)? };
     place.done("find a root in", place.heap.raw.root_any(name))
 }
 
@@ -406,7 +406,7 @@ pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
 /// As for [`malloc`].
 pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("remove a root of", address)? };
+    let place = unsafe { at(address)? };
     place.done("remove a root of", place.heap.raw.remove_root(name))
 }
 
@@ -419,6 +419,6 @@ pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
 /// As for [`malloc`].
 pub unsafe fn roots(address: *const u8) -> Result<Vec<Root>> {
     // SAFETY: the caller's promise.
-    let place = unsafe { at("list the roots of", address)? };
+    let place = unsafe { at(address)? };
     place.done("list the roots of", place.heap.raw.roots())
 }
