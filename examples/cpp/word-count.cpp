@@ -24,7 +24,7 @@ struct book {
 };
 PMO_DESCRIBE(book, PMO_MEMBER(lines), PMO_MEMBER(words))
 
-static void count(book &book, const std::string &line)
+static void count(const pmo::heap &heap, book &book, const std::string &line)
 {
     book.lines++;
     std::string word;
@@ -34,7 +34,7 @@ static void count(book &book, const std::string &line)
         } else if (!word.empty()) {
             auto found = book.words.find(word);
             if (found == book.words.end())
-                found = book.words.try_emplace(pmo::string(word.c_str(), book.words.get_allocator())).first;
+                found = book.words.try_emplace(heap.text(word)).first;
             entry &entry = found->second;
             entry.count++;
             if (entry.lines.empty() || entry.lines.back() != book.lines)
@@ -60,7 +60,7 @@ try {
         for (std::uint32_t number = 1; std::getline(text, line); number++) {
             if (number <= all.lines)
                 continue; // counted before
-            count(all, line);
+            count(heap, all, line);
             heap.psync();
             std::cout << "line " << number << std::endl;
         }

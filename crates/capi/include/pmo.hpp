@@ -4,7 +4,7 @@
 //     pmo::pool pool = pmo::pool::open_or_format("notes.pmo", 64 << 20);
 //     pmo::heap heap = pool.heap("notes", 1 << 20);
 //     auto &notes = heap.root<pmo::map<pmo::string, pmo::vector<pmo::string>>>("notes");
-//     notes["today"].emplace_back("water the plants");
+//     notes[heap.text("today")].emplace_back("water the plants");
 //     heap.psync();
 //
 // Everything since the psync before becomes durable as one step; after a crash at any instant the object,
@@ -152,6 +152,18 @@ struct string_hash {
     }
 };
 
+// An order in which all kinds of strings can be looked up.
+struct less {
+    using is_transparent = void;
+    template <class A, class B> bool operator()(const A &a, const B &b) const
+    {
+        if constexpr (std::is_convertible_v<const A &, std::string_view> && std::is_convertible_v<const B &, std::string_view>)
+            return std::string_view(a) < std::string_view(b);
+        else
+            return a < b;
+    }
+};
+
 } // namespace pmo
 
 namespace std {
@@ -163,8 +175,8 @@ namespace pmo {
 template <class T> using vector = std::vector<T, allocator<T>>;
 template <class T> using list = std::list<T, allocator<T>>;
 template <class T> using deque = std::deque<T, allocator<T>>;
-template <class K, class Compare = std::less<>> using set = std::set<K, Compare, allocator<K>>;
-template <class K, class V, class Compare = std::less<>>
+template <class K, class Compare = less> using set = std::set<K, Compare, allocator<K>>;
+template <class K, class V, class Compare = less>
 using map = std::map<K, V, Compare, allocator<std::pair<const K, V>>>;
 template <class K, class Hash = std::hash<K>, class Equal = std::equal_to<K>>
 using unordered_set = std::unordered_set<K, Hash, Equal, allocator<K>>;
@@ -174,7 +186,7 @@ using unordered_map = std::unordered_map<K, V, Hash, Equal, allocator<std::pair<
 // ---- types of roots ----
 
 // What the layout of a T is: specialised for numbers, pointers, arrays, pairs and containers; for structs by
-// PMO_DESCRIBE.
+// PMO_DESCRIBE. How a container orders or hashes is not part of it.
 template <class T, class = void> struct type_of;
 
 namespace detail {
@@ -383,6 +395,9 @@ public:
     }
 
     template <class T = std::byte> allocator<T> get_allocator() const { return allocator<T>(base_); }
+
+    // A string in the heap, to be a key.
+    string text(std::string_view text) const { return string(text, get_allocator<char>()); }
 
     // Constructs a T in the heap, with the allocator as its last argument if it takes one.
     template <class T, class... Args> T *make(Args &&...args)
