@@ -18,19 +18,42 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
     bytes.to_str().map_err(|_| Failure::argument(format_args!("the {what} is not UTF-8")))
 }
 
+/// A value that has to be there.
+///
+/// # Safety
+/// NULL, or a value that stays as long as the result is used.
+pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T> {
+    if value.is_null() || !value.is_aligned() {
+        return Err(Failure::argument(format_args!("the {what} is NULL, or lies askew")));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { &*value })
+}
+
+/// Values, of which there may be none.
+///
+/// # Safety
+/// NULL, or `count` values that stay as long as the result is used.
+pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if count > isize::MAX as usize / size_of::<T>() {
+        return Err(Failure::argument(format_args!("the {what}: more than memory can have")));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { borrow(start, what)? };
+    // SAFETY: the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(start, count) })
+}
+
 /// Bytes, of which there may be none.
 ///
 /// # Safety
-/// NULL, or `len` readable bytes that stay as long as the result is used.
+/// As for [`array`].
 pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> Result<&'a [u8]> {
-    if len == 0 {
-        return Ok(&[]);
-    }
-    if start.is_null() || len > isize::MAX as usize {
-        return Err(Failure::argument(format_args!("the {what} is NULL, or longer than memory")));
-    }
     // SAFETY: the caller's promise.
-    Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
+    unsafe { array(start.cast(), len, what) }
 }
 
 /// Fills in what the caller gave room for.
@@ -38,12 +61,31 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
 /// # Safety
 /// NULL, or room for a `T`.
 pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
-    if out.is_null() {
-        return Err(Failure::argument("the struct to be filled in is NULL"));
+    if out.is_null() || !out.is_aligned() {
+        return Err(Failure::argument("the struct to be filled in is NULL, or lies askew"));
     }
     // SAFETY: the caller's promise.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// Fills in as much of a text as there is room for, and a zero byte.
+///
+/// # Safety
+/// Room for `len` bytes.
+pub(crate) unsafe fn fill_text(out: *mut c_char, len: usize, text: &str) {
+    let Some(most) = len.checked_sub(1) else { return };
+    let text = &text[..boundary(text, most)];
+    // SAFETY: the caller's promise; one byte more than the text is there.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), out.cast(), text.len());
+        out.add(text.len()).write(0);
+    }
+}
+
+/// The last boundary of characters at or before `at`.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// Which of `known` are set.
@@ -66,7 +108,7 @@ pub(crate) fn permission(permission: c_int) -> Result<Permission> {
 /// A name in a struct; zeros behind it.
 pub(crate) fn name(text: &str) -> [u8; 512] {
     let mut name = [0; 512];
-    let len = text.len().min(511);
+    let len = boundary(text, 511);
     name[..len].copy_from_slice(&text.as_bytes()[..len]);
     name
 }

@@ -1,6 +1,6 @@
 //! Objects: created, attached, looked at.
 
-use crate::args::{bytes, fill, flags, name, permission, text};
+use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::pools::{pmo_pool, pool};
 use indelible::raw;
@@ -100,9 +100,7 @@ pub unsafe extern "C" fn pmo_create_with(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let Some(options) = (unsafe { options.as_ref() }) else {
-            return Err(Failure::argument("the options are NULL"));
-        };
+        let options = unsafe { borrow(options, "struct of options") }?;
         if options.reserved != 0 {
             return Err(Failure::argument("the reserved field of the options is not 0"));
         }

@@ -1,10 +1,9 @@
 //! psync.
 
-use crate::args::flags;
-use crate::guard::{Failure, Result, status};
+use crate::args::{array, flags};
+use crate::guard::status;
 use indelible::raw;
 use std::ffi::{c_int, c_uint, c_void};
-use std::slice;
 
 const CUT: c_uint = 1;
 
@@ -34,22 +33,9 @@ pub unsafe extern "C" fn pmo_psync_all(objects: *const *mut c_void, count: usize
     status(|| {
         let [cut] = flags(with, [CUT])?;
         // SAFETY: the caller's promise.
-        let objects = unsafe { array(objects, count) }?;
+        let objects = unsafe { array(objects, count, "list of objects") }?;
         let objects: Vec<*const u8> = objects.iter().map(|object| object.cast_const().cast()).collect();
         // SAFETY: the caller's promise.
         Ok(if cut { raw::psync_all_cut(&objects) } else { unsafe { raw::psync_all(&objects) } }?)
     })
-}
-
-/// # Safety
-/// NULL, or `count` pointers.
-unsafe fn array<'a>(objects: *const *mut c_void, count: usize) -> Result<&'a [*mut c_void]> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if objects.is_null() || count > isize::MAX as usize / 8 {
-        return Err(Failure::argument("the objects are NULL, or more than memory can have"));
-    }
-    // SAFETY: the caller's promise.
-    Ok(unsafe { slice::from_raw_parts(objects, count) })
 }

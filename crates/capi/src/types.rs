@@ -1,11 +1,10 @@
 //! Types as C and C++ describe them: the layout as a text, and its fingerprint.
 
-use crate::args::text;
-use crate::guard::{Failure, Result, status};
+use crate::args::{array, borrow, boundary, fill, fill_text, text};
+use crate::guard::{Result, status};
 use sha2::{Digest, Sha256};
 use std::ffi::{c_char, c_int};
 use std::fmt::Write;
-use std::slice;
 
 /// `struct pmo_field`.
 #[repr(C)]
@@ -68,11 +67,6 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-/// The last boundary of characters at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
-}
-
 /// Appends the fields of a type, those of its fields' types below them, and returns its name. `above`: the
 /// types that are being described, as types of C++ may lead back to themselves.
 ///
@@ -80,30 +74,26 @@ fn boundary(text: &str, at: usize) -> usize {
 /// As for [`Described::of`].
 unsafe fn describe<'a>(ty: *const Type, above: &mut Vec<*const Type>, out: &mut String) -> Result<&'a str> {
     // SAFETY: the caller's promise.
-    let Some(this) = (unsafe { ty.as_ref() }) else { return Err(Failure::argument("the type is NULL")) };
+    let this = unsafe { borrow(ty, "type") }?;
     // SAFETY: the caller's promise.
     let name = unsafe { text(this.name, "name of the type") }?;
     let depth = above.len();
     if depth == 0 {
         let _ = writeln!(out, "{} bytes", this.size);
     }
-    if this.count > 0 && this.fields.is_null() {
-        return Err(Failure::argument(format_args!("the fields of {name} are NULL")));
-    }
-    let fields = match this.count {
-        0 => &[],
-        // SAFETY: the caller's promise.
-        count => unsafe { slice::from_raw_parts(this.fields, count) },
-    };
+    // SAFETY: the caller's promise.
+    let fields = unsafe { array(this.fields, this.count, &format!("list of fields of {name}")) }?;
     above.push(ty);
     for field in fields {
         // SAFETY: the caller's promise.
         let (field_name, kind) =
             unsafe { (text(field.name, "name of a field")?, text(field.ty, "type of a field")?) };
         let nested = field.nested.map_or(std::ptr::null(), |nested| nested());
-        // SAFETY: the caller's promise.
-        let named = unsafe { nested.as_ref().map(|nested| text(nested.name, "name of a field's type")) }
-            .transpose()?;
+        let named = match nested.is_null() {
+            true => None,
+            // SAFETY: the caller's promise.
+            false => Some(unsafe { text(borrow(nested, "type of a field")?.name, "name of a type") }?),
+        };
         // C++ leaves it to the type's own name.
         let kind = if kind.is_empty() { named.unwrap_or("") } else { kind };
         // What the program calls it may be an alias.
@@ -135,18 +125,13 @@ pub unsafe extern "C" fn pmo_type_describe(
         // SAFETY: the caller's promise.
         let described = unsafe { Described::of(ty) }?;
         if !fingerprint.is_null() {
-            let (low, high) = (described.fingerprint as u64, (described.fingerprint >> 64) as u64);
+            let halves = [described.fingerprint as u64, (described.fingerprint >> 64) as u64];
             // SAFETY: room for two numbers, as the caller promises.
-            unsafe { fingerprint.cast::<[u64; 2]>().write([low, high]) };
+            unsafe { fill(fingerprint.cast::<[u64; 2]>(), halves) }?;
         }
-        if !out.is_null() && len > 0 {
-            let whole = format!("{}, {}", described.name, described.layout);
-            let whole = &whole[..boundary(&whole, len - 1)];
-            // SAFETY: `len` bytes of room, as the caller promises.
-            unsafe {
-                std::ptr::copy_nonoverlapping(whole.as_ptr(), out.cast(), whole.len());
-                out.add(whole.len()).write(0);
-            }
+        if !out.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { fill_text(out, len, &format!("{}, {}", described.name, described.layout)) };
         }
         Ok(())
     })

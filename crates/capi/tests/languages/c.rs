@@ -46,7 +46,7 @@ fn the_static_library_does_the_same() {
     let folder = folder();
     let binary = folder.path().join("contract");
     let lib = installed().join("lib/libpmo.a");
-    let mut command = Command::new("gcc");
+    let mut command = Command::new("cc");
     command.arg("-pthread").arg("-I").arg(installed().join("include")).arg("-o").arg(&binary);
     command.arg(program("contract.c")).arg(lib).args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]);
     succeed(&mut command);
@@ -63,7 +63,7 @@ fn programs_are_built_with_pkg_config() {
     let folder = folder();
     let config = installed().join("lib/pkgconfig");
     let script = format!(
-        "gcc {} -o contract $(pkg-config --cflags --libs pmo) && pkg-config --modversion pmo",
+        "cc {} -o contract $(pkg-config --cflags --libs pmo) && pkg-config --modversion pmo",
         program("contract.c").display()
     );
     let mut shell = Command::new("sh");
@@ -126,7 +126,7 @@ fn descriptions_that_are_not_true_do_not_compile() {
 /// lies there cannot be attached, and another is made.
 #[test]
 fn programs_run_under_address_sanitizer() {
-    const SANITIZED: Compiler = Compiler { command: "gcc", flags: &["-fsanitize=address", "-pthread"] };
+    const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };
     let folder = folder();
     for name in ["contract", "bad-input"] {
         let binary = folder.path().join(name);

@@ -35,7 +35,7 @@ fn shell(folder: &Path, commands: &str, exports: &mut String) -> String {
 }
 
 fn follow(page: &str) {
-    if !have("pkg-config") || !have("g++") {
+    if !have("pkg-config") || !have("c++") {
         return;
     }
     let page = std::fs::read_to_string(project().join("docs/cookbook").join(page)).unwrap();

@@ -26,7 +26,7 @@ fn containers_nested_in_each_other_survive_sigkill_on_disk() {
 }
 
 fn containers(folder: tempfile::TempDir) {
-    if !have("g++") {
+    if !have("c++") {
         return;
     }
     let mut rng = Seeded::new(fastrand::u64(..));
@@ -59,7 +59,7 @@ fn containers(folder: tempfile::TempDir) {
 
 #[test]
 fn errors_are_exceptions_and_change_nothing() {
-    if !have("g++") {
+    if !have("c++") {
         return;
     }
     let folder = folder();
@@ -75,7 +75,7 @@ fn errors_are_exceptions_and_change_nothing() {
 
 #[test]
 fn what_cannot_be_a_root_does_not_compile() {
-    if !have("g++") {
+    if !have("c++") {
         return;
     }
     let folder = folder();

@@ -50,7 +50,7 @@ fn the_list_of_the_paper_runs_as_printed_and_survives_sigkill() {
 
 #[test]
 fn the_word_count_continues_after_sigkill_and_counts_right() {
-    if !have("g++") {
+    if !have("c++") {
         return;
     }
     let mut rng = Seeded::new(fastrand::u64(..));

@@ -42,12 +42,10 @@ pub struct Compiler {
     pub flags: &'static [&'static str],
 }
 
-pub const C: Compiler = Compiler {
-    command: "gcc",
-    flags: &["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"],
-};
+pub const C: Compiler =
+    Compiler { command: "cc", flags: &["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"] };
 pub const CPP: Compiler =
-    Compiler { command: "g++", flags: &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"] };
+    Compiler { command: "c++", flags: &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"] };
 
 impl Compiler {
     pub fn compile(&self, program: &Path, into: &Path) -> Output {
@@ -67,7 +65,7 @@ impl Compiler {
 
     /// Whether it compiles; what the compiler says if not.
     pub fn refuses(&self, code: &str, folder: &Path) -> Option<String> {
-        let file = folder.join(if self.command == "gcc" { "refused.c" } else { "refused.cpp" });
+        let file = folder.join(if self.command == "cc" { "refused.c" } else { "refused.cpp" });
         std::fs::write(&file, code).expect("a file");
         let output = self.compile(&file, &folder.join("refused"));
         (!output.status.success()).then(|| text(&output.stderr))

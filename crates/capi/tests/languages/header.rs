@@ -222,7 +222,7 @@ fn structs_have_the_same_layout_on_both_sides() {
     }
     code += "int main(void) { return 0; }\n";
     let folder = folder();
-    if have("gcc") {
+    if have("cc") {
         assert_eq!(C.refuses(&code, folder.path()), None);
         let wrong = code.replacen("== 0,", "== 1,", 1);
         assert!(C.refuses(&wrong, folder.path()).is_some(), "a wrong offset goes unnoticed");

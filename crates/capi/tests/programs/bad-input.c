@@ -46,7 +46,8 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_create(pool, "", 1) == -1, PMO_ERR_BAD_NAME, "");
     FAILS(pmo_create(pool, long_name, 1) == -1, PMO_ERR_BAD_NAME, "");
     FAILS(pmo_create(pool, "a", 0) == -1, PMO_ERR_BAD_SIZE, "");
-    FAILS(pmo_create(pool, "a", UINT64_MAX) == -1 , pmo_errno() == PMO_ERR_NO_ROOM ? PMO_ERR_NO_ROOM : PMO_ERR_BAD_SIZE, "");
+    FAILS(pmo_create(pool, "a", UINT64_MAX) == -1, PMO_ERR_BAD_SIZE, "");
+    FAILS(pmo_create(pool, "a", 1 << 30) == -1, PMO_ERR_NO_ROOM, "");
     FAILS(pmo_create_with(pool, "a", NULL) == -1, PMO_ERR_ARGUMENT, "NULL");
     struct pmo_create_options odd = {.size = 1, .reserved = 1};
     FAILS(pmo_create_with(pool, "a", &odd) == -1, PMO_ERR_ARGUMENT, "reserved");
@@ -63,6 +64,8 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_psync(&pool) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_psync_flags(NULL, 2) == -1, PMO_ERR_ARGUMENT, "flags");
     FAILS(pmo_psync_all(NULL, 1, 0) == -1, PMO_ERR_ARGUMENT, "NULL");
+    FAILS(pmo_psync_all((void **)&pool, SIZE_MAX, 0) == -1, PMO_ERR_ARGUMENT, "more than memory");
+    FAILS(pmo_pool_info(pool, (struct pmo_pool_info *)1) == -1, PMO_ERR_ARGUMENT, "askew");
     CHECK(pmo_psync_all(NULL, 0, 0) == 0);
     FAILS(pmo_grow(NULL, 1) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_object(NULL, NULL) == -1, PMO_ERR_NOT_ATTACHED, "");
@@ -144,7 +147,7 @@ static void heap(pmo_pool *pool)
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "another layout");
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "more: long at 8, 8 bytes");
     struct pmo_type hollow = {"hollow", 8, NULL, 3};
-    FAILS(!pmo_root(heap, "number", &hollow), PMO_ERR_ARGUMENT, "fields of hollow");
+    FAILS(!pmo_root(heap, "number", &hollow), PMO_ERR_ARGUMENT, "fields of hollow is NULL");
     FAILS(pmo_root_remove(heap, "none") == -1, PMO_ERR_ROOT_MISSING, "");
     CHECK(blocks(heap) == before && pmo_psync(heap) == 0 && pmo_detach(heap) == 0);
     FAILS(pmo_free(number) == -1, PMO_ERR_NOT_ATTACHED, "");
