@@ -1,7 +1,7 @@
 //! The cookbook's pages, followed to the letter: programs are written to files, commands are run, and what
 //! they print is compared.
 
-use super::ground::{disk, have, installed, project, text};
+use super::ground::{CPP, disk, have, installed, project, text};
 use std::path::Path;
 use std::process::Command;
 
@@ -76,4 +76,15 @@ fn the_page_for_c_is_true() {
 #[test]
 fn the_page_for_cpp_is_true() {
     follow("cpp.md");
+}
+
+#[test]
+fn the_readme_compiles() {
+    if !have("c++") {
+        return;
+    }
+    let page = std::fs::read_to_string(project().join("README.md")).unwrap();
+    let code = blocks(&page).into_iter().find(|(kind, _)| kind == "cpp").expect("a program in C++").1;
+    let code = format!("#include <pmo.hpp>\nint main() {{\n{code}}}\n");
+    assert_eq!(CPP.refuses(&code, disk().path()), None);
 }

@@ -1,6 +1,6 @@
 //! The header is what the library exports: names, signatures, structs, codes.
 
-use super::ground::{C, folder, have, installed, program, source, succeed};
+use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, Root, Stat, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -257,5 +257,16 @@ fn the_header_stands_alone() {
     let code = "#define PMO_NO_SHORT_NAMES\n#include <pmo.h>\nstatic int attach(int a) { return a; }\n\
                 int main(void) { return attach(0) + pmo_errno(); }\n";
     assert_eq!(C.refuses(code, folder.path()), None);
-    assert!(program("contract.c").exists());
+    let code = "#include <pmo.h>\nstruct p { int x; char c[3]; };\n\
+                PMO_TYPE(p, PMO_FIELD(int, x), PMO_FIELD(char[3], c))\n\
+                int main(void) { return PMO_TYPEOF(p)->count != 2; }\n";
+    for flags in [
+        &["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"],
+        &["-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror"],
+    ] {
+        assert_eq!(Compiler { command: "cc", flags }.refuses(code, folder.path()), None, "{flags:?}");
+    }
+    if have("c++") {
+        assert_eq!(CPP.refuses(code, folder.path()), None);
+    }
 }

@@ -1,5 +1,7 @@
 /* What must be an error and change nothing: bad-input.c POOL. What must be a fault: bad-input.c POOL WHICH. */
+#define _DEFAULT_SOURCE
 #include "check.h"
+#include <sys/mman.h>
 
 struct number {
     long value;
@@ -97,6 +99,20 @@ static void objects(pmo_pool *pool)
     CHECK(pmo_detach(plain) == 0);
     FAILS(pmo_detach(plain) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_psync(plain) == -1, PMO_ERR_NOT_ATTACHED, "");
+}
+
+/* Something else is where the object has to be. */
+static void address(pmo_pool *pool)
+{
+    struct pmo_stat stat;
+    CHECK(pmo_stat(pool, "plain", &stat) == 0);
+    void *wanted = (void *)(uintptr_t)stat.address;
+    void *taken = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(taken == wanted);
+    strcpy(taken, "mine");
+    FAILS(!pmo_attach(pool, "plain", PMO_WRITE, NULL, 0), PMO_ERR_ADDRESS_TAKEN, "taken by anonymous memory");
+    CHECK(strcmp(taken, "mine") == 0 && munmap(taken, 4096) == 0);
+    CHECK(pmo_attach(pool, "plain", PMO_WRITE, NULL, 0) == wanted && pmo_detach(wanted) == 0);
 }
 
 static void heap(pmo_pool *pool)
@@ -205,6 +221,7 @@ int main(int argc, char **argv)
     }
     arguments(pool);
     objects(pool);
+    address(pool);
     heap(pool);
     CHECK(pmo_close(pool) == 0);
     FAILS(pmo_close(pool) == -1, PMO_ERR_ARGUMENT, "not open");
