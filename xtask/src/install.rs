@@ -34,7 +34,10 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
     let cmake = folder(&lib, "cmake/pmo")?;
     write(&cmake.join("pmo-config.cmake"), CMAKE)?;
-    write(&cmake.join("pmo-config-version.cmake"), &CMAKE_VERSION.replace("@VERSION@", VERSION))?;
+    write(
+        &cmake.join("pmo-config-version.cmake"),
+        &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
+    )?;
     let header = read(&source.join("include/pmo.h"))?;
     let pages = folder(&prefix, "share/man/man3")?;
     for (name, page) in man::pages(&header, VERSION)? {
@@ -60,8 +63,7 @@ fn archive(profile: &str) -> Result<PathBuf> {
 
 /// Links the shared library: all of the static one that the exported functions need.
 fn link(archive: &Path, map: &Path, lib: &Path) -> Result {
-    let major = VERSION.split('.').next().unwrap_or("0");
-    let (file, soname) = (format!("libpmo.so.{VERSION}"), format!("libpmo.so.{major}"));
+    let (file, soname) = (format!("libpmo.so.{VERSION}"), format!("libpmo.so.{}", major()));
     let cc = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut command = Command::new(&cc);
     command.arg("-shared").arg("-o").arg(lib.join(&file));
@@ -78,6 +80,10 @@ fn link(archive: &Path, map: &Path, lib: &Path) -> Result {
         symlink(&file, lib.join(link)).map_err(|error| format!("cannot link {link}: {error}"))?;
     }
     Ok(())
+}
+
+fn major() -> &'static str {
+    VERSION.split('.').next().unwrap_or("0")
 }
 
 fn pkg_config() -> String {
@@ -108,7 +114,7 @@ unset(_pmo_prefix)
 
 const CMAKE_VERSION: &str = "\
 set(PACKAGE_VERSION \"@VERSION@\")
-if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION OR NOT PACKAGE_FIND_VERSION_MAJOR STREQUAL \"@MAJOR@\")
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
 else()
   set(PACKAGE_VERSION_COMPATIBLE TRUE)

@@ -75,7 +75,7 @@ fn programs_are_built_with_pkg_config() {
 
 #[test]
 fn programs_are_built_with_cmake() {
-    if !have("cmake") {
+    if !have("cmake") || !have("make") {
         return;
     }
     let folder = folder();
@@ -85,11 +85,17 @@ fn programs_are_built_with_cmake() {
          add_executable(static {0})\ntarget_link_libraries(static PRIVATE pmo::static)\n",
         program("contract.c").display()
     );
-    std::fs::write(folder.path().join("CMakeLists.txt"), project).unwrap();
+    std::fs::write(folder.path().join("CMakeLists.txt"), &project).unwrap();
     let mut configure = Command::new("cmake");
-    configure.args(["-S", ".", "-B", "build"]).current_dir(folder.path());
+    configure.args(["-G", "Unix Makefiles", "-S", ".", "-B", "build"]).current_dir(folder.path());
     succeed(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed().display())));
     succeed(Command::new("cmake").args(["--build", "build"]).current_dir(folder.path()));
+    let other = project.replace("find_package(pmo 0.1", "find_package(pmo 1.0");
+    std::fs::write(folder.path().join("CMakeLists.txt"), other).unwrap();
+    let mut configure = Command::new("cmake");
+    configure.args(["-S", ".", "-B", "other"]).current_dir(folder.path());
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed().display()));
+    assert!(!configure.output().unwrap().status.success(), "a version that is not there is found");
     for kind in ["shared", "static"] {
         let pool = folder.path().join(format!("{kind}.pmo"));
         assert_eq!(succeed(&mut run(&folder.path().join("build").join(kind), &pool)), "done\n");

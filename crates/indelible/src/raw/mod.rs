@@ -4,6 +4,7 @@
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
 mod heap;
+mod place;
 mod psync;
 mod registry;
 

@@ -4,7 +4,7 @@
 //! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap, but for
 //!    those that a parent of this process had.
 //! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is unmapped.
-//! 3. `EPOCH` grows before a heap is dropped: what threads keep of it in `heap` is not used again.
+//! 3. `EPOCH` grows before a heap is dropped: what threads keep of it in `place` is not used again.
 //!
 //! Lock order: `ATTACHED` (never held below another), an attachment's `heap`, the heap's own lock, the
 //! attachment's core; of several attachments in the order of their addresses.
