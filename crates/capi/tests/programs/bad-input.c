@@ -190,9 +190,9 @@ static void heap(pmo_pool *pool)
 
     /* made by a newer version */
     CHECK(pmo_attach(pool, "heap", PMO_WRITE, NULL, 0) == heap);
-    ((uint32_t *)heap)[2] = 2;
+    ((uint32_t *)heap)[2] = 999;
     CHECK(pmo_psync(heap) == 0);
-    FAILS(!pmo_malloc(heap, 8), PMO_ERR_VERSION, "version 2");
+    FAILS(!pmo_malloc(heap, 8), PMO_ERR_VERSION, "version 999");
     FAILS(!pmo_root(heap, "number", PMO_TYPEOF(number)), PMO_ERR_VERSION, "newer");
     CHECK(pmo_detach(heap) == 0 && pmo_detach(other) == 0);
 }

@@ -140,7 +140,7 @@ try {
     }
     {
         pmo::object object = pool.attach("second");
-        static_cast<std::uint32_t *>(object.data())[2] = 2;
+        static_cast<std::uint32_t *>(object.data())[2] = 999;
         object.psync();
         FAILS(PMO_ERR_VERSION, "newer", pmo::heap(std::move(object)));
     }
