@@ -2,6 +2,8 @@
 
 mod evidence;
 mod fuzz;
+mod install;
+mod man;
 mod nightly;
 mod record;
 mod steps;
@@ -17,6 +19,7 @@ Usage: cargo xtask COMMAND
               unprivileged one, the protocol faults that tests must catch, the documentation
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  install [--prefix P]  pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
   fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
   tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
   evidence [--long]  every campaign that tries to break the promise, then what they counted
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
+        Some("install") => install::run(&arguments.collect::<Vec<_>>()),
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
         Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),

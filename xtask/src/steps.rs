@@ -44,7 +44,8 @@ fn aarch64() -> Result {
         println!("\nNOT TESTED: {TARGET}, whose standard library could not be installed by rustup");
         return Ok(());
     }
-    step("compiles for aarch64", &["check", "-p", "indelible", "-p", "indelible-cli", "--target", TARGET])
+    let packages = ["-p", "indelible", "-p", "indelible-cli", "-p", "indelible-capi"];
+    step("compiles for aarch64", &[&["check", "--target", TARGET], &packages[..]].concat())
 }
 
 /// Every benchmark once, quickly: that they run and that all results are right, not how fast.

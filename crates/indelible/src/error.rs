@@ -104,10 +104,12 @@ pub(crate) enum Cause {
     Dirty(#[from] DirtyError),
     #[error(transparent)]
     Shadow(#[from] ShadowError),
-    #[error("no attached object begins at {0:#x}")]
+    #[error("no attached object is at {0:#x}")]
     NotAttached(usize),
     #[error("the pool was opened by another process, of which this one is a fork")]
     Forked,
+    #[error("the object is attached for reading")]
+    ForReading,
     #[error("the root needs {needed} bytes and the object has {size}")]
     RootTooLarge { needed: usize, size: usize },
     #[error("{0}")]
@@ -176,6 +178,7 @@ impl Error {
             Cause::Shadow(_) => ErrorKind::Io,
             Cause::NotAttached(_) => ErrorKind::NotAttached,
             Cause::Forked => ErrorKind::Forked,
+            Cause::ForReading => ErrorKind::ReadOnly,
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Heap(error) => error.kind(),
@@ -189,6 +192,9 @@ impl Error {
             && let Some(remedy) = error.remedy()
         {
             return remedy;
+        }
+        if let Cause::ForReading = &self.0.cause {
+            return "attach for writing";
         }
         match self.kind() {
             ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",

@@ -203,6 +203,28 @@ fn a_fork_inherits_neither_memory_nor_locks() {
     });
 }
 
+#[test]
+fn a_fork_has_no_heap_by_address() {
+    let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    pool.create("a", 1 << 20).unwrap();
+    let a = raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap().as_ptr();
+    // SAFETY: this thread alone has the object.
+    unsafe { raw::format_heap(a, indelible::HeapOptions::new()).unwrap() };
+    // SAFETY: as above. The thread remembers the heap from here on.
+    let block = unsafe { raw::malloc(a, 8).unwrap() };
+    let status = in_fork(|| {
+        // SAFETY: refused.
+        let results =
+            unsafe { [kind(raw::malloc(a, 8)), kind(raw::free(block.as_ptr())), kind(raw::psync(a))] };
+        i32::from(results != [ErrorKind::Forked; 3])
+    });
+    assert_eq!(status.code(), Some(0), "{status:?}");
+    // SAFETY: as above.
+    unsafe { raw::free(block.as_ptr()).unwrap() };
+    raw::detach(a).unwrap();
+}
+
 // S0.15
 #[test]
 fn s0_15_access_after_detach_is_a_fault() {

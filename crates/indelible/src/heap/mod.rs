@@ -36,3 +36,4 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
+pub(crate) use raw::{Extent, RawHeap};

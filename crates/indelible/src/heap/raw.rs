@@ -16,8 +16,8 @@ use std::ptr::NonNull;
 /// How a heap is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapOptions {
-    pub(super) debug: bool,
-    pub(super) grow: bool,
+    pub(crate) debug: bool,
+    pub(crate) grow: bool,
 }
 
 impl HeapOptions {
@@ -46,17 +46,17 @@ impl HeapOptions {
 
 /// What is attached.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
-    pub(super) base: NonNull<u8>,
-    pub(super) len: usize,
-    pub(super) writable: bool,
-    pub(super) named: bool,
+pub(crate) struct Extent {
+    pub(crate) base: NonNull<u8>,
+    pub(crate) len: usize,
+    pub(crate) writable: bool,
+    pub(crate) named: bool,
     /// Bytes it may have without being opened again.
-    pub(super) reach: usize,
+    pub(crate) reach: usize,
 }
 
 /// See the module. All threads may use it at once.
-pub(super) struct RawHeap {
+pub(crate) struct RawHeap {
     allocator: Allocator,
 }
 
@@ -65,7 +65,7 @@ impl RawHeap {
     ///
     /// # Safety
     /// As for [`open`](RawHeap::open).
-    pub(super) unsafe fn format(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+    pub(crate) unsafe fn format(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
         // SAFETY: the caller's promise.
         let window = unsafe { extent.window() };
         if !window.writable {
@@ -80,7 +80,7 @@ impl RawHeap {
     /// # Safety
     /// The extent is mapped, and the object held by this process alone (or for reading), until the heap is
     /// dropped; nobody else opens a heap in it, and stores to it go to live blocks.
-    pub(super) unsafe fn open(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+    pub(crate) unsafe fn open(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
         // SAFETY: the caller's promise.
         RawHeap::with(unsafe { extent.window() }, extent, options)
     }
@@ -110,31 +110,31 @@ impl RawHeap {
     }
 
     #[inline]
-    pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
+    pub(crate) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         self.allocator.malloc(size)
     }
 
     /// A block at a multiple of `align`; `zero` asks for zeros.
-    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+    pub(crate) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         self.allocator.allocate(size, align, zero)
     }
 
     /// # Safety
     /// The block is the caller's, and nobody uses it any more.
     #[inline]
-    pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
+    pub(crate) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
         // SAFETY: the caller's promise.
         unsafe { self.allocator.free(address) }
     }
 
     /// # Safety
     /// As for [`free`](RawHeap::free).
-    pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
+    pub(crate) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
         // SAFETY: the caller's promise.
         unsafe { self.allocator.realloc(address, size) }
     }
 
-    pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
+    pub(crate) fn usable_size(&self, address: usize) -> Result<usize> {
         self.allocator.usable_size(address)
     }
 
@@ -142,7 +142,7 @@ impl RawHeap {
     ///
     /// # Safety
     /// `len` bytes are mapped from now on.
-    pub(super) unsafe fn extend(&self, len: usize) -> Result<()> {
+    pub(crate) unsafe fn extend(&self, len: usize) -> Result<()> {
         let shared = &self.allocator.shared;
         let mut inner = shared.lock();
         // SAFETY: the caller's promise.
@@ -151,22 +151,32 @@ impl RawHeap {
     }
 
     /// Pages the table of this attachment has room for.
-    pub(super) fn reach(&self) -> usize {
+    pub(crate) fn reach(&self) -> usize {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
+    /// Lengths of the object to be tried, of which the first that can be had makes room for a block when
+    /// there are `old` bytes: a quarter more, or as much as is needed.
+    pub(crate) fn growth(&self, old: usize, size: usize, align: usize) -> [usize; 2] {
+        // A chunk's header, and the rest of the chunk before that a large block leaves.
+        let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
+        let within =
+            |len: usize| len.saturating_add(PAGE as usize - 1).min(self.reach()) & !(PAGE as usize - 1);
+        [within(least.max(old.saturating_add(old / 4))), within(least)]
+    }
+
     /// Keeps all changes of several words out while `f` runs: for a consistent cut.
-    pub(super) fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
         let _inner = self.allocator.shared.lock();
         f()
     }
 
     /// Stores that have to be named, since the last call.
-    pub(super) fn take_notes(&self) -> Vec<Range<usize>> {
+    pub(crate) fn take_notes(&self) -> Vec<Range<usize>> {
         self.window().take_notes()
     }
 
-    pub(super) fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
         let chunks = Directory::open(self.window()).map_or(0, |directory| directory.frontier());
         (0..chunks).flat_map(|number| {
             let _inner = self.allocator.shared.lock();
@@ -176,7 +186,7 @@ impl RawHeap {
         })
     }
 
-    pub(super) fn check(&self) -> Vec<HeapFinding> {
+    pub(crate) fn check(&self) -> Vec<HeapFinding> {
         let shared = &self.allocator.shared;
         let _inner = shared.lock();
         let mut findings = check(&shared.window);
@@ -192,7 +202,7 @@ impl RawHeap {
         findings
     }
 
-    pub(super) fn stats(&self) -> Result<HeapStats> {
+    pub(crate) fn stats(&self) -> Result<HeapStats> {
         let mut stats = {
             let _inner = self.allocator.shared.lock();
             count(self.window())?
@@ -201,7 +211,7 @@ impl RawHeap {
         Ok(stats)
     }
 
-    pub(super) fn create_root(&self, name: &str, address: usize, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
+    pub(crate) fn create_root(&self, name: &str, address: usize, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
         if !self.window().writable {
             return Err(HeapError::ReadOnly);
         }
@@ -216,22 +226,22 @@ impl RawHeap {
         roots::create(&self.allocator.shared, &root)
     }
 
-    pub(super) fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+    pub(crate) fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
         roots::find(&self.allocator.shared, name)?.expect(ty)
     }
 
-    pub(super) fn root_any(&self, name: &str) -> Result<Root> {
+    pub(crate) fn root_any(&self, name: &str) -> Result<Root> {
         roots::find(&self.allocator.shared, name)
     }
 
-    pub(super) fn remove_root(&self, name: &str) -> Result<Root> {
+    pub(crate) fn remove_root(&self, name: &str) -> Result<Root> {
         if !self.window().writable {
             return Err(HeapError::ReadOnly);
         }
         roots::remove(&self.allocator.shared, name)
     }
 
-    pub(super) fn roots(&self) -> Result<Vec<Root>> {
+    pub(crate) fn roots(&self) -> Result<Vec<Root>> {
         roots::list(&self.allocator.shared)
     }
 }

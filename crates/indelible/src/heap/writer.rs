@@ -201,10 +201,7 @@ impl Heap {
             return Err(self.error("allocate in", error));
         }
         let old = self.object.len();
-        // A chunk's header, and the rest of the chunk before that a large block leaves.
-        let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
-        for len in [least.max(old.saturating_add(old / 4)), least] {
-            let len = len.next_multiple_of(PAGE).min(self.raw.reach());
+        for len in self.raw.growth(old, size, align) {
             if len > old && self.object.grow_in_place(len as u64).is_ok() {
                 break;
             }

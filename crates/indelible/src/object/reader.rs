@@ -28,7 +28,7 @@ impl ReadCore {
         self.shadow.as_ref().map_or(std::ptr::null(), |shadow| shadow.base().as_ptr())
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.reader.as_ref().map_or(0, |reader| reader.object().entry.size.get() as usize)
     }
 

@@ -1,0 +1,449 @@
+/* Persistent memory objects: the C interface of Indelible.
+ *
+ * A program attaches a named object to its address space, changes plain data in it through ordinary
+ * pointers, and calls psync. Everything since the psync before becomes durable as one step; after a crash
+ * at any instant the object is exactly as some psync left it.
+ *
+ * Functions that return int return 0, or -1 for an error; those that return a pointer return NULL. What
+ * went wrong is in pmo_errno and pmo_error_message. Strings are UTF-8 and end with a zero byte.
+ *
+ * The manual pages are made of the comments that begin with two asterisks.
+ */
+#ifndef PMO_H
+#define PMO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ---- */
+
+/** Kinds of errors. The numbers never change. */
+enum pmo_error {
+    PMO_OK = 0,
+    PMO_ERR_IO = 1,
+    PMO_ERR_NO_POOL = 2,
+    PMO_ERR_NOT_A_POOL = 3,
+    PMO_ERR_VERSION = 4,
+    PMO_ERR_GONE = 5,
+    PMO_ERR_DAMAGED = 6,
+    PMO_ERR_POOL_EXISTS = 7,
+    PMO_ERR_UNSUITABLE = 8,
+    PMO_ERR_READ_ONLY = 9,
+    PMO_ERR_NO_SPACE = 10,
+    PMO_ERR_NO_ROOM = 11,
+    PMO_ERR_NO_ADDRESSES = 12,
+    PMO_ERR_NOT_FOUND = 13,
+    PMO_ERR_EXISTS = 14,
+    PMO_ERR_BAD_NAME = 15,
+    PMO_ERR_BAD_SIZE = 16,
+    PMO_ERR_WRONG_KEY = 17,
+    PMO_ERR_OBJECT_READ_ONLY = 18,
+    PMO_ERR_HELD = 19,
+    PMO_ERR_BUSY = 20,
+    PMO_ERR_NEEDS_RECOVERY = 21,
+    PMO_ERR_POISONED = 22,
+    PMO_ERR_NOT_ATTACHED = 23,
+    PMO_ERR_ADDRESS_TAKEN = 24,
+    PMO_ERR_FORKED = 25,
+    PMO_ERR_UNSUPPORTED = 26,
+    PMO_ERR_NOT_A_HEAP = 27,
+    PMO_ERR_HEAP_FULL = 28,
+    PMO_ERR_NOT_A_BLOCK = 29,
+    PMO_ERR_DOUBLE_FREE = 30,
+    PMO_ERR_BAD_ALIGNMENT = 31,
+    PMO_ERR_OVERWRITTEN = 32,
+    PMO_ERR_ROOT_MISSING = 33,
+    PMO_ERR_ROOT_EXISTS = 34,
+    PMO_ERR_ROOT_TYPE = 35,
+    PMO_ERR_ARGUMENT = 1000,
+    PMO_ERR_INTERNAL = 1001
+};
+
+/** Kind of the last error of this thread, an enum pmo_error. Calls that succeed do not change it. */
+int pmo_errno(void);
+
+/** Text of the last error of this thread: what was to be done, why it failed, what to do about it.
+ * Valid until the next error of the thread. */
+const char *pmo_error_message(void);
+
+/** Text for a kind of error. Never NULL. */
+const char *pmo_strerror(int code);
+
+/** Version of the library, such as "0.1.0". */
+const char *pmo_version(void);
+
+/* ---- pools ---- */
+
+/** An open pool. Wherever a function takes one, NULL is the pool of pmo_use. */
+typedef struct pmo_pool pmo_pool;
+
+enum {
+    /** Open the pool's file for reading only. */
+    PMO_READ_ONLY = 1,
+    /** Format over what is there, all of which is lost. */
+    PMO_FORCE = 2,
+    /** Accept file systems whose locks may not exclude other machines. */
+    PMO_ALLOW_REMOTE = 4
+};
+
+/** Opens the pool at path. Opening it again in one process gives the same pool.
+ * Flags: PMO_READ_ONLY, PMO_ALLOW_REMOTE. */
+pmo_pool *pmo_open(const char *path, unsigned flags);
+
+/** Creates a file of size bytes and formats it as a pool.
+ * Flags: PMO_FORCE, PMO_ALLOW_REMOTE. */
+pmo_pool *pmo_format(const char *path, uint64_t size, unsigned flags);
+
+/** Opens the pool at path, or formats one of size bytes if nothing is there.
+ * Flags: PMO_ALLOW_REMOTE. */
+pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
+
+/** Closes a pool. Objects attached from it stay attached until they are detached. */
+int pmo_close(pmo_pool *pool);
+
+/** Opens the pool at path and takes it where a function is given no pool. Without this call, that is the
+ * pool that the environment variable PMO_POOL names. */
+int pmo_use(const char *path);
+
+/** A pool in numbers; sizes in bytes. */
+struct pmo_pool_info {
+    uint8_t id[16];
+    uint64_t length;
+    uint64_t objects;
+    uint64_t free;
+    uint64_t largest_free;
+    uint32_t version;
+    uint32_t reserved;
+};
+
+/** Fills in what is known of the pool. */
+int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
+
+enum {
+    /** The object refuses to be attached for writing. */
+    PMO_STAT_READ_ONLY = 1,
+    /** Space is claimed when it is first psynced. */
+    PMO_STAT_SPARSE = 2,
+    /** Its last writer died; the next attach recovers it. */
+    PMO_STAT_NEEDS_RECOVERY = 4,
+    /** Reading needs a key. */
+    PMO_STAT_READ_KEY = 8,
+    /** Writing needs a key. */
+    PMO_STAT_WRITE_KEY = 16
+};
+
+/** What the pool knows of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
+ * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
+ * 1970; psyncs are as of the last checkpoint. */
+struct pmo_stat {
+    char name[512];
+    uint8_t id[16];
+    uint64_t size;
+    uint64_t address;
+    uint64_t reach;
+    uint64_t psyncs;
+    uint64_t created;
+    uint32_t state;
+    uint32_t holder;
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+/** Fills in what is known of the object. */
+int pmo_stat(pmo_pool *pool, const char *name, struct pmo_stat *stat);
+
+/** Calls each for every object of the pool, in no particular order, until it returns other than 0, which
+ * is then returned. What it is given ends with its return. It must not throw. */
+int pmo_list(pmo_pool *pool, int (*each)(const struct pmo_stat *stat, void *context), void *context);
+
+/* ---- objects ---- */
+
+enum {
+    /** To attach for loads: any number of processes at a time. */
+    PMO_READ = 'r',
+    /** To attach for loads and stores: one process at a time. */
+    PMO_WRITE = 'w'
+};
+
+/** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
+ * PMO_STAT_SPARSE. The reach is the address space kept for growth, in bytes; 0 for several times the
+ * size. Keys are bytes; without any, everybody may attach. */
+struct pmo_create_options {
+    uint64_t size;
+    uint64_t reach;
+    const void *read_key;
+    size_t read_key_len;
+    const void *write_key;
+    size_t write_key_len;
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+/** Creates an object of size bytes, full of zeros. */
+int pmo_create(pmo_pool *pool, const char *name, uint64_t size);
+
+/** Creates an object, with keys and so on. */
+int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_options *options);
+
+/** Destroys an object that nobody has attached. */
+int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** Gives an object that nobody has attached another size; its address stays. */
+int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len);
+
+/** Gives an object that nobody has attached another name. */
+int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
+
+/** Attaches an object, for PMO_READ or PMO_WRITE, and returns its first byte: the same address in every
+ * process and every run. If its last writer died, the object is recovered first. */
+void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
+
+/** As pmo_attach, for the object of the pool whose first byte has this address. It is searched for. */
+void *pmo_attach_at(pmo_pool *pool, const void *address, int permission, const void *key, size_t key_len);
+
+/** Ends an attachment. What was not psynced is forgotten, and an access to the object is a SIGSEGV from
+ * here on. No other thread uses the object or its heap meanwhile. */
+int pmo_detach(void *object);
+
+/** Grows an attached object, whose address stays, to size bytes, and its heap with it. No other thread uses the
+ * object meanwhile. */
+int pmo_grow(void *object, uint64_t size);
+
+/** What is known of an attached object. Psyncs and recovered bytes are 0 where it is attached for reading. */
+struct pmo_object {
+    void *base;
+    uint64_t size;
+    uint64_t psyncs;
+    uint64_t recovered_bytes;
+    uint32_t writable;
+    uint32_t reserved;
+    char name[512];
+};
+
+/** Fills in what is known of the attached object that has this address, which may be any of its bytes. */
+int pmo_object(const void *address, struct pmo_object *object);
+
+enum {
+    /** Take a consistent cut: other threads may store meanwhile. Their stores wait, or belong to the next
+     * psync. */
+    PMO_PSYNC_CUT = 1
+};
+
+/** Makes all stores to the object since its last psync durable, as one step. Any address in the object
+ * will do. No thread stores to the object meanwhile. Ignored for an object attached for reading. */
+int pmo_psync(void *object);
+
+/** As pmo_psync. Flags: PMO_PSYNC_CUT. */
+int pmo_psync_flags(void *object, unsigned flags);
+
+/** psync of several objects of one pool as one step: after a crash all of them are as this call left
+ * them, or none is. Flags: PMO_PSYNC_CUT. */
+int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
+
+/* ---- the heap of an object ---- */
+
+enum {
+    /** Guard blocks and look at the guards when a block is freed, and in pmo_heap_check. */
+    PMO_HEAP_DEBUG = 1,
+    /** Grow the object when its heap is full. */
+    PMO_HEAP_GROW = 2
+};
+
+/** Makes a heap of a blank object: from then on, stores to the object go to blocks of the heap.
+ * Flags: PMO_HEAP_DEBUG, PMO_HEAP_GROW. */
+int pmo_heap_format(void *object, unsigned flags);
+
+/** Opens the heap of an object with flags; without this call it is opened when it is first used, with none.
+ * Flags: PMO_HEAP_DEBUG, PMO_HEAP_GROW. */
+int pmo_heap_open(void *object, unsigned flags);
+
+/** Opens the heap of an object, or makes one if the object is blank.
+ * Flags: PMO_HEAP_DEBUG, PMO_HEAP_GROW. */
+int pmo_heap_open_or_format(void *object, unsigned flags);
+
+/** Allocates size bytes, at a multiple of 16, in the object. Blocks become durable, as in use or as free, with
+ * the next psync. Any number of threads may allocate and free at once. */
+void *pmo_malloc(void *object, size_t size);
+
+/** Allocates count times size bytes, all zero. */
+void *pmo_calloc(void *object, size_t count, size_t size);
+
+/** Allocates size bytes at a multiple of alignment, a power of two of at most 2 MiB. */
+void *pmo_aligned_alloc(void *object, size_t alignment, size_t size);
+
+/** Gives a block another size; it may move. With NULL for the block, allocates one in the object. After
+ * an error the block is as it was. */
+void *pmo_realloc(void *object, void *block, size_t size);
+
+/** Frees a block, of whatever object. NULL is ignored. An address that is no block, and a block that is
+ * free already, are errors that change nothing. */
+int pmo_free(void *block);
+
+/** Bytes that may be used of a block, at least those asked for; 0 for an error. */
+size_t pmo_usable_size(const void *block);
+
+/** A heap in numbers, counted when asked for; sizes in bytes. free_bytes is of pages for any use,
+ * class_bytes of free blocks in pages that small blocks share, overhead what is neither. */
+struct pmo_heap_stats {
+    uint64_t bytes;
+    uint64_t blocks;
+    uint64_t block_bytes;
+    uint64_t free_bytes;
+    uint64_t largest_free;
+    uint64_t class_bytes;
+    uint64_t overhead;
+    uint64_t roots;
+};
+
+/** Counts what is in the object's heap. */
+int pmo_heap_stats(void *object, struct pmo_heap_stats *stats);
+
+/** Looks for everything that is wrong in the object's heap, and calls each, which may be NULL, for it:
+ * where, in bytes from the object's start, and what. Returns how much is wrong, or -1 for an error.
+ * No other thread uses the heap meanwhile. */
+int64_t pmo_heap_check(void *object, void (*each)(uint64_t offset, const char *what, void *context), void *context);
+
+/** Calls each for every live block, in the order of addresses, until it returns other than 0, which is then
+ * returned. It must not throw. */
+int pmo_heap_blocks(void *object, int (*each)(void *block, size_t size, void *context), void *context);
+
+/* ---- named roots ---- */
+
+struct pmo_type;
+
+/** A field of a type: its own type is nested(), where that is not NULL. */
+struct pmo_field {
+    const char *name;
+    const char *type;
+    size_t offset;
+    size_t size;
+    const struct pmo_type *(*nested)(void);
+};
+
+/** A type: what a root is checked against. PMO_TYPE makes one. */
+struct pmo_type {
+    const char *name;
+    size_t size;
+    const struct pmo_field *fields;
+    size_t count;
+};
+
+/** Gives size bytes at address, in the object's heap, a name of up to 255 bytes. */
+int pmo_root_create(void *object, const char *name, const void *address, size_t size, const struct pmo_type *type);
+
+/** Where the root is. If it was made with another type, or with a type that had another layout, that is
+ * an error whose message shows both. With NULL for the type, any will do. */
+void *pmo_root(void *object, const char *name, const struct pmo_type *type);
+
+/** Takes a name away; the bytes stay. */
+int pmo_root_remove(void *object, const char *name);
+
+/** A root. */
+struct pmo_root {
+    const char *name;
+    void *address;
+    uint64_t size;
+    const char *type;
+    const char *layout;
+    uint64_t fingerprint[2];
+};
+
+/** Calls each for every root, sorted by name, until it returns other than 0, which is then returned. What it
+ * is given ends with its return. It must not throw. */
+int pmo_roots(void *object, int (*each)(const struct pmo_root *root, void *context), void *context);
+
+/** Writes the text of a type's layout to text, cut to len bytes with the zero byte, and its fingerprint, of names,
+ * types, offsets and sizes of all fields, nested ones included. Either may be NULL. */
+int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint64_t fingerprint[2]);
+
+/* PMO_TYPE(place,
+ *     PMO_FIELD(int64_t, number),
+ *     PMO_FIELD(char[16], name),
+ *     PMO_NESTED(struct point, where, point),
+ *     PMO_FIELD(struct place *, next))
+ *
+ * describes struct place as PMO_TYPEOF(place). The types given are compared with those of the fields when
+ * that is compiled. PMO_NESTED is for fields that are, or are arrays of, structs described by another
+ * PMO_TYPE, which its last argument names. */
+#define PMO_TYPE(tag, ...)                                                                        \
+    static inline const struct pmo_type *pmo_type_##tag(void)                                     \
+    {                                                                                             \
+        typedef struct tag pmo_self;                                                              \
+        static const struct pmo_field fields[] = {__VA_ARGS__};                                   \
+        static const struct pmo_type type = {"struct " #tag, sizeof(pmo_self), fields,            \
+                                             sizeof fields / sizeof *fields};                     \
+        return &type;                                                                             \
+    }
+#define PMO_TYPEOF(tag) pmo_type_##tag()
+#define PMO_NESTED(type, field, tag)                                                              \
+    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), pmo_type_##tag}
+#ifdef __cplusplus
+#define PMO_FIELD(type, field)                                                                    \
+    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), NULL}
+/* In C++ the types are seen by pmo.hpp, with PMO_DESCRIBE. */
+#define PMO_CHECKED_SIZE(type, field) sizeof(((pmo_self *)0)->field)
+#else
+#define PMO_FIELD(type, field)                                                                    \
+    {#field, #type, offsetof(pmo_self, field),                                                    \
+     PMO_CHECKED_SIZE(type, field) + 0 * sizeof(char[PMO_IS_SCALAR(field) ? 1 : -1]), NULL}
+/* A negative size: the field has another type. */
+#define PMO_CHECKED_SIZE(type, field)                                                             \
+    (sizeof(((pmo_self *)0)->field) +                                                             \
+     0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((pmo_self *)0)->field),             \
+                                                  __typeof__(type))                               \
+                         ? 1                                                                      \
+                         : -1]))
+/* A negative size: the field is a struct or union, or an array of them, which PMO_NESTED is for. */
+#define PMO_AT(field) (((pmo_self *)0)->field)
+#define PMO_IS_ARRAY(field)                                                                       \
+    (!__builtin_types_compatible_p(__typeof__(PMO_AT(field)), __typeof__(((void)0, PMO_AT(field)))))
+#define PMO_IS_STRUCT(value) (__builtin_classify_type(value) == 12 || __builtin_classify_type(value) == 13)
+#define PMO_IS_SCALAR(field)                                                                      \
+    (!PMO_IS_STRUCT(PMO_AT(field)) &&                                                             \
+     !PMO_IS_STRUCT(*__builtin_choose_expr(PMO_IS_ARRAY(field), PMO_AT(field), (int *)0)))
+#endif
+
+/* ---- the paper's names ---- */
+
+/* Table I of the paper, on the pool of pmo_use or PMO_POOL. Define PMO_NO_SHORT_NAMES to do without. */
+#ifndef PMO_NO_SHORT_NAMES
+
+/** Creates an object of size bytes, and returns the address it will have whenever it is attached. A key of NULL is
+ * none. NULL if there is no room, or another error. */
+void *pcreate(const char *name, size_t size, const char *key);
+
+/** Destroys an object. */
+int pdestroy(const char *name, const char *key);
+
+/** Attaches an object, with permission 'r' or 'w', and returns its address. In C, attach(address, perm), with the
+ * address that pcreate returned, attaches the object there; so does the overload in C++. */
+void *attach(const char *name, int perm, const char *key);
+
+/** Ends an attachment: pmo_detach. */
+int detach(void *addr);
+
+/** Makes all stores to the object durable: pmo_psync. */
+int psync(void *addr);
+
+#endif
+
+#ifdef __cplusplus
+}
+#ifndef PMO_NO_SHORT_NAMES
+inline void *attach(void *address, int perm)
+{
+    return pmo_attach_at(NULL, address, perm, NULL, 0);
+}
+#endif
+#elif !defined PMO_NO_SHORT_NAMES
+#define attach(...) PMO_ATTACH(__VA_ARGS__, PMO_ATTACH_NAME, PMO_ATTACH_ADDRESS, 0)(__VA_ARGS__)
+#define PMO_ATTACH(first, second, third, chosen, ...) chosen
+#define PMO_ATTACH_NAME (attach)
+#define PMO_ATTACH_ADDRESS(address, perm) pmo_attach_at(NULL, address, perm, NULL, 0)
+#endif
+
+#endif

@@ -1,0 +1,114 @@
+//! Arguments as they come from C.
+
+use crate::guard::{Failure, Result};
+use indelible::raw::Permission;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::slice;
+
+/// A string that has to be there.
+///
+/// # Safety
+/// NULL, or a string that ends, and that stays as long as the result is used.
+pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a str> {
+    if string.is_null() {
+        return Err(Failure::argument(format_args!("the {what} is NULL")));
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { CStr::from_ptr(string) };
+    bytes.to_str().map_err(|_| Failure::argument(format_args!("the {what} is not UTF-8")))
+}
+
+/// A value that has to be there.
+///
+/// # Safety
+/// NULL, or a value that stays as long as the result is used.
+pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T> {
+    if value.is_null() || !value.is_aligned() {
+        return Err(Failure::argument(format_args!("the {what} is NULL, or lies askew")));
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { &*value })
+}
+
+/// Values, of which there may be none.
+///
+/// # Safety
+/// NULL, or `count` values that stay as long as the result is used.
+pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if count > isize::MAX as usize / size_of::<T>() {
+        return Err(Failure::argument(format_args!("the {what}: more than memory can have")));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { borrow(start, what)? };
+    // SAFETY: the caller's promise.
+    Ok(unsafe { slice::from_raw_parts(start, count) })
+}
+
+/// Bytes, of which there may be none.
+///
+/// # Safety
+/// As for [`array`].
+pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> Result<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    unsafe { array(start.cast(), len, what) }
+}
+
+/// Fills in what the caller gave room for.
+///
+/// # Safety
+/// NULL, or room for a `T`.
+pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
+    if out.is_null() || !out.is_aligned() {
+        return Err(Failure::argument("the struct to be filled in is NULL, or lies askew"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+/// Fills in as much of a text as there is room for, and a zero byte.
+///
+/// # Safety
+/// Room for `len` bytes.
+pub(crate) unsafe fn fill_text(out: *mut c_char, len: usize, text: &str) {
+    let Some(most) = len.checked_sub(1) else { return };
+    let text = &text[..boundary(text, most)];
+    // SAFETY: the caller's promise; one byte more than the text is there.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), out.cast(), text.len());
+        out.add(text.len()).write(0);
+    }
+}
+
+/// The last boundary of characters at or before `at`.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Which of `known` are set.
+pub(crate) fn flags<const N: usize>(flags: c_uint, known: [c_uint; N]) -> Result<[bool; N]> {
+    let rest = flags & !known.iter().fold(0, |all, flag| all | flag);
+    if rest != 0 {
+        return Err(Failure::argument(format_args!("this function does not know the flags {rest:#x}")));
+    }
+    Ok(known.map(|flag| flags & flag != 0))
+}
+
+pub(crate) fn permission(permission: c_int) -> Result<Permission> {
+    match u8::try_from(permission) {
+        Ok(b'r') => Ok(Permission::Read),
+        Ok(b'w') => Ok(Permission::Write),
+        _ => Err(Failure::argument(format_args!("the permission is {permission}, neither 'r' nor 'w'"))),
+    }
+}
+
+/// A name in a struct; zeros behind it.
+pub(crate) fn name(text: &str) -> [u8; 512] {
+    let mut name = [0; 512];
+    let len = boundary(text, 511);
+    name[..len].copy_from_slice(&text.as_bytes()[..len]);
+    name
+}

@@ -1,0 +1,96 @@
+//! The boundary: errors become codes, panics become errors.
+
+use crate::codes::{ARGUMENT, INTERNAL, text};
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why a function failed.
+#[derive(Debug)]
+pub struct Failure {
+    code: i32,
+    text: String,
+}
+
+/// Result of what a function does.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// An argument that cannot be.
+    pub(crate) fn argument(text: impl Display) -> Failure {
+        Failure { code: ARGUMENT, text: format!("argument: {text}") }
+    }
+
+    fn panic(payload: &(dyn Any + Send)) -> Failure {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let text = format!("a defect of this library: {}", text.unwrap_or("it does not say which"));
+        Failure { code: INTERNAL, text }
+    }
+}
+
+impl From<indelible::Error> for Failure {
+    fn from(error: indelible::Error) -> Self {
+        Failure { code: error.kind() as i32, text: error.to_string() }
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<(i32, Option<CString>)> = const { RefCell::new((0, None)) };
+}
+
+/// Keeps an error for the thread. In the last destructors of a thread there is nowhere to keep it.
+#[cold]
+fn keep(failure: Failure) {
+    let text = failure.text.replace('\0', "\u{fffd}");
+    let text = CString::new(text).ok();
+    let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
+}
+
+/// Runs the body of an exported function; `failed` is what it returns for an error.
+#[inline]
+pub fn guarded<T>(failed: T, body: impl FnOnce() -> std::result::Result<T, Failure>) -> T {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(failure)) => failure,
+        Err(payload) => Failure::panic(&*payload),
+    };
+    keep(failure);
+    failed
+}
+
+/// As [`guarded`], for functions that return 0 or -1.
+#[inline]
+pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
+    guarded(-1, || body().map(|()| 0))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_errno() -> c_int {
+    guarded(INTERNAL, || Ok(LAST.try_with(|last| last.borrow().0).unwrap_or(INTERNAL)))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_error_message() -> *const c_char {
+    let text = |last: &RefCell<(i32, Option<CString>)>| {
+        last.borrow().1.as_ref().map_or(c"".as_ptr(), |text| text.as_ptr())
+    };
+    guarded(c"".as_ptr(), || Ok(LAST.try_with(text).unwrap_or(c"".as_ptr())))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_strerror(code: c_int) -> *const c_char {
+    guarded(c"".as_ptr(), || Ok(text(code).as_ptr()))
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    guarded(c"".as_ptr(), || Ok(CStr::from_bytes_with_nul(VERSION.as_bytes()).unwrap_or(c"").as_ptr()))
+}

@@ -1,0 +1,34 @@
+//! The C interface: what `include/pmo.h` declares, function by function.
+//!
+//! Rules of every exported function:
+//! 1. Its body is one call of `guarded`: errors are kept for the calling thread, and no panic passes.
+//! 2. Pointers are looked at before they are used: NULL is an error where it means nothing. Beyond that, C
+//!    callers promise what the header says: strings that end, structs and blocks of their own, no stores
+//!    during psync, no use after the detach.
+//!
+//! `tests/header.rs` compares the header with these functions.
+
+mod args;
+mod codes;
+mod guard;
+mod heap;
+mod objects;
+mod paper;
+mod pools;
+mod psync;
+mod roots;
+mod types;
+
+pub use codes::CODES;
+#[doc(hidden)]
+pub use guard::{Failure, guarded, pmo_errno, pmo_error_message, pmo_strerror, pmo_version};
+#[doc(hidden)]
+pub use heap::HeapStats;
+#[doc(hidden)]
+pub use objects::{CreateOptions, ObjectInfo, Stat};
+#[doc(hidden)]
+pub use pools::PoolInfo;
+#[doc(hidden)]
+pub use roots::Root;
+#[doc(hidden)]
+pub use types::{Field, Type};

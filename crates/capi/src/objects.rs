@@ -1,0 +1,260 @@
+//! Objects: created, attached, looked at.
+
+use crate::args::{borrow, bytes, fill, flags, name, permission, text};
+use crate::guard::{Failure, Result, guarded, status};
+use crate::pools::{pmo_pool, pool};
+use indelible::raw;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::time::UNIX_EPOCH;
+
+const READ_ONLY: c_uint = 1;
+const SPARSE: c_uint = 2;
+const NEEDS_RECOVERY: c_uint = 4;
+const READ_KEY: c_uint = 8;
+const WRITE_KEY: c_uint = 16;
+
+/// `struct pmo_stat`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Stat {
+    pub name: [u8; 512],
+    pub id: [u8; 16],
+    pub size: u64,
+    pub address: u64,
+    pub reach: u64,
+    pub psyncs: u64,
+    pub created: u64,
+    pub state: u32,
+    pub holder: u32,
+    pub flags: u32,
+    pub reserved: u32,
+}
+
+impl Stat {
+    pub(crate) fn of(stat: &indelible::Stat) -> Stat {
+        let set = [
+            (READ_ONLY, stat.read_only),
+            (SPARSE, stat.sparse),
+            (NEEDS_RECOVERY, stat.needs_recovery),
+            (READ_KEY, stat.read_key),
+            (WRITE_KEY, stat.write_key),
+        ];
+        Stat {
+            name: name(&stat.name),
+            id: stat.id,
+            size: stat.size,
+            address: stat.address,
+            reach: stat.reach,
+            psyncs: stat.psyncs,
+            created: stat.created.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            state: u32::from(stat.state.letter()),
+            holder: stat.holder.unwrap_or(0),
+            flags: set.iter().filter(|(_, is)| *is).fold(0, |all, (flag, _)| all | flag),
+            reserved: 0,
+        }
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_stat(handle: *mut pmo_pool, name: *const c_char, stat: *mut Stat) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let known = pool(handle)?.stat(unsafe { text(name, "name") }?)?;
+        // SAFETY: the caller's promise.
+        unsafe { fill(stat, Stat::of(&known)) }
+    })
+}
+
+/// `struct pmo_create_options`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct CreateOptions {
+    pub size: u64,
+    pub reach: u64,
+    pub read_key: *const c_void,
+    pub read_key_len: usize,
+    pub write_key: *const c_void,
+    pub write_key_len: usize,
+    pub flags: u32,
+    pub reserved: u32,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create(handle: *mut pmo_pool, name: *const c_char, size: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| Ok(pool(handle)?.create(unsafe { text(name, "name") }?, size)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create_with(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    options: *const CreateOptions,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let options = unsafe { borrow(options, "struct of options") }?;
+        if options.reserved != 0 {
+            return Err(Failure::argument("the reserved field of the options is not 0"));
+        }
+        let [read_only, sparse] = flags(options.flags, [READ_ONLY, SPARSE])?;
+        // SAFETY: the caller's promise.
+        let read_key = unsafe { bytes(options.read_key, options.read_key_len, "read key") }?;
+        // SAFETY: the caller's promise.
+        let write_key = unsafe { bytes(options.write_key, options.write_key_len, "write key") }?;
+        let with = indelible::CreateOptions::new(options.size).reach(options.reach);
+        let with = with.read_key(read_key).write_key(write_key).read_only(read_only).sparse(sparse);
+        // SAFETY: the caller's promise.
+        Ok(pool(handle)?.create_with(unsafe { text(name, "name") }?, &with)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_destroy(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.destroy_with_key(name, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_resize(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    size: u64,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.resize(name, size, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_rename(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    new_name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        Ok(pool(handle)?.rename(name, unsafe { text(new_name, "new name") }?, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_attach(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    wanted: c_int,
+    key: *const c_void,
+    key_len: usize,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(raw::attach(&pool(handle)?, name, permission(wanted)?, key)?.as_ptr().cast())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_attach_at(
+    handle: *mut pmo_pool,
+    address: *const c_void,
+    wanted: c_int,
+    key: *const c_void,
+    key_len: usize,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let key = unsafe { bytes(key, key_len, "key") }?;
+        let (pool, wanted) = (pool(handle)?, permission(wanted)?);
+        let name = name_at(&pool, address.addr() as u64)?;
+        Ok(raw::attach(&pool, &name, wanted, key)?.as_ptr().cast())
+    })
+}
+
+fn name_at(pool: &indelible::Pool, address: u64) -> Result<String> {
+    for stat in pool.list() {
+        let stat = stat?;
+        if stat.address == address {
+            return Ok(stat.name);
+        }
+    }
+    Err(Failure::argument(format_args!("no object of the pool has the address {address:#x}")))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_detach(object: *mut c_void) -> c_int {
+    status(|| Ok(raw::detach(object.cast())?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_grow(object: *mut c_void, size: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| Ok(unsafe { raw::grow(object.cast(), size) }?))
+}
+
+/// `struct pmo_object`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct ObjectInfo {
+    pub base: *mut c_void,
+    pub size: u64,
+    pub psyncs: u64,
+    pub recovered_bytes: u64,
+    pub writable: u32,
+    pub reserved: u32,
+    pub name: [u8; 512],
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_object(address: *const c_void, object: *mut ObjectInfo) -> c_int {
+    status(|| {
+        let known = raw::attached(address.cast())?;
+        let filled = ObjectInfo {
+            base: known.base.as_ptr().cast(),
+            size: known.len as u64,
+            psyncs: known.psyncs,
+            recovered_bytes: known.recovered_bytes,
+            writable: u32::from(known.writable),
+            reserved: 0,
+            name: name(&known.name),
+        };
+        // SAFETY: the caller's promise.
+        unsafe { fill(object, filled) }
+    })
+}

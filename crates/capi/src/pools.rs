@@ -1,0 +1,175 @@
+//! Pools, and which of them is meant where none is named.
+
+use crate::args::{fill, flags, text};
+use crate::guard::{Failure, Result, guarded, status};
+use crate::objects::Stat;
+use indelible::PoolOptions;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::{Mutex, PoisonError};
+
+/// What a handle points at: nothing. It is a number, so that one of a closed pool is noticed.
+#[allow(non_camel_case_types)]
+pub struct pmo_pool(());
+
+const READ_ONLY: c_uint = 1;
+const FORCE: c_uint = 2;
+const ALLOW_REMOTE: c_uint = 4;
+
+#[derive(Default)]
+struct Pools {
+    open: BTreeMap<usize, indelible::Pool>,
+    last: usize,
+    /// Of `pmo_use`.
+    used: Option<indelible::Pool>,
+}
+
+static POOLS: Mutex<Pools> = Mutex::new(Pools { open: BTreeMap::new(), last: 0, used: None });
+
+fn pools<R>(f: impl FnOnce(&mut Pools) -> R) -> R {
+    f(&mut POOLS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The pool that a handle means.
+pub(crate) fn pool(handle: *mut pmo_pool) -> Result<indelible::Pool> {
+    let (found, null) = (pools(|pools| pools.open.get(&handle.addr()).cloned()), handle.is_null());
+    match found {
+        Some(pool) => Ok(pool),
+        None if null => used(),
+        None => Err(Failure::argument("the pool is not open")),
+    }
+}
+
+fn used() -> Result<indelible::Pool> {
+    if let Some(pool) = pools(|pools| pools.used.clone()) {
+        return Ok(pool);
+    }
+    let Some(path) = std::env::var_os("PMO_POOL") else {
+        let why = "no pool is given (call pmo_use, or set PMO_POOL to the path of one)";
+        return Err(Failure::argument(why));
+    };
+    let pool = indelible::Pool::open(path)?;
+    Ok(pools(|pools| pools.used.get_or_insert(pool).clone()))
+}
+
+fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
+    guarded(null_mut(), || {
+        let pool = open()?;
+        Ok(pools(|pools| {
+            pools.last += 16;
+            pools.open.insert(pools.last, pool);
+            without_provenance_mut(pools.last)
+        }))
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_open(path: *const c_char, with: c_uint) -> *mut pmo_pool {
+    opened(|| {
+        let [read_only, remote] = flags(with, [READ_ONLY, ALLOW_REMOTE])?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { text(path, "path") }?;
+        Ok(PoolOptions::new().read_only(read_only).allow_remote(remote).open(path)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
+    opened(|| {
+        let [force, remote] = flags(with, [FORCE, ALLOW_REMOTE])?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { text(path, "path") }?;
+        Ok(PoolOptions::new().force(force).allow_remote(remote).format(path, size)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_open_or_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
+    opened(|| {
+        let [remote] = flags(with, [ALLOW_REMOTE])?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { text(path, "path") }?;
+        Ok(PoolOptions::new().allow_remote(remote).open_or_format(path, size)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_close(handle: *mut pmo_pool) -> c_int {
+    status(|| {
+        let closed = pools(|pools| pools.open.remove(&handle.addr()));
+        closed.map(drop).ok_or_else(|| Failure::argument("the pool is not open"))
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_use(path: *const c_char) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let pool = indelible::Pool::open(unsafe { text(path, "path") }?)?;
+        let before = pools(|pools| pools.used.replace(pool));
+        drop(before);
+        Ok(())
+    })
+}
+
+/// `struct pmo_pool_info`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct PoolInfo {
+    pub id: [u8; 16],
+    pub length: u64,
+    pub objects: u64,
+    pub free: u64,
+    pub largest_free: u64,
+    pub version: u32,
+    pub reserved: u32,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInfo) -> c_int {
+    status(|| {
+        let known = pool(handle)?.info()?;
+        let filled = PoolInfo {
+            id: known.id,
+            length: known.length,
+            objects: known.objects,
+            free: known.free,
+            largest_free: known.largest_free,
+            version: known.version,
+            reserved: 0,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { fill(info, filled) }
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_list(
+    handle: *mut pmo_pool,
+    each: Option<extern "C" fn(*const Stat, *mut c_void) -> c_int>,
+    context: *mut c_void,
+) -> c_int {
+    guarded(-1, || {
+        let each = each.ok_or_else(|| Failure::argument("the function to be called is NULL"))?;
+        for stat in pool(handle)?.list() {
+            let result = each(&Stat::of(&stat?), context);
+            if result != 0 {
+                return Ok(result);
+            }
+        }
+        Ok(0)
+    })
+}

@@ -1,0 +1,153 @@
+//! C programs.
+
+use super::ground::{C, Compiler, dies, folder, have, installed, program, succeed, text};
+use std::path::Path;
+use std::process::Command;
+
+fn run(program: &Path, pool: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg(pool).env_remove("PMO_POOL");
+    command
+}
+
+#[test]
+fn every_function_does_what_it_says() {
+    let folder = folder();
+    let binary = folder.path().join("contract");
+    C.build(&program("contract.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+#[test]
+fn bad_input_is_an_error_and_changes_nothing() {
+    let folder = folder();
+    let binary = folder.path().join("bad-input");
+    C.build(&program("bad-input.c"), &binary);
+    let pool = folder.path().join("pool.pmo");
+    assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+    for fault in ["use after detach", "store while reading"] {
+        assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
+    }
+}
+
+#[test]
+fn a_cut_is_consistent_across_threads_objects_and_heaps() {
+    let folder = folder();
+    let binary = folder.path().join("cut");
+    C.build(&program("cut.c"), &binary);
+    let pool = folder.path().join("pool.pmo");
+    assert_eq!(dies(run(&binary, &pool).arg("store")), 9);
+    let said = succeed(run(&binary, &pool).arg("look"));
+    assert!(said.starts_with("whole"), "{said}");
+}
+
+#[test]
+fn the_static_library_does_the_same() {
+    let folder = folder();
+    let binary = folder.path().join("contract");
+    let lib = installed().join("lib/libpmo.a");
+    let mut command = Command::new("cc");
+    command.arg("-pthread").arg("-I").arg(installed().join("include")).arg("-o").arg(&binary);
+    command.arg(program("contract.c")).arg(lib).args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]);
+    succeed(&mut command);
+    let linked = succeed(Command::new("ldd").arg(&binary));
+    assert!(!linked.contains("libpmo"), "{linked}");
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+#[test]
+fn programs_are_built_with_pkg_config() {
+    if !have("pkg-config") {
+        return;
+    }
+    let folder = folder();
+    let config = installed().join("lib/pkgconfig");
+    let script = format!(
+        "cc {} -o contract $(pkg-config --cflags --libs pmo) && pkg-config --modversion pmo",
+        program("contract.c").display()
+    );
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(folder.path()).env("PKG_CONFIG_PATH", config);
+    assert_eq!(succeed(&mut shell), "0.1.0\n");
+    let mut command = run(&folder.path().join("contract"), &folder.path().join("pool.pmo"));
+    assert_eq!(succeed(command.env("LD_LIBRARY_PATH", installed().join("lib"))), "done\n");
+}
+
+#[test]
+fn programs_are_built_with_cmake() {
+    if !have("cmake") || !have("make") {
+        return;
+    }
+    let folder = folder();
+    let project = format!(
+        "cmake_minimum_required(VERSION 3.10)\nproject(contract C)\nfind_package(pmo 0.1 REQUIRED)\n\
+         add_executable(shared {0})\ntarget_link_libraries(shared PRIVATE pmo::pmo)\n\
+         add_executable(static {0})\ntarget_link_libraries(static PRIVATE pmo::static)\n",
+        program("contract.c").display()
+    );
+    std::fs::write(folder.path().join("CMakeLists.txt"), &project).unwrap();
+    let mut configure = Command::new("cmake");
+    configure.args(["-G", "Unix Makefiles", "-S", ".", "-B", "build"]).current_dir(folder.path());
+    succeed(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed().display())));
+    succeed(Command::new("cmake").args(["--build", "build"]).current_dir(folder.path()));
+    let other = project.replace("find_package(pmo 0.1", "find_package(pmo 1.0");
+    std::fs::write(folder.path().join("CMakeLists.txt"), other).unwrap();
+    let mut configure = Command::new("cmake");
+    configure.args(["-S", ".", "-B", "other"]).current_dir(folder.path());
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed().display()));
+    assert!(!configure.output().unwrap().status.success(), "a version that is not there is found");
+    for kind in ["shared", "static"] {
+        let pool = folder.path().join(format!("{kind}.pmo"));
+        assert_eq!(succeed(&mut run(&folder.path().join("build").join(kind), &pool)), "done\n");
+    }
+}
+
+#[test]
+fn descriptions_that_are_not_true_do_not_compile() {
+    let folder = folder();
+    let code = |field: &str| {
+        format!(
+            "#include <pmo.h>\nstruct in {{ int i; }};\nPMO_TYPE(in, PMO_FIELD(int, i))\n\
+             struct out {{ long a; struct in in, two[2]; char c[3]; int *p; }};\nPMO_TYPE(out, {field})\n\
+             int main(void) {{ return PMO_TYPEOF(out)->size == 0 || PMO_TYPEOF(in)->size == 0; }}\n"
+        )
+    };
+    let good = ["PMO_FIELD(long, a)", "PMO_NESTED(struct in, in, in)", "PMO_NESTED(struct in[2], two, in)"];
+    for field in good.into_iter().chain(["PMO_FIELD(char[3], c)", "PMO_FIELD(int *, p)"]) {
+        assert_eq!(C.refuses(&code(field), folder.path()), None, "{field}");
+    }
+    let bad = [
+        "PMO_FIELD(int, a)",
+        "PMO_FIELD(struct in, in)",
+        "PMO_FIELD(struct in[2], two)",
+        "PMO_FIELD(char[4], c)",
+    ];
+    for field in bad.into_iter().chain(["PMO_NESTED(struct in, two, in)", "PMO_FIELD(long, b)"]) {
+        assert!(C.refuses(&code(field), folder.path()).is_some(), "{field}");
+    }
+}
+
+/// The library is not compiled for it; the program's own stores and the mapping at a fixed address are
+/// what it looks at. Its allocator takes a sixteenth of where pools have their windows: one whose window
+/// lies there cannot be attached, and another is made.
+#[test]
+fn programs_run_under_address_sanitizer() {
+    const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };
+    let folder = folder();
+    for name in ["contract", "bad-input"] {
+        let binary = folder.path().join(name);
+        SANITIZED.build(&program(&format!("{name}.c")), &binary);
+        let mut output = None;
+        for attempt in 0..8 {
+            let mut command = run(&binary, &folder.path().join(format!("{name}-{attempt}.pmo")));
+            let ended = command.env("ASAN_OPTIONS", "detect_leaks=0").output().unwrap();
+            let taken = text(&ended.stderr).contains("is taken by anonymous memory");
+            output = Some(ended);
+            if !taken {
+                break;
+            }
+        }
+        let output = output.unwrap();
+        assert_eq!(text(&output.stdout), "done\n", "{}", text(&output.stderr));
+    }
+}

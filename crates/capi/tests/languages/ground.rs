@@ -1,0 +1,111 @@
+//! What programs are compiled against, and how they are run.
+
+use indelible_testing::not_tested;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+pub fn source() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub fn project() -> PathBuf {
+    source().join("../..").canonicalize().expect("the workspace")
+}
+
+/// The prefix that `cargo xtask install` filled.
+pub fn installed() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pmo");
+        let _ = std::fs::remove_dir_all(&prefix);
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["xtask", "install", "--profile", "test", "--prefix"]).arg(&prefix);
+        succeed(command.current_dir(project()));
+        prefix
+    })
+}
+
+/// Whether a tool is there; says so if not.
+pub fn have(tool: &str) -> bool {
+    let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        not_tested(format_args!("what needs {tool}, which is not installed"));
+    }
+    there
+}
+
+/// Compiles programs of `tests/programs`, or of a path, against the installed library.
+pub struct Compiler {
+    pub command: &'static str,
+    pub flags: &'static [&'static str],
+}
+
+pub const C: Compiler =
+    Compiler { command: "cc", flags: &["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"] };
+pub const CPP: Compiler =
+    Compiler { command: "c++", flags: &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pthread"] };
+
+impl Compiler {
+    pub fn compile(&self, program: &Path, into: &Path) -> Output {
+        let prefix = installed();
+        let lib = prefix.join("lib");
+        let mut command = Command::new(self.command);
+        command.args(self.flags).arg("-g").arg("-I").arg(prefix.join("include")).arg("-o").arg(into);
+        command.arg(program).arg("-L").arg(&lib).arg("-lpmo").arg(format!("-Wl,-rpath,{}", lib.display()));
+        command.env("LC_ALL", "C.UTF-8").output().expect("the compiler runs")
+    }
+
+    #[track_caller]
+    pub fn build(&self, program: &Path, into: &Path) {
+        let output = self.compile(program, into);
+        assert!(output.status.success(), "{}: {}", program.display(), text(&output.stderr));
+    }
+
+    /// Whether it compiles; what the compiler says if not.
+    pub fn refuses(&self, code: &str, folder: &Path) -> Option<String> {
+        let file = folder.join(if self.command == "cc" { "refused.c" } else { "refused.cpp" });
+        std::fs::write(&file, code).expect("a file");
+        let output = self.compile(&file, &folder.join("refused"));
+        (!output.status.success()).then(|| text(&output.stderr))
+    }
+}
+
+pub fn program(name: &str) -> PathBuf {
+    source().join("tests/programs").join(name)
+}
+
+#[track_caller]
+pub fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{command:?}: {}\n{said}{}", output.status, text(&output.stderr));
+    said
+}
+
+/// The signal that ends it.
+#[track_caller]
+pub fn dies(command: &mut Command) -> i32 {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (status, said) = (output.status, text(&output.stderr));
+    status.signal().unwrap_or_else(|| panic!("{command:?}: {status}: {said}"))
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder in memory, where it is quick.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("indelible-capi")
+        .tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
+}
+
+/// A folder on disk, as most programs have it.
+pub fn disk() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("indelible-capi").tempdir_in("/var/tmp").expect("a folder")
+}

@@ -1,0 +1,10 @@
+//! The interfaces as C and C++ programs meet them: installed in a fresh folder, compiled, killed.
+
+mod boundary;
+mod c;
+mod cookbook;
+mod cpp;
+mod examples;
+mod ground;
+mod header;
+mod kill;

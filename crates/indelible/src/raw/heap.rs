@@ -1,0 +1,256 @@
+//! What is done to the heap of the object that has an address.
+
+#![allow(unsafe_code)]
+
+use super::place::{How, at};
+use super::registry::find;
+use crate::error::Result;
+use crate::heap::{Block, HeapError, HeapFinding, HeapOptions, HeapStats, Root, TypeInfo};
+use std::ptr::NonNull;
+
+/// Makes a heap of the blank object at `address`.
+///
+/// # Errors
+/// `NotAttached`; those of [`Heap::format`](crate::Heap::format).
+///
+/// # Safety
+/// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live blocks.
+pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    let found = find("use a heap", address.addr())?;
+    found.open(options, How::Format, |_| false).map(drop)
+}
+
+/// Opens the heap of the object at `address`. One that is open with other options is opened again.
+///
+/// # Errors
+/// `NotAttached`; those of [`Heap::open`](crate::Heap::open).
+///
+/// # Safety
+/// As for [`format_heap`].
+pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    find("use a heap", address.addr())?.opened(Some(options)).map(drop)
+}
+
+/// Opens the heap of the object at `address`, or makes one if the object is blank.
+///
+/// # Errors
+/// As for [`open_heap`] and [`format_heap`].
+///
+/// # Safety
+/// As for [`format_heap`].
+pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
+    let found = find("use a heap", address.addr())?;
+    found.open(options, How::Either, |heap| heap.options == options).map(drop)
+}
+
+/// A block of at least `size` bytes in the object that has `address`: see
+/// [`Heap::malloc`](crate::Heap::malloc).
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `HeapFull`, `BadSize`; `ReadOnly` for an object attached for reading.
+///
+/// # Safety
+/// No thread detaches the object meanwhile. Stores go to live blocks of the heap and nowhere else in it.
+#[inline]
+pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.heap.raw.malloc(size).or_else(|error| place.again(*error, size, 16, false))
+}
+
+/// A block for `count` times `size` bytes, all zero.
+///
+/// # Errors
+/// As for [`malloc`].
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    match count.checked_mul(size) {
+        Some(size) => place.allocate(size, 16, true),
+        None => Err(place.error("allocate in", HeapError::Overflow { count, size })),
+    }
+}
+
+/// A block at a multiple of `align`, a power of two of at most 2 MiB.
+///
+/// # Errors
+/// As for [`malloc`]; `BadAlignment`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    unsafe { at(address)? }.allocate(size, align, false)
+}
+
+/// Frees a block, of whatever heap it is.
+///
+/// # Errors
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode): nothing was changed.
+///
+/// # Safety
+/// As for [`malloc`]; the block is the caller's, and nobody uses it any more.
+#[inline]
+pub unsafe fn free(block: *mut u8) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(block)? };
+    // SAFETY: the caller's promise.
+    unsafe { place.heap.raw.free(block.addr()) }.map_err(|error| place.error("free a block of", *error))
+}
+
+/// Gives a block another size: see [`Heap::realloc`](crate::Heap::realloc).
+///
+/// # Errors
+/// As for [`malloc`] and [`free`]: the block is as it was.
+///
+/// # Safety
+/// As for [`free`]: if the block moved, the old one is free.
+pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(block)? };
+    // SAFETY: the caller's promise.
+    match unsafe { place.heap.raw.realloc(block.addr(), size) } {
+        Err(error @ HeapError::Full { .. }) if place.heap.options.grow => {
+            let old = place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))?;
+            let new = place.again(error, size, 16, false)?;
+            let len = old.min(size);
+            // SAFETY: two live blocks of the caller's.
+            unsafe { block.copy_to_nonoverlapping(new.as_ptr(), len) };
+            let start = new.addr().get() - place.attachment.start();
+            if let Some(core) = place.attachment.core() {
+                core.note(start..start + len);
+            }
+            // SAFETY: the caller's promise.
+            place.done("free a block of", unsafe { place.heap.raw.free(block.addr()) }.map_err(|e| *e))?;
+            Ok(new)
+        }
+        result => place.done("reallocate a block of", result),
+    }
+}
+
+/// Bytes the caller may use of a block: at least those asked for.
+///
+/// # Errors
+/// `NotAttached`, `NotABlock`, `DoubleFree`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(block)? };
+    place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))
+}
+
+/// The live blocks, in the order of addresses.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.heap.raw.blocks().map(|block| place.done("walk the heap of", block)).collect()
+}
+
+/// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
+/// overwritten.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`.
+///
+/// # Safety
+/// As for [`malloc`]; no other thread allocates or frees meanwhile.
+pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
+    // SAFETY: the caller's promise.
+    Ok(unsafe { at(address)? }.heap.raw.check())
+}
+
+/// The heap in numbers, counted now.
+///
+/// # Errors
+/// `NotAttached`, `NotAHeap`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("count the heap of", place.heap.raw.stats())
+}
+
+/// Gives `size` bytes at `block`, in the heap of the object that has `address`, a name: see
+/// [`Heap::create_root`](crate::Heap::create_root).
+///
+/// # Errors
+/// `NotAttached`, `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn create_root(
+    address: *const u8,
+    name: &str,
+    block: *const u8,
+    size: u64,
+    ty: &TypeInfo<'_>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("create a root in", place.heap.raw.create_root(name, block.addr(), size, ty))
+}
+
+/// The root `name`, which is a `ty`.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("find a root in", place.heap.raw.root(name, ty))
+}
+
+/// The root `name`, of whatever type.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("find a root in", place.heap.raw.root_any(name))
+}
+
+/// Takes a name away; the block stays.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("remove a root of", place.heap.raw.remove_root(name))
+}
+
+/// All roots, sorted by name.
+///
+/// # Errors
+/// `NotAttached`, `Damaged`.
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn roots(address: *const u8) -> Result<Vec<Root>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("list the roots of", place.heap.raw.roots())
+}

@@ -1,0 +1,25 @@
+//! Objects by address: the operations of the paper's Table I and the heap, as a C program sees them.
+//!
+//! An attached object is known by its first byte, to every thread of the process (S0.13, S0.16). The
+//! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
+
+mod heap;
+mod place;
+mod psync;
+mod registry;
+
+pub use heap::{
+    aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
+    open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
+};
+pub use psync::{note, psync, psync_all, psync_all_cut, psync_cut};
+pub use registry::{Attached, attach, attached, detach, grow};
+
+/// What an attach asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Loads.
+    Read,
+    /// Loads and stores.
+    Write,
+}

@@ -1,0 +1,188 @@
+//! Where a heap is: found by an address in its object, and remembered by the thread.
+//!
+//! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the one it
+//! used last, so that an allocation costs no lock.
+//!
+//! Invariants of [`Last`]:
+//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`; while those
+//!    are the present ones they still are, unless another thread is just detaching the object, which the
+//!    callers of the unsafe functions exclude.
+
+#![allow(unsafe_code)]
+
+use super::registry::{Attachment, EPOCH, Opened, find};
+use crate::error::{Cause, Error, Result};
+use crate::heap::{HeapError, HeapOptions, RawHeap};
+use crate::sys::fork;
+use std::cell::Cell;
+use std::ptr::{NonNull, null};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// The heap a thread used last.
+#[derive(Clone, Copy)]
+struct Last {
+    base: usize,
+    len: usize,
+    epoch: u64,
+    generation: u32,
+    heap: *const Opened,
+    attachment: *const Attachment,
+}
+
+thread_local! {
+    static LAST: Cell<Last> = const {
+        Cell::new(Last { base: 0, len: 0, epoch: 0, generation: 0, heap: null(), attachment: null() })
+    };
+}
+
+/// A heap and whose it is.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) heap: &'a Opened,
+    pub(super) attachment: &'a Attachment,
+}
+
+/// The heap at `address`, opened if it is not.
+///
+/// # Safety
+/// The object is not detached while the result is used.
+#[inline]
+pub(super) unsafe fn at<'a>(address: *const u8) -> Result<Place<'a>> {
+    let last = LAST.get();
+    if address.addr().wrapping_sub(last.base) < last.len
+        && last.epoch == EPOCH.load(Ordering::Acquire)
+        && !fork::is_stale(last.generation)
+    {
+        // SAFETY: still there (1).
+        return Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { look(address) }
+}
+
+/// # Safety
+/// As for [`at`].
+#[cold]
+#[inline(never)]
+unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
+    let attachment = find("use a heap", address.addr())?;
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let heap = attachment.opened(None)?;
+    let last = Last {
+        base: attachment.start(),
+        len: attachment.len(),
+        epoch,
+        generation: fork::generation(),
+        heap,
+        attachment: Arc::as_ptr(&attachment),
+    };
+    LAST.set(last);
+    // SAFETY: the registry keeps both until the detach (1).
+    Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } })
+}
+
+/// What is done to a heap that is not open, or open with other options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Open,
+    Format,
+    Either,
+}
+
+impl Attachment {
+    /// The open heap; opens it, with `options`, if need be.
+    pub(super) fn opened(&self, options: Option<HeapOptions>) -> Result<*const Opened> {
+        let same = |heap: &Opened| options.is_none_or(|options| options == heap.options);
+        if let Some(heap) = &*self.heap.read().unwrap_or_else(PoisonError::into_inner)
+            && same(heap)
+        {
+            return Ok(&raw const **heap);
+        }
+        self.open(options.unwrap_or_default(), How::Open, same)
+    }
+
+    pub(super) fn open(
+        &self,
+        options: HeapOptions,
+        how: How,
+        same: impl Fn(&Opened) -> bool,
+    ) -> Result<*const Opened> {
+        let mut slot = self.heap.write().unwrap_or_else(PoisonError::into_inner);
+        if how != How::Format
+            && let Some(heap) = &*slot
+            && same(heap)
+        {
+            return Ok(&raw const **heap);
+        }
+        if let (How::Format, Some(_)) = (how, &*slot) {
+            return Err(self.error("format the heap of", Cause::Heap(HeapError::NotBlank)));
+        }
+        if slot.is_some() {
+            EPOCH.fetch_add(1, Ordering::SeqCst);
+            if let Some(old) = slot.take()
+                && self.named
+                && let Some(core) = self.core()
+            {
+                old.raw.take_notes().into_iter().for_each(|range| core.note(range));
+            }
+        }
+        let extent = self.extent();
+        // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a heap in
+        // it, once; stores of others go to live blocks, as callers of `malloc` promise.
+        let open = || unsafe { RawHeap::open(extent, options) };
+        // SAFETY: as above.
+        let format = || unsafe { RawHeap::format(extent, options) };
+        let (operation, raw) = match how {
+            How::Open => ("open the heap of", open()),
+            How::Format => ("format the heap of", format()),
+            How::Either => match open() {
+                Err(HeapError::NotAHeap) => ("format the heap of", format()),
+                opened => ("open the heap of", opened),
+            },
+        };
+        let raw = raw.map_err(|error| self.error(operation, Cause::Heap(error)))?;
+        Ok(&raw const **slot.insert(Box::new(Opened { raw, options })))
+    }
+}
+
+impl Place<'_> {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn error(&self, operation: &'static str, error: HeapError) -> Error {
+        self.attachment.error(operation, Cause::Heap(error))
+    }
+
+    pub(super) fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+        result.map_err(|error| self.error(operation, error))
+    }
+
+    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+        self.heap.raw.allocate(size, align, zero).or_else(|error| self.again(error, size, align, zero))
+    }
+
+    /// Grows the object if that is allowed, and tries once more.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn again(
+        &self,
+        error: HeapError,
+        size: usize,
+        align: usize,
+        zero: bool,
+    ) -> Result<NonNull<u8>> {
+        if !self.heap.options.grow || !matches!(error, HeapError::Full { .. }) {
+            return Err(self.error("allocate in", error));
+        }
+        let old = self.attachment.len();
+        for len in self.heap.raw.growth(old, size, align) {
+            if len > old && self.attachment.grow_in_place(len) {
+                break;
+            }
+        }
+        // SAFETY: this is what is mapped now.
+        let extended = unsafe { self.heap.raw.extend(self.attachment.len()) };
+        let result = extended.and_then(|()| self.heap.raw.allocate(size, align, zero));
+        self.done("allocate in", result)
+    }
+}

@@ -1,0 +1,117 @@
+//! psync by address.
+
+#![allow(unsafe_code)]
+
+use super::registry::{Attachment, Opened, find};
+use crate::error::Result;
+use crate::heap::RawHeap;
+use crate::object::{Core, psync_cores};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLockReadGuard};
+
+type Heap<'a> = RwLockReadGuard<'a, Option<Box<Opened>>>;
+
+impl Attachment {
+    fn heap(&self) -> Heap<'_> {
+        self.heap.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the core what the heap stored, where it has to be told.
+    fn take_notes(&self, heap: &Heap<'_>, core: &Core) {
+        if self.named
+            && let Some(heap) = &**heap
+        {
+            heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
+        }
+    }
+}
+
+/// Names bytes of the object at `address` that were stored to. Only the tracking rung `named` needs it.
+///
+/// # Errors
+/// `NotAttached`.
+pub fn note(address: *const u8, range: Range<usize>) -> Result<()> {
+    if let Some(core) = find("note stores to", address.addr())?.core() {
+        core.note(range);
+    }
+    Ok(())
+}
+
+/// Makes the stores to the object that has `address` since its last psync durable, as one step (S0.17,
+/// S0.18). Ignored for an object attached for reading. Several threads may psync different objects at
+/// once; psyncs of one object take turns.
+///
+/// # Errors
+/// `NotAttached`, and those of [`Object::psync`](crate::Object::psync).
+///
+/// # Safety
+/// No thread stores to the object until this returns.
+pub unsafe fn psync(address: *const u8) -> Result<()> {
+    let found = find("psync", address.addr())?;
+    let heap = found.named.then(|| found.heap());
+    let Some(mut core) = found.core() else { return Ok(()) };
+    if let Some(heap) = heap {
+        found.take_notes(&heap, &core);
+    }
+    core.psync(false).map_err(|cause| found.error("psync", cause))
+}
+
+/// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. Each
+/// operation on the heap is in the cut as a whole, or not at all.
+///
+/// # Errors
+/// As for [`psync`].
+pub fn psync_cut(address: *const u8) -> Result<()> {
+    each("psync", &[address], true)
+}
+
+/// psync of several objects of one pool as one atomic step. Those attached for reading are ignored.
+///
+/// # Errors
+/// As for [`psync`].
+///
+/// # Safety
+/// As for [`psync`], for every one of them.
+pub unsafe fn psync_all(addresses: &[*const u8]) -> Result<()> {
+    each("psync together", addresses, false)
+}
+
+/// As [`psync_all`], with a cut that is consistent across all of them.
+///
+/// # Errors
+/// As for [`psync`].
+pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
+    each("psync together", addresses, true)
+}
+
+fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<()> {
+    // In the order of addresses, so that two threads cannot wait for each other.
+    let mut found = BTreeMap::new();
+    for address in addresses {
+        let attachment = find(operation, address.addr())?;
+        found.insert(attachment.start(), attachment);
+    }
+    let heaps: Vec<_> = found.values().map(|attachment| attachment.heap()).collect();
+    let quiet: Vec<_> = heaps.iter().filter_map(|heap| heap.as_ref()).map(|heap| &heap.raw).collect();
+    quietly(if cut { &quiet } else { &[] }, &mut || {
+        let mut guards = Vec::with_capacity(found.len());
+        for (attachment, heap) in found.values().zip(&heaps) {
+            if let Some(core) = attachment.core() {
+                attachment.take_notes(heap, &core);
+                guards.push(core);
+            }
+        }
+        let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
+        let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
+        psync_cores(&mut cores, cut).map_err(|cause| first.error(operation, cause))
+    })
+}
+
+/// Keeps all changes of several words out of these heaps while `f` runs.
+fn quietly<R>(heaps: &[&RawHeap], f: &mut dyn FnMut() -> R) -> R {
+    match heaps {
+        [] => f(),
+        [first, rest @ ..] => first.quiet(|| quietly(rest, f)),
+    }
+}

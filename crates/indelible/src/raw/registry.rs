@@ -1,0 +1,267 @@
+//! Which objects are attached where.
+//!
+//! Invariants:
+//! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap, but for
+//!    those that a parent of this process had.
+//! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is unmapped.
+//! 3. `EPOCH` grows before a heap is dropped: what threads keep of it in `place` is not used again.
+//!
+//! Lock order: `ATTACHED` (never held below another), an attachment's `heap`, the heap's own lock, the
+//! attachment's core; of several attachments in the order of their addresses.
+
+#![allow(unsafe_code)]
+
+use super::Permission;
+use crate::dirty::Rung;
+use crate::error::{Cause, Error, Result};
+use crate::heap::{Extent, HeapOptions, RawHeap};
+use crate::object::{Core, ReadCore, attach_core, attach_reader};
+use crate::pool::Pool;
+use crate::sys::fork;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Counts the heaps that are no more.
+pub(super) static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
+
+struct Slot {
+    attachment: Arc<Attachment>,
+    /// Attaches for reading: each is detached once.
+    count: usize,
+}
+
+/// A heap in use.
+pub(super) struct Opened {
+    pub(super) raw: RawHeap,
+    pub(super) options: HeapOptions,
+}
+
+/// An attached object.
+pub(super) struct Attachment {
+    /// Before the mapping (2).
+    pub(super) heap: RwLock<Option<Box<Opened>>>,
+    mapping: Mapping,
+    pub(super) name: String,
+    pub(super) base: NonNull<u8>,
+    /// Changes under the lock of the core.
+    len: AtomicUsize,
+    /// Whether stores have to be named.
+    pub(super) named: bool,
+    generation: u32,
+}
+
+enum Mapping {
+    Writer(Box<Mutex<Core>>),
+    Reader(#[allow(dead_code, reason = "kept for what it maps")] Arc<ReadCore>),
+}
+
+// SAFETY: `base` is an address; what lies there is the callers' affair.
+unsafe impl Send for Attachment {}
+// SAFETY: as above.
+unsafe impl Sync for Attachment {}
+
+impl Attachment {
+    pub(super) fn core(&self) -> Option<MutexGuard<'_, Core>> {
+        match &self.mapping {
+            Mapping::Writer(core) => Some(core.lock().unwrap_or_else(PoisonError::into_inner)),
+            Mapping::Reader(..) => None,
+        }
+    }
+
+    pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+        Error::new(operation, cause).object(&self.name)
+    }
+
+    pub(super) fn start(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        let core = self.core();
+        Extent {
+            base: self.base,
+            len: self.len(),
+            writable: core.is_some(),
+            named: self.named,
+            reach: core.map_or(0, |core| core.reach()),
+        }
+    }
+
+    /// Grows where the object stands, while other threads use it; whether that worked.
+    pub(super) fn grow_in_place(&self, size: usize) -> bool {
+        let Some(mut core) = self.core() else { return false };
+        let result = core.grow_in_place(size as u64);
+        self.len.store(core.size(), Ordering::Release);
+        result.is_ok()
+    }
+
+    /// Ends the heap.
+    pub(super) fn close_heap(&self) {
+        let mut heap = self.heap.write().unwrap_or_else(PoisonError::into_inner);
+        EPOCH.fetch_add(1, Ordering::SeqCst);
+        *heap = None;
+    }
+}
+
+/// Attaches `name` and returns its address.
+///
+/// # Errors
+/// As for [`Pool::attach`] and [`Pool::attach_read`].
+pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Result<NonNull<u8>> {
+    let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
+    let inner = pool.inner();
+    inner.alive().map_err(failed)?;
+    let (base, len, named, mapping) = match permission {
+        Permission::Write => {
+            let core = attach_core(inner, name, key).map_err(failed)?;
+            let shadow = core.shadow().map_err(failed)?;
+            let (base, named) = (shadow.base(), shadow.rung() == Some(Rung::Named));
+            (base, core.size(), named, Mapping::Writer(Box::new(Mutex::new(core))))
+        }
+        Permission::Read => {
+            let core = attach_reader(inner, name, key).map_err(failed)?;
+            let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
+            (base, core.len(), false, Mapping::Reader(core))
+        }
+    };
+    let reader = matches!(mapping, Mapping::Reader(..));
+    let attachment = Arc::new(Attachment {
+        heap: RwLock::new(None),
+        mapping,
+        name: name.to_owned(),
+        base,
+        len: AtomicUsize::new(len),
+        named,
+        generation: fork::generation(),
+    });
+    let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+    let before = all.get_mut(&base.addr().get());
+    match before.filter(|slot| !fork::is_stale(slot.attachment.generation)) {
+        Some(slot) if reader => slot.count += 1,
+        _ => {
+            all.insert(base.addr().get(), Slot { attachment, count: 1 });
+        }
+    }
+    Ok(base)
+}
+
+/// Ends an attachment. The bytes become inaccessible (S0.15); what was not psynced is forgotten.
+///
+/// # Errors
+/// `NotAttached` if no attached object begins at `address`.
+pub fn detach(address: *const u8) -> Result<()> {
+    let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+    let key = address.addr();
+    match all.get_mut(&key) {
+        Some(slot) if fork::is_stale(slot.attachment.generation) => {
+            return Err(Error::new("detach", Cause::Forked));
+        }
+        Some(slot) if slot.count > 1 => {
+            slot.count -= 1;
+            return Ok(());
+        }
+        Some(_) => {}
+        None => return Err(Error::new("detach", Cause::NotAttached(key))),
+    }
+    let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };
+    drop(all);
+    attachment.close_heap();
+    let result = attachment.core().map_or(Ok(()), |mut core| core.detach());
+    result.map_err(|cause| attachment.error("detach", cause))
+}
+
+/// The attachment whose range has `address`.
+pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attachment>> {
+    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    match all.range(..=address).next_back() {
+        Some((base, slot)) if address - base < slot.attachment.len() => {
+            if fork::is_stale(slot.attachment.generation) {
+                return Err(Error::new(operation, Cause::Forked));
+            }
+            Ok(slot.attachment.clone())
+        }
+        _ => Err(Error::new(operation, Cause::NotAttached(address))),
+    }
+}
+
+/// What is known of an attached object.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Attached {
+    /// Its name.
+    pub name: String,
+    /// Its first byte.
+    pub base: NonNull<u8>,
+    /// Its size in bytes.
+    pub len: usize,
+    /// Whether it may be stored to.
+    pub writable: bool,
+    /// Psyncs that had something to do, over its life; 0 where it is attached for reading.
+    pub psyncs: u64,
+    /// Bytes of lane that the attach replayed; 0 if the last writer detached.
+    pub recovered_bytes: u64,
+}
+
+/// The attached object that has `address`, which need not be its first byte.
+///
+/// # Errors
+/// `NotAttached`, `Forked`.
+pub fn attached(address: *const u8) -> Result<Attached> {
+    let found = find("look up", address.addr())?;
+    let core = found.core();
+    let writer = core.as_ref().and_then(|core| core.writer().ok());
+    Ok(Attached {
+        name: found.name.clone(),
+        base: found.base,
+        len: found.len(),
+        writable: core.is_some(),
+        psyncs: writer.map_or(0, |writer| writer.psyncs()),
+        recovered_bytes: writer.map_or(0, |writer| writer.recovered().lane_bytes),
+    })
+}
+
+/// Grows the object that has `address`, and its heap if one is open: see [`Object::grow`](crate::Object::grow).
+///
+/// # Errors
+/// `NotAttached`, and those of [`Object::grow`](crate::Object::grow).
+///
+/// # Safety
+/// No other thread uses the object until this returns.
+pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
+    let found = find("grow", address.addr())?;
+    let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner);
+    let reach = {
+        let Some(mut core) = found.core() else { return Err(found.error("grow", Cause::ForReading)) };
+        if found.named
+            && let Some(heap) = &*heap
+        {
+            heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
+        }
+        let result = core.grow(size);
+        found.len.store(core.size(), Ordering::Release);
+        result.map_err(|cause| found.error("grow", cause))?;
+        core.size()
+    };
+    match &*heap {
+        Some(heap) if reach <= heap.raw.reach() => {
+            // SAFETY: this is what is mapped now.
+            let result = unsafe { heap.raw.extend(reach) };
+            result.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))
+        }
+        // Opened anew when it is next used, with a table that is large enough.
+        Some(_) => {
+            drop(heap);
+            found.close_heap();
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
