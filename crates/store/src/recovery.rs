@@ -31,7 +31,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Redo of as many bytes in one piece is not gathered.
-const DIRECT: usize = if cfg!(feature = "mutants") { 2 << 10 } else { 32 << 10 };
+const DIRECT: usize = if cfg!(any(miri, feature = "mutants")) { 2 << 10 } else { 32 << 10 };
 
 /// What recovering a lane did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ const L: usize = LINE as usize;
 /// Bytes gathered as one: small, as single lines far apart are the case that costs most.
 const BLOCK: usize = 512;
 /// Memory after which [`Gather::is_full`] asks for a flush: little where crash tests are to meet many.
-const LIMIT: usize = if cfg!(feature = "mutants") { 8 << 10 } else { 64 << 20 };
+const LIMIT: usize = if cfg!(any(miri, feature = "mutants")) { 8 << 10 } else { 64 << 20 };
 /// Longest write made of gathered lines.
 const WRITE: usize = 64 << 10;
 /// Longest range prepared for writes at a time.
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn the_newest_of_every_line_arrives_and_nothing_else() {
-        const LEN: u64 = 256 << 10;
+        const LEN: u64 = if cfg!(miri) { 16 << 10 } else { 256 << 10 };
+        const ROUNDS: u64 = if cfg!(miri) { 40 } else { 2000 };
         let medium = VolatileMedium::new(LEN);
         medium.write(0, &[0xee; LEN as usize]).unwrap();
         let mut model = vec![0xee; LEN as usize];
@@ -192,7 +193,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) % limit
         };
-        for round in 0..2000_u64 {
+        for round in 0..ROUNDS {
             let first = below(LEN / LINE);
             let count = (below(90) + 1).min(LEN / LINE - first);
             let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
@@ -206,7 +207,7 @@ mod tests {
                 gather.put(first * LINE, &bytes);
                 model[from..to].copy_from_slice(&bytes);
             }
-            if round % 500 == 499 {
+            if round % (ROUNDS / 4) == ROUNDS / 4 - 1 {
                 gather.flush().unwrap();
                 let mut found = vec![0; LEN as usize];
                 medium.read(0, &mut found).unwrap();
