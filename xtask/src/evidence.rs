@@ -33,9 +33,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         [word] if word == "--long" => true,
         _ => return Err("usage: cargo xtask evidence [--long]".into()),
     };
+    // First, as the table of mutants has its verdicts, too.
+    let tested = power_cut(if long { vec![] } else { vec!["--quick".into()] })?;
     layers(long)?;
-    let rig = if long { vec![] } else { vec!["--quick".into()] };
-    let tested = power_cut(rig)?;
     if long {
         fuzz::run(&["--minutes".into(), "60".into()])?;
         tools::run(&[])?;
@@ -53,5 +53,7 @@ pub(crate) fn layers(long: bool) -> Result {
         let command = if long { layer.long } else { layer.short };
         step(&format!("evidence: {}", layer.name), &[&RUN[..], command].concat())?;
     }
-    step("evidence: mutants", &MUTANTS)
+    let mut mutants = MUTANTS.to_vec();
+    mutants.extend(long.then_some("--long"));
+    step("evidence: mutants", &mutants)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
 
+use crate::nightly;
 use crate::steps::{Result, cargo};
-use crate::{nightly, record};
-use std::collections::BTreeMap;
+use indelible_record::{Mode, Record, add, build_folder};
 use std::process::Command;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Err("cargo-fuzz is missing: cargo install cargo-fuzz".into());
     }
     let targets = targets()?;
-    let work = record::build_folder().join("fuzz-work");
+    let work = build_folder().join("fuzz-work");
     let text = work.display().to_string();
     let mut plant =
         cargo(&["run", "--release", "-p", "indelible-evidence", "--", "hostile", "--plant", "--fuzz"]);
@@ -39,8 +39,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     // Building is not fuzzing.
     let begin = Instant::now();
     let worked = processor_seconds();
-    let mut counts =
-        BTreeMap::from([("violations".to_owned(), 0), ("targets".to_owned(), targets.len() as u64)]);
+    let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
+    let mut record = Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0);
+    add(&mut record.counts, "targets", targets.len() as u64);
     let mut crashed = Vec::new();
     for (done, target) in targets.iter().enumerate() {
         let left = (minutes * 60).saturating_sub(begin.elapsed().as_secs()) / (targets.len() - done) as u64;
@@ -62,17 +63,18 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         let outcome = nightly::watch(command, |line| {
             if let Some(number) = line.strip_prefix("stat::number_of_executed_units:") {
                 let number: u64 = number.trim().parse().unwrap_or(0);
-                counts.insert(format!("inputs, {target}"), number);
-                *counts.entry("inputs".into()).or_insert(0) += number;
+                add(&mut record.counts, &format!("inputs, {target}"), number);
+                add(&mut record.counts, "inputs", number);
             }
         });
         if outcome.is_err() {
             crashed.push(target.clone());
         }
     }
-    counts.insert("violations".into(), crashed.len() as u64);
-    counts.insert("seconds of processor".into(), processor_seconds().saturating_sub(worked));
-    record::save("fuzz", minutes >= 60, &format!("cargo xtask fuzz --minutes {minutes}"), begin, &counts)?;
+    add(&mut record.counts, "violations", crashed.len() as u64);
+    add(&mut record.counts, "seconds of processor", processor_seconds().saturating_sub(worked));
+    record.seconds = begin.elapsed().as_secs_f64();
+    record.save().map_err(|error| format!("{error:#}"))?;
     if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
 }
 

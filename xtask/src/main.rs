@@ -3,7 +3,6 @@
 mod evidence;
 mod fuzz;
 mod nightly;
-mod record;
 mod steps;
 mod tools;
 mod unprivileged;

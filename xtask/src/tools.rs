@@ -1,7 +1,8 @@
 //! `cargo xtask tools`: Miri, loom and the sanitizers, on what each can run. SAFETY.md says what they cannot.
 
+use crate::nightly;
 use crate::steps::{Result, cargo};
-use crate::{nightly, record};
+use indelible_record::{Mode, Record, add, build_folder};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Instant;
@@ -35,22 +36,25 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Err(format!("no such tool: {other}; there are {}", all.join(", ")));
     }
     let begin = Instant::now();
-    let mut counts = BTreeMap::new();
+    let command = format!("cargo xtask tools {}", arguments.join(" ")).trim_end().to_owned();
+    // Whether all of it, or what was asked for.
+    let mode = if chosen.len() == all.len() { Mode::Long } else { Mode::Short };
+    let mut record = Record::new("tools", mode, command, 0);
     let mut failed = Vec::new();
     for tool in &chosen {
         let begin = Instant::now();
         println!("\n== {tool}");
-        if let Err(error) = tests(tool, &mut counts) {
+        if let Err(error) = tests(tool, &mut record.counts) {
             eprintln!("{tool}: {error}");
             failed.push(*tool);
         }
-        counts.insert(format!("{tool}, seconds"), begin.elapsed().as_secs());
+        add(&mut record.counts, &format!("{tool}, seconds"), begin.elapsed().as_secs());
     }
-    counts.insert("violations".into(), failed.len() as u64);
+    add(&mut record.counts, "violations", failed.len() as u64);
+    record.seconds = begin.elapsed().as_secs_f64();
     println!();
-    counts.iter().for_each(|(what, count)| println!("{what:<40} {count}"));
-    let command = format!("cargo xtask tools {}", arguments.join(" "));
-    record::save("tools", chosen.len() == all.len(), command.trim_end(), begin, &counts)?;
+    record.print();
+    record.save().map_err(|error| format!("{error:#}"))?;
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
@@ -69,7 +73,7 @@ fn tests(tool: &str, counts: &mut BTreeMap<String, u64>) -> Result {
             sanitized(sanitizer)
         }
     };
-    let mut add = |what: &str, number: u64| *counts.entry(format!("{tool}, {what}")).or_insert(0) += number;
+    let mut add = |what: &str, number: u64| add(counts, &format!("{tool}, {what}"), number);
     nightly::watch(command, |line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -88,7 +92,7 @@ fn sanitized(sanitizer: &str) -> Command {
     let tests = if sanitizer == "address" { ADDRESS } else { THREAD };
     let mut command = nightly::cargo(&["test", "-Zbuild-std", "--target", HOST, "--no-fail-fast"]);
     command.args(tests).env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"));
-    command.env("CARGO_TARGET_DIR", record::build_folder().join(sanitizer));
+    command.env("CARGO_TARGET_DIR", build_folder().join(sanitizer));
     // Tests that play the death of a process leave behind what it had.
     command.env("ASAN_OPTIONS", "detect_leaks=0:allow_user_segv_handler=1");
     command

@@ -2,6 +2,7 @@
 
 use crate::kind::Kernel;
 use anyhow::{Context, Result, bail};
+use indelible_record::build_folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,9 +39,7 @@ impl Ground {
     pub(crate) fn find(kernels: &[Kernel]) -> Result<Ground> {
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let workspace = sources.parent().context("the rig lies in the workspace")?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-        let ground = Ground { folder: std::path::absolute(target)?.join("rig"), sources };
+        let ground = Ground { folder: workspace.join(build_folder()).join("rig"), sources };
         fs::create_dir_all(&ground.folder)?;
         if !ground.missing(kernels).is_empty() {
             ground.install(kernels)?;

@@ -111,10 +111,10 @@ fn run(arguments: &Arguments, ground: &Ground) -> Result<()> {
     };
     let findings = campaign.run()?;
     bar.finish_and_clear();
-    let record = record::Record::new(&campaign, &findings, begin.elapsed().as_secs_f64());
+    let record = record::record(&campaign, &findings, begin.elapsed().as_secs_f64());
     record.save()?;
     if arguments.json {
-        println!("{}", record.text());
+        print!("{}", record.text()?);
     } else {
         record.print();
     }

@@ -18,7 +18,13 @@ use twox_hash::XxHash3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Bytes read from the lane at a time: few where tests are to meet batches of many pieces.
-const PIECE: usize = if cfg!(any(miri, feature = "mutants")) { 4 << 10 } else { 1 << 20 };
+const PIECE: usize = if cfg!(miri) {
+    512
+} else if cfg!(feature = "mutants") {
+    4 << 10
+} else {
+    1 << 20
+};
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {
