@@ -2,6 +2,7 @@
 //! [`Record`](indelible_record::Record), and fails if it found a violation.
 
 mod crashes;
+#[cfg_attr(not(target_arch = "x86_64"), path = "faults/elsewhere.rs")]
 mod faults;
 mod hostile;
 mod kills;

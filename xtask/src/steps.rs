@@ -59,7 +59,8 @@ fn aarch64() -> Result<Option<&'static str>> {
     if !added.is_ok_and(|output| output.status.success()) {
         return Ok(Some("aarch64, whose standard library could not be installed by rustup"));
     }
-    step("compiles for aarch64", &["check", "-p", "indelible", "-p", "indelible-cli", "--target", TARGET])?;
+    let packages = ["-p", "indelible", "-p", "indelible-cli", "-p", "indelible-evidence"];
+    step("compiles for aarch64", &[&["check", "--target", TARGET], &packages[..]].concat())?;
     Ok(None)
 }
 

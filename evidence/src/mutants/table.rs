@@ -166,7 +166,8 @@ fn print(lines: &[Line], why: bool) {
         println!("  {}", line.rule);
         for (layer, cause) in line.verdicts.iter().filter(|_| why) {
             if let Some(cause) = cause {
-                println!("    {layer}: {}", cause.lines().next().unwrap_or_default());
+                let line = cause.lines().next().unwrap_or_default();
+                println!("    {layer}: {}", line.chars().take(160).collect::<String>());
             }
         }
     }

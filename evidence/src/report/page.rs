@@ -9,7 +9,7 @@ const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 8] = [
+const LAYERS: [(&str, &str); 11] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which layer notices them (x; .: it does not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
@@ -17,7 +17,10 @@ const LAYERS: [(&str, &str); 8] = [
     ("hostile", "pools that were damaged on purpose"),
     ("power-cut", "emulated machines with persistent memory lose power"),
     ("fuzz", "coverage-guided fuzzing of every decoder and of whole pools"),
-    ("tools", "Miri, loom, AddressSanitizer, ThreadSanitizer"),
+    ("miri", "the store half, interpreted, with every undefined behaviour an error"),
+    ("loom", "what threads share, in every order"),
+    ("address", "the mapped half's tests under AddressSanitizer"),
+    ("thread", "the store half's tests of several threads under ThreadSanitizer"),
 ];
 
 pub(super) fn render(records: &[Record]) -> String {
