@@ -5,7 +5,7 @@
 
 mod support;
 
-use indelible::{ErrorKind, Pool, State, raw};
+use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -201,6 +201,39 @@ fn a_fork_inherits_neither_memory_nor_locks() {
         drop(a);
         assert_eq!(*pool.attach("a").unwrap().root::<u64>().unwrap(), 5);
     });
+}
+
+/// Lines of committed batches wait in memory where the medium is slow (docs/decisions/0009): the child has a
+/// copy of them, which it must not bring to a primary that by then holds newer ones.
+#[test]
+fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    // A file by system calls, on which pages are kept.
+    let pool = PoolOptions::new().medium(MediumKind::File).format(world.path(), 16 << 20).unwrap();
+    pool.create("a", 16 * 4096).unwrap();
+    let mut held = Some(pool.attach("a").unwrap());
+    let psync = |held: &mut Option<Object>, value: u8| {
+        let a = held.as_mut().unwrap();
+        (0..16).for_each(|page| a.range_mut(page * 4096..page * 4096 + 64).fill(value));
+        a.psync().unwrap();
+    };
+    (1..4).for_each(|value| psync(&mut held, value));
+    assert_eq!(held.as_ref().unwrap().stats().pages_kept, 16);
+    let before = std::fs::read(world.path()).unwrap();
+    let status = in_fork(|| {
+        if kind(held.as_mut().unwrap().checkpoint()) != ErrorKind::Forked {
+            return 1;
+        }
+        // Only the child's copy goes.
+        i32::from(kind(held.take().unwrap().detach()) != ErrorKind::Forked) * 2
+    });
+    assert_eq!(status.code(), Some(0));
+    assert!(std::fs::read(world.path()).unwrap() == before, "the child wrote to the pool");
+    psync(&mut held, 4);
+    held.take().unwrap().detach().unwrap();
+    assert_ne!(std::fs::read(world.path()).unwrap(), before);
+    let a = pool.attach("a").unwrap();
+    assert!((0..16).all(|page| a.as_slice()[page * 4096..page * 4096 + 64] == [4; 64]));
 }
 
 // S0.15

@@ -190,7 +190,8 @@ impl Pool {
     /// # Errors
     /// The table cannot be read.
     pub fn info(&self) -> Result<PoolInfo> {
-        let result = self.inner.store.info().map_err(|cause| self.error("inspect", cause))?;
+        let result = self.inner.alive().and_then(|()| Ok(self.inner.store.info()?));
+        let result = result.map_err(|cause| self.error("inspect", cause))?;
         Ok(PoolInfo::of(&self.inner, &result))
     }
 
