@@ -18,7 +18,8 @@ Usage: cargo xtask COMMAND
               need, the run says so; with --require-rig, or CI in the environment, it fails
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
-  fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
+  fuzz [--minutes N] [--jobs N]  every fuzz target (nightly, cargo-fuzz); 10 minutes in all,
+              one target at a time
   tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
   evidence [--long]  every campaign that tries to break the promise, then what they counted;
               the long form takes hours
