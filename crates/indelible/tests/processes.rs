@@ -192,6 +192,9 @@ fn a_fork_inherits_neither_memory_nor_locks() {
             if kind(pool.attach("a")) != ErrorKind::Forked {
                 return 2;
             }
+            if kind(pool.stat("a")) != ErrorKind::Forked || kind(pool.info()) != ErrorKind::Forked {
+                return 3;
+            }
             0
         });
         assert_eq!(status.code(), Some(0));

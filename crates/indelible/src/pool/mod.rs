@@ -236,7 +236,7 @@ impl Inner {
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {
-        let result = self.store.stat(name);
+        let result = self.alive().and_then(|()| Ok(self.store.stat(name)?));
         match result {
             Ok((object, status)) => Ok(Stat::of(&object.entry, &status)),
             Err(cause) => Err(Error::new("inspect", cause).pool(&self.path).object(name)),
