@@ -1,8 +1,8 @@
 //! Hostile images: every bit of real pools flipped, and what fuzzing found replayed.
 
-use crate::record::{Mode, Record};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use indelible_record::{Mode, Record};
 use indelible_testing::hostile::pool::{Pool, pools, remake};
 use indelible_testing::hostile::sweep::{Ground, Outcome, Region, Tally, flip};
 use indelible_testing::hostile::{TARGETS, Target};
@@ -69,17 +69,10 @@ impl Hostile {
         for (what, count) in &counts {
             println!("{what:<48} {count}");
         }
-        Record {
-            layer: "hostile".into(),
-            mode: if self.long { Mode::Long } else { Mode::Short },
-            command: format!("pmo-evidence hostile{}", if self.long { " --long" } else { "" }),
-            seed: self.seed,
-            seconds: begin.elapsed().as_secs_f64(),
-            counts,
-            caught: Vec::new(),
-            missed: Vec::new(),
-        }
-        .save()?;
+        let mode = if self.long { Mode::Long } else { Mode::Short };
+        let command = format!("pmo-evidence hostile{}", if self.long { " --long" } else { "" });
+        let seconds = begin.elapsed().as_secs_f64();
+        Record { seconds, counts, ..Record::new("hostile", mode, command, self.seed) }.save()?;
         broken.iter().take(20).for_each(|what| eprintln!("{what}"));
         if broken.is_empty() { Ok(()) } else { bail!("{} violations", broken.len()) }
     }

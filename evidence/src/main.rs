@@ -1,12 +1,12 @@
 //! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as a
-//! [`Record`](record::Record), and fails if it found a violation.
+//! [`Record`](indelible_record::Record), and fails if it found a violation.
 
 mod crashes;
+#[cfg_attr(not(target_arch = "x86_64"), path = "faults/elsewhere.rs")]
 mod faults;
 mod hostile;
 mod kills;
 mod mutants;
-mod record;
 mod report;
 mod strands;
 

@@ -1,30 +1,26 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
 
+use crate::nightly;
 use crate::steps::{Result, cargo};
-use crate::{nightly, record};
-use std::collections::BTreeMap;
+use indelible_record::{Mode, Record, add, build_folder};
+use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 const MINUTES: u64 = 10;
 
 pub(crate) fn run(arguments: &[String]) -> Result {
-    let minutes = match arguments {
-        [] => MINUTES,
-        [option, number] if option == "--minutes" => {
-            number.parse().map_err(|_| format!("{number} is not a number of minutes"))?
-        }
-        _ => return Err("usage: cargo xtask fuzz [--minutes N]".into()),
-    };
+    let (minutes, jobs) = options(arguments)?;
     nightly::components(&["rust-src"])?;
     let has =
         Command::new("cargo").args(["fuzz", "--version"]).output().is_ok_and(|run| run.status.success());
     if !has {
         return Err("cargo-fuzz is missing: cargo install cargo-fuzz".into());
     }
-    let begin = Instant::now();
     let targets = targets()?;
-    let work = record::build_folder().join("fuzz-work");
+    let work = build_folder().join("fuzz-work");
     let text = work.display().to_string();
     let mut plant =
         cargo(&["run", "--release", "-p", "indelible-evidence", "--", "hostile", "--plant", "--fuzz"]);
@@ -37,40 +33,76 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     )?;
     // The store has no unsafe code: AddressSanitizer would cost half the speed and see nothing.
     nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
-    let mut counts =
-        BTreeMap::from([("violations".to_owned(), 0), ("targets".to_owned(), targets.len() as u64)]);
+    // Building is not fuzzing.
+    let begin = Instant::now();
+    let worked = processor_seconds();
+    let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
+    let mut record = Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0);
+    add(&mut record.counts, "targets", targets.len() as u64);
+    let seconds = (minutes * 60).div_ceil(targets.len() as u64);
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let begun = Instant::now();
+                    let outcome = fuzz(target, &work.join("corpus").join(target), seconds);
+                    let took = begun.elapsed().as_secs();
+                    outcomes.lock().expect("nobody panicked").push((target, took, outcome));
+                }
+            });
+        }
+    });
     let mut crashed = Vec::new();
-    for (done, target) in targets.iter().enumerate() {
-        let left = (minutes * 60).saturating_sub(begin.elapsed().as_secs()) / (targets.len() - done) as u64;
-        println!("\n== {target}: {} of {}, {left} s", done + 1, targets.len());
-        let own = work.join("corpus").join(target).display().to_string();
-        let committed = format!("fuzz/corpus/{target}");
-        std::fs::create_dir_all(&committed).map_err(|error| error.to_string())?;
-        let limit = format!("-max_total_time={}", left.max(1));
-        let mut command =
-            nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
-        command.args([&own, &committed, "--", &limit]);
-        command.args([
-            "-rss_limit_mb=2048",
-            "-timeout=20",
-            "-max_len=8192",
-            "-print_final_stats=1",
-            "-verbosity=0",
-        ]);
-        let outcome = nightly::watch(command, |line| {
-            if let Some(number) = line.strip_prefix("stat::number_of_executed_units:") {
-                let number: u64 = number.trim().parse().unwrap_or(0);
-                counts.insert(format!("inputs, {target}"), number);
-                *counts.entry("inputs".into()).or_insert(0) += number;
-            }
-        });
-        if outcome.is_err() {
-            crashed.push(target.clone());
+    for (target, took, (inputs, outcome)) in outcomes.into_inner().expect("nobody panicked") {
+        add(&mut record.counts, &format!("inputs, {target}"), inputs);
+        add(&mut record.counts, "inputs", inputs);
+        add(&mut record.counts, "seconds of all targets", took);
+        if let Err(error) = outcome {
+            crashed.push(format!("{target}: {error}"));
         }
     }
-    counts.insert("violations".into(), crashed.len() as u64);
-    record::save("fuzz", minutes >= 60, &format!("cargo xtask fuzz --minutes {minutes}"), begin, &counts)?;
+    add(&mut record.counts, "violations", crashed.len() as u64);
+    add(&mut record.counts, "seconds of processor", processor_seconds().saturating_sub(worked));
+    record.seconds = begin.elapsed().as_secs_f64();
+    record.save().map_err(|error| format!("{error:#}"))?;
     if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
+}
+
+/// Minutes of all targets together, and targets at a time.
+fn options(arguments: &[String]) -> Result<(u64, usize)> {
+    let (mut minutes, mut jobs) = (MINUTES, 1);
+    for pair in arguments.chunks(2) {
+        let number = pair.get(1).and_then(|number| number.parse::<u32>().ok()).filter(|number| *number > 0);
+        match (pair[0].as_str(), number) {
+            ("--minutes", Some(number)) => minutes = number.into(),
+            ("--jobs", Some(number)) => jobs = number as usize,
+            _ => return Err("usage: cargo xtask fuzz [--minutes N] [--jobs N]".into()),
+        }
+    }
+    Ok((minutes, jobs))
+}
+
+/// Fuzzes a target, and returns how many inputs it had.
+fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
+    println!("\n== {target}: {seconds} s");
+    let committed = format!("fuzz/corpus/{target}");
+    if let Err(error) = std::fs::create_dir_all(&committed) {
+        return (0, Err(error.to_string()));
+    }
+    let mut command = nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
+    command.arg(corpus).args([&committed, "--", &format!("-max_total_time={seconds}")]);
+    // By the clock, which goes on where a machine stands still; work that never ends is noticed sooner, by the
+    // image, which counts operations.
+    command.args(["-timeout=300", "-rss_limit_mb=2048", "-max_len=8192"]);
+    command.args(["-print_final_stats=1", "-verbosity=0"]);
+    let mut inputs = 0;
+    let outcome = nightly::watch(command, |line| {
+        if let Some(number) = line.strip_prefix("stat::number_of_executed_units:") {
+            inputs = number.trim().parse().unwrap_or(0);
+        }
+    });
+    (inputs, outcome)
 }
 
 fn targets() -> Result<Vec<String>> {
@@ -82,4 +114,13 @@ fn targets() -> Result<Vec<String>> {
         .collect();
     names.sort();
     if names.is_empty() { Err("no fuzz targets".into()) } else { Ok(names) }
+}
+
+/// What the children that have ended computed; on a busy machine that is less than the time that passed.
+fn processor_seconds() -> u64 {
+    const TICKS: u64 = 100;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // cutime and cstime: fields 16 and 17, counted behind the name, which may hold spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
+    fields.map(|field| field.parse::<u64>().unwrap_or(0)).sum::<u64>() / TICKS
 }

@@ -5,7 +5,7 @@
 
 mod support;
 
-use indelible::{ErrorKind, Pool, State, raw};
+use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -192,6 +192,9 @@ fn a_fork_inherits_neither_memory_nor_locks() {
             if kind(pool.attach("a")) != ErrorKind::Forked {
                 return 2;
             }
+            if kind(pool.stat("a")) != ErrorKind::Forked || kind(pool.info()) != ErrorKind::Forked {
+                return 3;
+            }
             0
         });
         assert_eq!(status.code(), Some(0));
@@ -223,6 +226,39 @@ fn a_fork_has_no_heap_by_address() {
     // SAFETY: as above.
     unsafe { raw::free(block.as_ptr()).unwrap() };
     raw::detach(a).unwrap();
+}
+
+/// Lines of committed batches wait in memory where the medium is slow (docs/decisions/0009): the child has a
+/// copy of them, which it must not bring to a primary that by then holds newer ones.
+#[test]
+fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    // A file by system calls, on which pages are kept.
+    let pool = PoolOptions::new().medium(MediumKind::File).format(world.path(), 16 << 20).unwrap();
+    pool.create("a", 16 * 4096).unwrap();
+    let mut held = Some(pool.attach("a").unwrap());
+    let psync = |held: &mut Option<Object>, value: u8| {
+        let a = held.as_mut().unwrap();
+        (0..16).for_each(|page| a.range_mut(page * 4096..page * 4096 + 64).fill(value));
+        a.psync().unwrap();
+    };
+    (1..4).for_each(|value| psync(&mut held, value));
+    assert_eq!(held.as_ref().unwrap().stats().pages_kept, 16);
+    let before = std::fs::read(world.path()).unwrap();
+    let status = in_fork(|| {
+        if kind(held.as_mut().unwrap().checkpoint()) != ErrorKind::Forked {
+            return 1;
+        }
+        // Only the child's copy goes.
+        i32::from(kind(held.take().unwrap().detach()) != ErrorKind::Forked) * 2
+    });
+    assert_eq!(status.code(), Some(0));
+    assert!(std::fs::read(world.path()).unwrap() == before, "the child wrote to the pool");
+    psync(&mut held, 4);
+    held.take().unwrap().detach().unwrap();
+    assert_ne!(std::fs::read(world.path()).unwrap(), before);
+    let a = pool.attach("a").unwrap();
+    assert!((0..16).all(|page| a.as_slice()[page * 4096..page * 4096 + 64] == [4; 64]));
 }
 
 // S0.15

@@ -21,7 +21,7 @@ use crate::format::batch::kind;
 use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN};
-use crate::lane::{BatchView, LaneLog, beyond, broken, scan};
+use crate::lane::{BatchView, LaneLog, beyond, ends_damaged, scan};
 use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
@@ -31,7 +31,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Redo of as many bytes in one piece is not gathered.
-const DIRECT: usize = if cfg!(feature = "mutants") { 2 << 10 } else { 32 << 10 };
+const DIRECT: usize = if cfg!(any(miri, feature = "mutants")) { 2 << 10 } else { 32 << 10 };
 
 /// What recovering a lane did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,9 +113,7 @@ impl Redo<'_> {
         }
         let mut end = *log;
         scan(self.medium, self.seed, &mut end, &mut |_| Ok(()))?;
-        let damaged = broken(self.medium, self.seed, &end)?
-            && beyond(self.medium, self.seed, &end)?.is_some_and(|later| later.proves_damage);
-        if damaged {
+        if ends_damaged(self.medium, self.seed, &end)? {
             return Err(StoreError::damaged(Part::Record, end.position()));
         }
         if end.position() > self.start {

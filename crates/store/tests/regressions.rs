@@ -303,6 +303,28 @@ fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
 }
 
+/// A batch of which nothing is left, not even a sign that it was begun: its lane used to be redone up to it.
+#[test]
+fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
+    let (medium, store) = pool(2 << 20);
+    store.create("a", &of(5000)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    let lane = a.object().entry.lane.get();
+    for round in 1..4 {
+        psync(&mut a, &[(0, &[round; 64]), (u64::from(round) * 640, &[round; 64])]).unwrap();
+    }
+    let lane = store.lanes().unwrap().into_iter().find(|found| found.index == Some(lane)).unwrap();
+    std::mem::forget(a);
+    drop(store);
+    medium.kill();
+    let batch = 64 + 2 * 64 + 128;
+    let image = medium.power_cut(Choice::All).medium();
+    image.write(lane.offset + indelible_store::format::lane::BODY + batch, &[0; 320]).unwrap();
+    let store = Store::open(Arc::new(image), process(2)).unwrap();
+    let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+}
+
 /// An attach for reading whose entry in the table cannot be published: it used to wait for itself.
 #[test]
 fn an_attach_for_reading_that_fails_returns() {

@@ -4,9 +4,9 @@ mod campaign;
 mod judge;
 mod tally;
 
-use crate::record::{Mode, Record};
 use anyhow::{Result, bail};
 use clap::Args;
+use indelible_record::{Mode, Record};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Instant;
 
@@ -64,17 +64,8 @@ impl Crashes {
         println!("{:>12.0}  images a second", done.tally.judged() as f64 / seconds);
         if self.program.is_none() {
             let length = if self.long { " --long".into() } else { format!(" --images {images}") };
-            Record {
-                layer: "crashes".into(),
-                mode,
-                command: format!("pmo-evidence crashes{length} --seed {}", self.seed),
-                seed: self.seed,
-                seconds,
-                counts,
-                caught: Vec::new(),
-                missed: Vec::new(),
-            }
-            .save()?;
+            let command = format!("pmo-evidence crashes{length} --seed {}", self.seed);
+            Record { seconds, counts, ..Record::new("crashes", mode, command, self.seed) }.save()?;
         }
         if let Some(failure) = done.failure {
             bail!("{failure}");

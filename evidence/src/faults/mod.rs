@@ -14,13 +14,13 @@ mod tracer;
 
 pub(crate) use script::Child;
 
-use crate::record::{Mode, Record, add, folder};
 use crate::strands::program::mixed;
 use crate::strands::wire::{Said, Spec};
 use anyhow::{Context, Result, bail};
 use calls::{Call, Fault};
 use clap::Args;
 use indelible::Tracking;
+use indelible_record::{Mode, Record, add, folder};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +43,9 @@ pub(crate) struct Faults {
     /// Where random choices start from [default: another each time]
     #[arg(long)]
     seed: Option<u64>,
+    /// Failures of the sample
+    #[arg(long, default_value_t = SHORT, conflicts_with = "long")]
+    sample: usize,
     /// Only this failure, as a failed run names it
     #[arg(long)]
     only: Option<String>,
@@ -109,16 +112,11 @@ impl Faults {
             workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
         })?;
         bar.finish_and_clear();
-        let long = if self.long { " --long" } else { "" };
+        let (long, mode) = if self.long { (" --long", Mode::Long) } else { ("", Mode::Short) };
         let record = Record {
-            layer: "faults".into(),
-            mode: if self.long { Mode::Long } else { Mode::Short },
-            command: format!("pmo-evidence faults{long} --seed {seed}"),
-            seed,
             seconds: begin.elapsed().as_secs_f64(),
             counts: counts.into_inner().expect("nobody panicked"),
-            caught: Vec::new(),
-            missed: Vec::new(),
+            ..Record::new("faults", mode, format!("pmo-evidence faults{long} --seed {seed}"), seed)
         };
         record.print();
         if self.only.is_none() { record.save() } else { Ok(()) }
@@ -159,7 +157,7 @@ impl Faults {
             all.sort_by_cached_key(|Trial { stage, aim }| {
                 !seen.insert((stage.medium, stage.tracking, aim.call, aim.fault))
             });
-            all.truncate(SHORT);
+            all.truncate(self.sample);
         }
         Ok((all, possible))
     }

@@ -18,12 +18,12 @@ mod watch;
 
 pub(crate) use child::Child;
 
-use crate::record::{Mode, Record, add, folder};
 use crate::strands::program::mixed;
 use anyhow::{Result, bail};
 use clap::Args;
 use ground::Ground;
 use indelible::Tracking;
+use indelible_record::{Mode, Record, add, folder};
 use indicatif::{ProgressBar, ProgressStyle};
 use scene::Scene;
 use std::collections::BTreeMap;
@@ -99,16 +99,10 @@ impl Kills {
         })?;
         let counts = counts.into_inner().expect("nobody panicked");
         bar.finish_and_clear();
-        let record = Record {
-            layer: "kills".into(),
-            mode: if self.long { Mode::Long } else { Mode::Short },
-            command: format!("pmo-evidence kills --rounds {rounds} --seed {seed}"),
-            seed,
-            seconds: begin.elapsed().as_secs_f64(),
-            counts,
-            caught: Vec::new(),
-            missed: Vec::new(),
-        };
+        let mode = if self.long { Mode::Long } else { Mode::Short };
+        let command = format!("pmo-evidence kills --rounds {rounds} --seed {seed}");
+        let seconds = begin.elapsed().as_secs_f64();
+        let record = Record { seconds, counts, ..Record::new("kills", mode, command, seed) };
         record.print();
         if self.scene.is_none() { record.save() } else { Ok(()) }
     }

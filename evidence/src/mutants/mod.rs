@@ -3,6 +3,8 @@
 #[cfg(feature = "mutants")]
 mod layers;
 #[cfg(feature = "mutants")]
+mod programs;
+#[cfg(feature = "mutants")]
 mod table;
 
 use anyhow::Result;
@@ -19,6 +21,9 @@ pub(crate) struct Mutants {
     /// Says what each layer noticed
     #[arg(long)]
     why: bool,
+    /// Kills and failing system calls against every mutant, too: ten seconds each
+    #[arg(long)]
+    long: bool,
     /// Threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -32,7 +37,7 @@ impl Mutants {
 
     #[cfg(not(feature = "mutants"))]
     pub(crate) fn run(&self) -> Result<()> {
-        let Mutants { json: _, only: _, why: _, threads: _ } = self;
+        let Mutants { json: _, only: _, why: _, long: _, threads: _ } = self;
         anyhow::bail!(
             "this build has no mutants in it; run: \
              cargo run --release -p indelible-evidence --features mutants -- mutants"

@@ -1,28 +1,48 @@
 //! The table: a line for each mutant, a column for each layer.
 
 use super::Mutants;
-use super::layers::{ELSEWHERE, LAYERS, Verdict};
+use super::layers::{BENEATH, LAYERS, SEED, Verdict};
+use super::programs::{PROGRAMS, RIG, rig};
 use crate::crashes::Pools;
-use crate::record::{Mode, Record};
 use anyhow::{Result, bail};
+use indelible_record::{Mode, Record, add};
 use indelible_store::{Mutant, with_mutant};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A mutant, and what each layer said that noticed it.
+/// A mutant, or the protocol as it is, and what each layer that was run said.
 #[derive(Serialize)]
 struct Line {
     mutant: String,
     rule: &'static str,
-    /// By layer: what was wrong.
-    noticed: BTreeMap<&'static str, String>,
-    /// The command that notices it, if no layer here can.
-    elsewhere: Option<&'static str>,
+    /// By layer: what was wrong, if anything.
+    verdicts: BTreeMap<&'static str, Option<String>>,
+}
+
+impl Line {
+    fn noticed(&self) -> bool {
+        self.verdicts.values().any(Option::is_some)
+    }
+
+    fn mark(&self, layer: &str) -> &'static str {
+        match self.verdicts.get(layer) {
+            None => "-",
+            Some(None) => ".",
+            Some(Some(_)) => "x",
+        }
+    }
+}
+
+/// The columns, and what each does.
+fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let layers = LAYERS.iter().map(|layer| (layer.name, layer.what));
+    let programs = PROGRAMS.iter().map(|program| (program.name, program.what));
+    layers.chain(programs).chain([(RIG, "power cuts of emulated machines, as last recorded")])
 }
 
 /// A panic is a verdict too: no layer panics on the protocol as it is.
@@ -30,17 +50,47 @@ fn verdict(layer: usize, pools: &Pools) -> Verdict {
     catch_unwind(AssertUnwindSafe(|| (LAYERS[layer].run)(pools))).unwrap_or_else(|_| Err("panicked".into()))
 }
 
-fn line(mutant: Mutant, pools: &Pools, bar: &ProgressBar) -> Line {
-    let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == mutant).map(|(_, command)| *command);
-    let mut noticed = BTreeMap::new();
-    let layers = if elsewhere.is_some() { &[] } else { LAYERS };
-    for (at, layer) in layers.iter().enumerate() {
-        if let Err(cause) = with_mutant(mutant, || verdict(at, pools)) {
-            noticed.insert(layer.name, cause);
-        }
+/// What there is to be run against a mutant, or against the protocol as it is.
+fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
+    let mut verdicts = BTreeMap::new();
+    let beneath = mutant.is_some_and(|mutant| BENEATH.contains(&mutant));
+    for (at, layer) in LAYERS.iter().enumerate().filter(|_| !beneath) {
+        let said = match mutant {
+            Some(mutant) => with_mutant(mutant, || verdict(at, pools)),
+            None => verdict(at, pools),
+        };
+        verdicts.insert(layer.name, said.err());
         bar.inc(1);
     }
-    Line { mutant: format!("{mutant:?}"), rule: mutant.rule(), noticed, elsewhere }
+    for program in PROGRAMS.iter().filter(|_| long) {
+        verdicts.insert(program.name, program.verdict(mutant)?.err());
+        bar.inc(1);
+    }
+    let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
+    Ok(Line { mutant: name, rule: mutant.map_or("", Mutant::rule), verdicts })
+}
+
+/// All lines, that of the protocol as it is first.
+fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
+    let width = LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
+    let bar = ProgressBar::new(((chosen.len() + 1) * width) as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} verdicts, {elapsed}, {eta} left")?);
+    let mutants: Vec<Option<Mutant>> = [None].into_iter().chain(chosen.iter().copied().map(Some)).collect();
+    let (pools, next, done) = (Pools::new(), AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..how.threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(mutant) = mutants.get(number) else { break };
+                    let line = line(*mutant, how.long, &pools, &bar);
+                    done.lock().expect("nobody panicked").insert(number, line);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    done.into_inner().expect("nobody panicked").into_values().collect()
 }
 
 pub(super) fn run(how: &Mutants) -> Result<()> {
@@ -53,74 +103,50 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
         bail!("no such mutant: {}", how.only.join(", "));
     }
     let begin = Instant::now();
-    let bar = ProgressBar::new(((chosen.len() + 1) * LAYERS.len()) as u64)
-        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} verdicts, {elapsed}, {eta} left")?);
     // Panics are verdicts here.
     std::panic::set_hook(Box::new(|_| {}));
-    let pools = Pools::new();
-    let (next, lines) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let control = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..how.threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    // Number 0 is the protocol as it is.
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number == 0 {
-                        for (at, layer) in LAYERS.iter().enumerate() {
-                            if let Err(cause) = verdict(at, &pools) {
-                                let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
-                                control.push(format!("{}: {cause}", layer.name));
-                            }
-                            bar.inc(1);
-                        }
-                        continue;
-                    }
-                    let Some(mutant) = chosen.get(number - 1) else { break };
-                    let line = line(*mutant, &pools, &bar);
-                    lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
-                }
-            });
-        }
-    });
+    let lines = lines(&chosen, how);
     let _ = std::panic::take_hook();
-    bar.finish_and_clear();
-    let lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect::<Vec<_>>();
-    let control = control.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut lines = lines?;
+    let control = lines.remove(0);
+    let rig = rig();
+    for line in &mut lines {
+        if let Some(said) = rig.get(&line.mutant) {
+            line.verdicts.insert(RIG, said.clone().err());
+        }
+    }
     if how.json {
         println!("{}", serde_json::to_string_pretty(&lines)?);
     } else {
         print(&lines, how.why);
     }
-    if !control.is_empty() {
-        bail!("layers that find fault with the protocol as it is:\n{}", control.join("\n"));
+    if control.noticed() {
+        bail!("layers that find fault with the protocol as it is: {:#?}", control.verdicts);
     }
-    let (left, here): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.elsewhere.is_some());
-    let (missed, caught): (Vec<&Line>, Vec<&Line>) =
-        here.into_iter().partition(|line| line.noticed.is_empty());
+    let beneath = |line: &Line| BENEATH.iter().any(|mutant| format!("{mutant:?}") == line.mutant);
+    let (left, here): (Vec<&Line>, Vec<&Line>) =
+        lines.iter().partition(|line| beneath(line) && !line.verdicts.contains_key(RIG));
+    let (caught, missed): (Vec<&Line>, Vec<&Line>) = here.into_iter().partition(|line| line.noticed());
     let names = |lines: &[&Line]| lines.iter().map(|line| line.mutant.clone()).collect::<Vec<_>>();
     if how.only.is_empty() {
-        let mut counts = BTreeMap::from([
-            ("deliberate faults".to_owned(), lines.len() as u64),
-            ("deliberate faults noticed".to_owned(), caught.len() as u64),
-            ("deliberate faults left to cargo xtask power-cut".to_owned(), left.len() as u64),
-            ("violations".to_owned(), 0),
-        ]);
-        for layer in LAYERS {
-            let by = lines.iter().filter(|line| line.noticed.contains_key(layer.name)).count();
-            counts.insert(format!("noticed by: {}", layer.what), by as u64);
+        let (mode, long) = if how.long { (Mode::Long, " --long") } else { (Mode::Short, "") };
+        let command =
+            format!("cargo run --release -p indelible-evidence --features mutants -- mutants{long}");
+        let mut record = Record::new("mutants", mode, command, SEED);
+        add(&mut record.counts, "deliberate faults", lines.len() as u64);
+        add(&mut record.counts, "deliberate faults noticed", caught.len() as u64);
+        add(&mut record.counts, "deliberate faults left to cargo xtask power-cut", left.len() as u64);
+        for (name, what) in columns() {
+            let by = lines.iter().filter(|line| line.mark(name) == "x").count();
+            add(&mut record.counts, &format!("noticed by {name}: {what}"), by as u64);
         }
-        Record {
-            layer: "mutants".into(),
-            mode: Mode::Short,
-            command: "cargo run --release -p indelible-evidence --features mutants -- mutants".into(),
-            seed: super::layers::SEED,
-            seconds: begin.elapsed().as_secs_f64(),
-            counts,
-            caught: names(&caught),
-            missed: names(&missed),
+        for line in &lines {
+            let row = line.verdicts.iter().map(|(layer, said)| ((*layer).to_owned(), said.is_some()));
+            record.table.insert(line.mutant.clone(), row.collect());
         }
-        .save()?;
+        (record.caught, record.missed) = (names(&caught), names(&missed));
+        record.seconds = begin.elapsed().as_secs_f64();
+        record.save()?;
     }
     if !missed.is_empty() {
         bail!("noticed by no layer: {}", names(&missed).join(", "));
@@ -129,30 +155,20 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
 }
 
 fn print(lines: &[Line], why: bool) {
-    for layer in LAYERS {
-        println!("{:>8}  {}", layer.name, layer.what);
-    }
-    println!();
+    columns().for_each(|(name, what)| println!("{name:>9}  {what}"));
+    println!("\nx noticed   . not noticed   - not run\n");
     print!("{:<22}", "");
-    LAYERS.iter().for_each(|layer| print!("{:>8}", layer.name));
+    columns().for_each(|(name, _)| print!("{name:>9}"));
     println!();
     for line in lines {
         print!("{:<22}", line.mutant);
-        for layer in LAYERS {
-            print!(
-                "{:>8}",
-                if line.elsewhere.is_some() {
-                    ""
-                } else if line.noticed.contains_key(layer.name) {
-                    "x"
-                } else {
-                    "."
-                }
-            );
-        }
-        println!("  {}{}", line.rule, line.elsewhere.map_or(String::new(), |by| format!(" ({by})")));
-        for (layer, cause) in line.noticed.iter().filter(|_| why) {
-            println!("    {layer}: {}", cause.lines().next().unwrap_or_default());
+        columns().for_each(|(name, _)| print!("{:>9}", line.mark(name)));
+        println!("  {}", line.rule);
+        for (layer, cause) in line.verdicts.iter().filter(|_| why) {
+            if let Some(cause) = cause {
+                let line = cause.lines().next().unwrap_or_default();
+                println!("    {layer}: {}", line.chars().take(160).collect::<String>());
+            }
         }
     }
 }

@@ -2,9 +2,9 @@
 
 mod page;
 
-use crate::record::{Record, folder};
 use anyhow::{Context, Result};
 use clap::Args;
+use indelible_record::{Record, folder};
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -26,7 +26,7 @@ impl Report {
             }
             return Ok(());
         };
-        let text = page::render(&Record::all(&from)?, &page::mutants_table(&from)?);
+        let text = page::render(&Record::all(&from)?);
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 }

@@ -1,32 +1,29 @@
 //! The page: a text with places for figures. Each figure comes from a record; where there is none, the page
 //! says so.
 
-use crate::record::{Mode, Record};
-use anyhow::Result;
-use serde_json::Value;
+use indelible_record::{Mode, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::Path;
 
 const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 8] = [
+const LAYERS: [(&str, &str); 11] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
-    ("mutants", "deliberate protocol faults, and which layer notices them"),
+    ("mutants", "deliberate protocol faults, and which layer notices them (x; .: it does not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
     ("faults", "each system call on a pool fails once, in each way"),
     ("hostile", "pools that were damaged on purpose"),
     ("power-cut", "emulated machines with persistent memory lose power"),
     ("fuzz", "coverage-guided fuzzing of every decoder and of whole pools"),
-    ("tools", "Miri, loom, AddressSanitizer, ThreadSanitizer"),
+    ("miri", "the store half, interpreted, with every undefined behaviour an error"),
+    ("loom", "what threads share, in every order"),
+    ("address", "the mapped half's tests under AddressSanitizer"),
+    ("thread", "the store half's tests of several threads under ThreadSanitizer"),
 ];
 
-/// Mutant → layers that notice it.
-pub(super) type Noticed = BTreeMap<String, BTreeSet<String>>;
-
-pub(super) fn render(records: &[Record], noticed: &Noticed) -> String {
+pub(super) fn render(records: &[Record]) -> String {
     let mut out = String::new();
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -34,7 +31,7 @@ pub(super) fn render(records: &[Record], noticed: &Noticed) -> String {
         let (place, after) = after.split_once("}}").unwrap_or((after, ""));
         out += &match place {
             "layers" => layers(records),
-            "mutants" => mutants(records, noticed),
+            "mutants" => mutants(records),
             "counts" => counts(records),
             _ => {
                 place.split_once(": ").map_or_else(String::new, |(layer, what)| figure(records, layer, what))
@@ -75,19 +72,19 @@ fn layers(records: &[Record]) -> String {
     out
 }
 
-fn mutants(records: &[Record], noticed: &Noticed) -> String {
+fn mutants(records: &[Record]) -> String {
     let Some(record) = record(records, "mutants") else { return format!("{NOT_RUN}.") };
     let mut out = format!("{} caught, {} missed.", record.caught.len(), record.missed.len());
-    if noticed.is_empty() {
-        let _ = write!(out, "\n\nCaught: {}.", record.caught.join(", "));
-        return out;
-    }
-    let columns: BTreeSet<&String> = noticed.values().flatten().collect();
-    let cells = |row: &mut dyn Iterator<Item = String>| row.collect::<Vec<_>>().join(" | ");
-    let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().map(ToString::to_string)));
-    let _ = write!(out, "\n|---|{}|", cells(&mut columns.iter().map(|_| ":-:".to_owned())).replace(' ', ""));
-    for (mutant, layers) in noticed {
-        let mark = |layer: &&String| if layers.contains(*layer) { "x" } else { "" }.to_owned();
+    let columns: BTreeSet<&String> = record.table.values().flat_map(BTreeMap::keys).collect();
+    let cells = |row: &mut dyn Iterator<Item = &str>| row.collect::<Vec<_>>().join(" | ");
+    let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().map(|name| name.as_str())));
+    let _ = write!(out, "\n|---|{}|", cells(&mut columns.iter().map(|_| ":-:")).replace(' ', ""));
+    for (mutant, row) in &record.table {
+        let mark = |layer: &&String| match row.get(*layer) {
+            None => NOT_RUN,
+            Some(false) => ".",
+            Some(true) => "x",
+        };
         let _ = write!(out, "\n| {mutant} | {} |", cells(&mut columns.iter().map(mark)));
     }
     out
@@ -116,55 +113,25 @@ fn grouped(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// What the record of the mutants says beyond other records, if it does: `table`, by mutant, the layers
-/// that notice it, as a list or as the keys of an object.
-pub(super) fn mutants_table(folder: &Path) -> Result<Noticed> {
-    let mut noticed = Noticed::new();
-    for mode in ["short", "long"] {
-        let Ok(text) = std::fs::read_to_string(folder.join(format!("mutants-{mode}.json"))) else { continue };
-        let record: Value = serde_json::from_str(&text)?;
-        noticed.extend(table(&record["table"]));
-    }
-    Ok(noticed)
-}
-
-fn table(table: &Value) -> Noticed {
-    let layers = |value: &Value| match value {
-        Value::Array(names) => names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
-        Value::Object(names) => names.keys().cloned().collect(),
-        _ => BTreeSet::new(),
-    };
-    match table {
-        Value::Object(rows) => rows.iter().map(|(mutant, row)| (mutant.clone(), layers(row))).collect(),
-        Value::Array(rows) => {
-            let rows = rows
-                .iter()
-                .filter_map(|row| Some((row["mutant"].as_str()?.to_owned(), layers(&row["noticed"]))));
-            rows.collect()
-        }
-        _ => Noticed::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn root() -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
     }
 
     #[test]
     fn the_page_is_what_the_records_say() {
         let folder = root().join("docs/evidence");
         let page = std::fs::read_to_string(root().join("docs/evidence.md")).unwrap();
-        let made = render(&Record::all(&folder).unwrap(), &mutants_table(&folder).unwrap());
+        let made = render(&Record::all(&folder).unwrap());
         assert!(page == made, "run: pmo-evidence report --from docs/evidence --write docs/evidence.md");
     }
 
     #[test]
     fn what_was_not_run_is_not_invented() {
-        let empty = render(&[], &Noticed::new());
+        let empty = render(&[]);
         assert!(!empty.contains("{{"));
         let (_, promises) = empty.split_once("line by line").unwrap();
         let (promises, _) = promises.split_once("## Counts").unwrap();
@@ -178,15 +145,9 @@ mod tests {
 
     #[test]
     fn figures_come_from_the_long_record_of_their_layer() {
-        let record = |mode, rounds| Record {
-            layer: "kills".into(),
-            mode,
-            command: "x".into(),
-            seed: 1,
-            seconds: 1.0,
-            counts: BTreeMap::from([("rounds".to_owned(), rounds)]),
-            caught: Vec::new(),
-            missed: Vec::new(),
+        let record = |mode, rounds| {
+            let counts = BTreeMap::from([("rounds".to_owned(), rounds)]);
+            Record { counts, ..Record::new("kills", mode, "x".into(), 1) }
         };
         let records = [record(Mode::Short, 50), record(Mode::Long, 5_000_001)];
         assert_eq!(figure(&records, "kills", "rounds"), "5,000,001");
@@ -195,12 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_mutants_is_read_in_either_form() {
-        let one = serde_json::json!({"apply first": ["images", "kills"]});
-        let other =
-            serde_json::json!([{"mutant": "apply first", "noticed": {"images": "torn", "kills": "gone"}}]);
-        assert_eq!(table(&one), table(&other));
-        assert_eq!(table(&one)["apply first"].len(), 2);
-        assert!(table(&Value::Null).is_empty());
+    fn the_table_of_mutants_says_what_was_not_run() {
+        let row = |layers: &[(&str, bool)]| layers.iter().map(|(name, x)| ((*name).to_owned(), *x)).collect();
+        let mut record = Record::new("mutants", Mode::Long, String::new(), 1);
+        record.table.insert("ApplyFirst".into(), row(&[("images", true), ("kills", false)]));
+        record.table.insert("NoFence".into(), row(&[("kills", false), ("rig", true)]));
+        let table = mutants(&[record]);
+        assert!(table.contains("| fault | images | kills | rig |"), "{table}");
+        assert!(table.contains("| ApplyFirst | x | . | not run |"), "{table}");
+        assert!(table.contains("| NoFence | not run | . | x |"), "{table}");
     }
 }

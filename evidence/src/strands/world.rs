@@ -239,6 +239,7 @@ impl Worker {
     }
 
     /// Detaches everything.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn end(self) -> Result<(), Trouble> {
         for object in self.attached.into_values().chain(self.ring) {
             object.detach()?;

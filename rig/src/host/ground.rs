@@ -2,6 +2,7 @@
 
 use crate::kind::Kernel;
 use anyhow::{Context, Result, bail};
+use indelible_record::build_folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,28 +35,34 @@ impl Ground {
     /// Finds out what there is, and installs (as root) what is not.
     ///
     /// # Errors
-    /// Says what is missing if it cannot be installed.
-    pub(crate) fn prepare(kernels: &[Kernel]) -> Result<Ground> {
+    /// This machine lacks something that cannot be installed: says what, and why not.
+    pub(crate) fn find(kernels: &[Kernel]) -> Result<Ground> {
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let workspace = sources.parent().context("the rig lies in the workspace")?;
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-        let ground = Ground { folder: std::path::absolute(target)?.join("rig"), sources };
+        let ground = Ground { folder: workspace.join(build_folder()).join("rig"), sources };
         fs::create_dir_all(&ground.folder)?;
         if !ground.missing(kernels).is_empty() {
             ground.install(kernels)?;
         }
-        ground.plugin_built()?;
-        let guest = ground.guest("guest", &[])?;
-        let mutant = ground.guest("mutant", &["--features", "mutants"])?;
+        Ok(ground)
+    }
+
+    /// Builds what goes into the machines.
+    ///
+    /// # Errors
+    /// Something does not build.
+    pub(crate) fn build(&self, kernels: &[Kernel]) -> Result<()> {
+        self.plugin_built()?;
+        let guest = self.guest("guest", &[])?;
+        let mutant = self.guest("mutant", &["--features", "mutants"])?;
         for kernel in kernels {
-            let initramfs = ground.initramfs(kernel.word());
+            let initramfs = self.initramfs(kernel.word());
             script(
-                &ground.sources.join("initramfs.sh"),
-                &[&ground.kernel(kernel.word()), &guest, &mutant, &initramfs],
+                &self.sources.join("initramfs.sh"),
+                &[&self.kernel(kernel.word()), &guest, &mutant, &initramfs],
             )?;
         }
-        Ok(ground)
+        Ok(())
     }
 
     /// The unpacked package of a kernel.
@@ -107,9 +114,12 @@ impl Ground {
     fn install(&self, kernels: &[Kernel]) -> Result<()> {
         let missing = self.missing(kernels).join(", ");
         eprintln!("installing what the rig needs and is not there: {missing}");
-        let kernels = self.folder.join("kernels");
-        script(&self.sources.join("install.sh"), &[&kernels])
-            .with_context(|| format!("missing: {missing}; run as root: rig/install.sh {}", kernels.display()))
+        let folder = self.folder.join("kernels");
+        script(&self.sources.join("install.sh"), &[&folder]).with_context(|| {
+            format!("missing: {missing}; run as root: rig/install.sh {}", folder.display())
+        })?;
+        let missing = self.missing(kernels).join(", ");
+        if missing.is_empty() { Ok(()) } else { bail!("installed, and still missing: {missing}") }
     }
 
     fn plugin_built(&self) -> Result<()> {

@@ -26,7 +26,7 @@ const LONG: u64 = 250;
 /// Boots stock Debian kernels under emulation, with an emulated NVDIMM as a DAX file and as device-DAX. A line
 /// survives a cut for certain only if it was written back (or streamed) and fenced; what was not may survive or
 /// not, as a seed says. Deliberately broken writers run beside the sound one, and have to be noticed. What is
-/// missing is installed, as root, on first use.
+/// missing is installed, as root, on first use; where it cannot be, the exit status is 77.
 #[derive(Parser)]
 #[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
 pub(crate) struct Arguments {
@@ -68,8 +68,19 @@ impl<T: ValueEnum> std::str::FromStr for OneOrAll<T> {
     }
 }
 
+/// Exit status where the machine lacks something: nothing was tested, and nothing is wrong.
+const LACKING: u8 = 77;
+
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    let ground = match Ground::find(&arguments.kernel.0) {
+        Ok(ground) => ground,
+        Err(error) => {
+            eprintln!("NOT TESTED: power cuts of emulated machines: {error:#}");
+            return ExitCode::from(LACKING);
+        }
+    };
+    match run(&arguments, &ground) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("power-cut: {error:#}");
@@ -78,19 +89,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<()> {
+fn run(arguments: &Arguments, ground: &Ground) -> Result<()> {
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     eprintln!("seed {seed}");
     let begin = Instant::now();
     let bar = bar();
     bar.set_message("building");
-    let ground = Ground::prepare(&arguments.kernel.0)?;
+    ground.build(&arguments.kernel.0)?;
     let kinds =
         arguments.kernel.0.iter().flat_map(|kernel| {
             arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
         });
     let campaign = Campaign {
-        ground: &ground,
+        ground,
         kernels: arguments.kernel.0.clone(),
         kinds: kinds.collect(),
         cycles: if arguments.quick { QUICK } else { arguments.cycles.unwrap_or(LONG) },
@@ -100,10 +111,10 @@ fn run(arguments: &Arguments) -> Result<()> {
     };
     let findings = campaign.run()?;
     bar.finish_and_clear();
-    let record = record::Record::new(&campaign, &findings, begin.elapsed().as_secs_f64());
+    let record = record::record(&campaign, &findings, begin.elapsed().as_secs_f64());
     record.save()?;
     if arguments.json {
-        println!("{}", record.text());
+        print!("{}", record.text()?);
     } else {
         record.print();
     }

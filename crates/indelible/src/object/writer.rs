@@ -222,7 +222,8 @@ impl Object {
     /// # Errors
     /// `Io`: the object is poisoned.
     pub fn checkpoint(&self) -> Result<()> {
-        let result = self.core().writer().and_then(|writer| Ok(writer.checkpoint()?));
+        let core = self.core();
+        let result = self.pool.alive().and_then(|()| Ok(core.writer()?.checkpoint()?));
         result.map_err(|cause| self.error("checkpoint", cause))
     }
 
@@ -231,7 +232,7 @@ impl Object {
     /// # Errors
     /// What was psynced is safe in any case; after an error the next attach recovers it.
     pub fn detach(mut self) -> Result<()> {
-        let result = self.core_mut().detach();
+        let result = self.pool.alive().and_then(|()| self.core_mut().detach());
         result.map_err(|cause| self.error("detach", cause))
     }
 

@@ -190,7 +190,8 @@ impl Pool {
     /// # Errors
     /// The table cannot be read.
     pub fn info(&self) -> Result<PoolInfo> {
-        let result = self.inner.store.info().map_err(|cause| self.error("inspect", cause))?;
+        let result = self.inner.alive().and_then(|()| Ok(self.inner.store.info()?));
+        let result = result.map_err(|cause| self.error("inspect", cause))?;
         Ok(PoolInfo::of(&self.inner, &result))
     }
 
@@ -235,7 +236,7 @@ impl Inner {
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {
-        let result = self.store.stat(name);
+        let result = self.alive().and_then(|()| Ok(self.store.stat(name)?));
         match result {
             Ok((object, status)) => Ok(Stat::of(&object.entry, &status)),
             Err(cause) => Err(Error::new("inspect", cause).pool(&self.path).object(name)),

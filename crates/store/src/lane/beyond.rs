@@ -9,6 +9,8 @@ use zerocopy::FromBytes;
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
+/// Bytes behind the end of a short log that are looked at.
+const NEAR: u64 = 64 << 10;
 
 /// A batch of the lane's generation that lies behind the end of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +24,20 @@ pub struct Later {
 
 /// A batch behind the end of the log, if there is one; one that proves damage before any other.
 pub fn beyond(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<Option<Later>> {
+    within(medium, seed, log, log.len)
+}
+
+/// Whether the log ends with damage, as far as that is known at the cost of reading the log: where a batch
+/// was begun, everything behind it is searched; where none is to be seen, as much as the log has.
+pub fn ends_damaged(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
+    let reach = if broken(medium, seed, log)? { log.len } else { log.used().max(NEAR) };
+    Ok(within(medium, seed, log, reach)?.is_some_and(|later| later.proves_damage))
+}
+
+/// As [`beyond`], in the next `reach` bytes.
+fn within(medium: &dyn Medium, seed: u64, log: &LaneLog, reach: u64) -> Result<Option<Later>> {
     let mut found = None;
-    let end = log.offset + log.len;
+    let end = (log.offset + log.len).min(log.position().saturating_add(reach));
     let mut at = log.position() + LINE;
     let mut piece = Vec::new();
     while at < end {
@@ -34,7 +48,8 @@ pub fn beyond(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<Option<La
                 continue;
             }
             let Ok(header) = Header::read_from_bytes(line) else { continue };
-            let (sequence, room) = (header.sequence.get(), end - at - index as u64 * LINE);
+            let room = log.offset + log.len - at - index as u64 * LINE;
+            let sequence = header.sequence.get();
             if sequence > log.sequence && header.verify(seed, log.generation, sequence, room) {
                 let proves_damage = sequence - log.sequence > header.joined.get().into();
                 let later = Later { sequence, proves_damage };

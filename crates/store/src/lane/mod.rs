@@ -6,6 +6,6 @@ mod log;
 mod scan;
 
 pub use batch::Batch;
-pub use beyond::{Later, beyond, broken};
+pub use beyond::{Later, beyond, broken, ends_damaged};
 pub use log::LaneLog;
 pub use scan::{BatchView, scan};

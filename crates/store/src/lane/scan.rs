@@ -19,7 +19,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Bytes read from the lane at a time: as many as stay in the cache until they are used; few where tests are
 /// to meet batches of many pieces.
-const PIECE: usize = if cfg!(feature = "mutants") { 4 << 10 } else { 256 << 10 };
+const PIECE: usize = if cfg!(miri) {
+    512
+} else if cfg!(feature = "mutants") {
+    4 << 10
+} else {
+    256 << 10
+};
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {

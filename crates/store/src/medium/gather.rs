@@ -21,7 +21,7 @@ const LINES: usize = PAGE as usize / L;
 /// Pages found by one look into the index.
 const GROUP: usize = 16;
 /// Memory after which [`Gather::is_full`] asks for a flush: little where crash tests are to meet many.
-const LIMIT: usize = if cfg!(feature = "mutants") { 8 << 10 } else { 64 << 20 };
+const LIMIT: usize = if cfg!(any(miri, feature = "mutants")) { 8 << 10 } else { 64 << 20 };
 /// Longest write made of gathered lines.
 const WRITE: usize = 64 << 10;
 /// Pages prepared for writes at a time, at most.
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn the_newest_of_every_line_arrives_and_nothing_else() {
-        const LEN: u64 = 256 << 10;
+        const LEN: u64 = if cfg!(miri) { 16 << 10 } else { 256 << 10 };
+        const ROUNDS: u64 = if cfg!(miri) { 12 } else { 2000 };
         let medium = VolatileMedium::new(LEN);
         medium.write(0, &[0xee; LEN as usize]).unwrap();
         let mut model = vec![0xee; LEN as usize];
@@ -205,11 +206,11 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) % limit
         };
-        for round in 0..2000_u64 {
+        for round in 0..ROUNDS {
             let first = below(LEN / LINE);
             let count = (below(90) + 1).min(LEN / LINE - first);
             let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
-            if round % 50 == 49 {
+            if round % (ROUNDS / 6).min(50) == 1 {
                 // What the caller writes itself stays.
                 gather.forget(first * LINE, count * LINE);
                 medium.write(first * LINE, &vec![1; to - from]).unwrap();
@@ -219,7 +220,7 @@ mod tests {
                 gather.put(first * LINE, &bytes);
                 model[from..to].copy_from_slice(&bytes);
             }
-            if round % 500 == 499 {
+            if round % (ROUNDS / 4) == ROUNDS / 4 - 1 {
                 gather.flush().unwrap();
                 let mut found = vec![0; LEN as usize];
                 medium.read(0, &mut found).unwrap();

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Nodes kept at most: 4 MiB. Every inner node of a million objects, and then some leaves.
-const LIMIT: usize = 1024;
+const LIMIT: usize = if cfg!(miri) { 16 } else { 1024 };
 
 /// See the module. One for each pool that is open, under the table's lock.
 #[derive(Debug, Default)]

@@ -1,0 +1,140 @@
+//! What one layer of evidence found, on its way to docs/evidence.md: the one form in which every campaign
+//! leaves its figures.
+#![forbid(unsafe_code)]
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One run of one layer.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+pub struct Record {
+    /// The layer's name: the command, such as `crashes`.
+    pub layer: String,
+    /// As in CI, or a campaign.
+    pub mode: Mode,
+    /// What to type to get it again.
+    pub command: String,
+    /// Where its random choices started from.
+    pub seed: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What was tried, by name; `violations` is always among them.
+    pub counts: BTreeMap<String, u64>,
+    /// Deliberate faults that the layer noticed.
+    #[serde(default)]
+    pub caught: Vec<String>,
+    /// Those that it did not.
+    #[serde(default)]
+    pub missed: Vec<String>,
+    /// Deliberate fault → layer → whether it noticed. A layer that is not there was not run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub table: BTreeMap<String, BTreeMap<String, bool>>,
+}
+
+/// How much of a layer was run.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// As in CI.
+    Short,
+    /// A campaign.
+    Long,
+}
+
+impl Mode {
+    /// As in the names of files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Mode::Short => "short",
+            Mode::Long => "long",
+        }
+    }
+}
+
+/// The build folder: what campaigns leave belongs to one tree and one machine.
+#[must_use]
+pub fn build_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
+}
+
+/// Where records are left.
+#[must_use]
+pub fn folder() -> PathBuf {
+    build_folder().join("evidence")
+}
+
+impl Record {
+    /// A run that has counted nothing yet.
+    #[must_use]
+    pub fn new(layer: &str, mode: Mode, command: String, seed: u64) -> Record {
+        Record {
+            layer: layer.to_owned(),
+            mode,
+            command,
+            seed,
+            seconds: 0.0,
+            counts: BTreeMap::from([("violations".to_owned(), 0)]),
+            caught: Vec::new(),
+            missed: Vec::new(),
+            table: BTreeMap::new(),
+        }
+    }
+
+    /// As it is kept.
+    ///
+    /// # Errors
+    /// A figure that JSON does not have.
+    pub fn text(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Replaces the record of the last run of this layer in this mode.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self) -> Result<()> {
+        let folder = folder();
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let path = folder.join(format!("{}-{}.json", self.layer, self.mode.word()));
+        fs::write(&path, self.text()?).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Prints what was counted.
+    pub fn print(&self) {
+        println!("{}: {:.0} s", self.layer, self.seconds);
+        for (what, count) in &self.counts {
+            println!("  {count:>12}  {what}");
+        }
+        for (what, names) in [("caught", &self.caught), ("missed", &self.missed)] {
+            if !names.is_empty() {
+                println!("  {what:>12}  {}", names.join(", "));
+            }
+        }
+    }
+
+    /// All records in a folder, by layer, the long run of each before the short one.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file in it is no record.
+    pub fn all(folder: &Path) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        for entry in fs::read_dir(folder).with_context(|| format!("no records in {}", folder.display()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "json") {
+                let text = fs::read_to_string(&path)?;
+                records.push(serde_json::from_str(&text).with_context(|| path.display().to_string())?);
+            }
+        }
+        records.sort_by(|a: &Record, b| (&a.layer, b.mode).cmp(&(&b.layer, a.mode)));
+        Ok(records)
+    }
+}
+
+/// Counts something.
+pub fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
+    *counts.entry(what.to_owned()).or_default() += count;
+}

@@ -1,0 +1,29 @@
+//! What stands in for failing system calls where the tracer cannot work: it reads and sets the registers of
+//! x86-64.
+
+use anyhow::Result;
+use clap::Args;
+
+#[derive(Args)]
+pub(crate) struct Faults {
+    /// Taken and not heeded: nothing is tested here
+    #[arg(hide = true, allow_hyphen_values = true, num_args = 0..)]
+    ignored: Vec<String>,
+}
+
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Child {}
+
+impl Faults {
+    pub(crate) fn run(&self) -> Result<()> {
+        println!("NOT TESTED: failing system calls, whose tracer knows x86-64 alone");
+        let Faults { ignored: _ } = self;
+        Ok(())
+    }
+}
+
+impl Child {
+    pub(crate) fn run(&self) -> Result<()> {
+        anyhow::bail!("only traced processes are children")
+    }
+}

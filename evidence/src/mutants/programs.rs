@@ -1,0 +1,74 @@
+//! Layers that are campaigns of their own: a sample of each, in processes all of which live with the mutant.
+
+use super::layers::{SEED, Verdict};
+use anyhow::{Context, Result};
+use indelible_record::{Record, folder};
+use indelible_store::Mutant;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// A campaign: its column, what it does, and its arguments.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    arguments: &'static [&'static str],
+}
+
+/// In the order of the table's columns.
+pub(super) const PROGRAMS: &[Program] = &[
+    Program {
+        name: "kills",
+        what: "54 rounds of SIGKILL, in every scene",
+        arguments: &["kills", "--rounds", "54", "--jobs", "1"],
+    },
+    Program {
+        name: "faults",
+        what: "60 failing system calls",
+        arguments: &["faults", "--sample", "60", "--jobs", "1"],
+    },
+];
+
+/// The rig's column. It has mutants of its own choice, and leaves a record of them.
+pub(super) const RIG: &str = "rig";
+
+impl Program {
+    /// Runs it on the protocol with this rule broken, or as it is.
+    ///
+    /// # Errors
+    /// The program could not be run: nothing is known.
+    pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {
+        // What a failure leaves behind is of no interest here, nor is the record.
+        let scratch = tempfile::tempdir()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(self.arguments).args(["--seed", &SEED.to_string()]);
+        command.env("CARGO_TARGET_DIR", scratch.path()).env_remove("INDELIBLE_MUTANT");
+        if let Some(mutant) = mutant {
+            command.env("INDELIBLE_MUTANT", format!("{mutant:?}"));
+        }
+        let output = command.output().with_context(|| format!("cannot run {}", self.name))?;
+        if output.status.success() {
+            return Ok(Ok(()));
+        }
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let cause = said.lines().find(|line| line.starts_with("pmo-evidence:")).or(said.lines().last());
+        Ok(Err(cause.unwrap_or("it died").to_owned()))
+    }
+}
+
+/// What the last run of the rig says of its mutants: noticed on every kernel and medium, or not.
+pub(super) fn rig() -> BTreeMap<String, Verdict> {
+    let mut verdicts: BTreeMap<String, Verdict> = BTreeMap::new();
+    for record in Record::all(&folder()).unwrap_or_default() {
+        if record.layer != "power-cut" {
+            continue;
+        }
+        let mutant = |name: &str| name.split(' ').next().unwrap_or_default().to_owned();
+        for name in &record.caught {
+            verdicts.entry(mutant(name)).or_insert(Err("noticed on every kernel and medium".into()));
+        }
+        for name in &record.missed {
+            verdicts.insert(mutant(name), Ok(()));
+        }
+    }
+    verdicts
+}
