@@ -9,8 +9,9 @@ use zerocopy::FromBytes;
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
-/// Bytes behind the end of a short log that are looked at.
+/// Bytes behind the end of a log that are looked at, of a short one and of any.
 const NEAR: u64 = 64 << 10;
+const FAR: u64 = 1 << 20;
 
 /// A batch of the lane's generation that lies behind the end of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ pub fn beyond(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<Option<La
 }
 
 /// Whether the log ends with damage, as far as that is known at the cost of reading the log: where a batch
-/// was begun, everything behind it is searched; where none is to be seen, as much as the log has.
+/// was begun, everything behind it is searched; where none is to be seen, as much as the log has, and a megabyte at most.
 pub fn ends_damaged(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
-    let reach = if broken(medium, seed, log)? { log.len } else { log.used().max(NEAR) };
+    let reach = if broken(medium, seed, log)? { log.len } else { log.used().clamp(NEAR, FAR) };
     Ok(within(medium, seed, log, reach)?.is_some_and(|later| later.proves_damage))
 }
 
