@@ -70,27 +70,29 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     Ok(Line { mutant: name, rule: mutant.map_or("", Mutant::rule), verdicts })
 }
 
-/// All lines, that of the protocol as it is first.
+/// All lines, that of the protocol as it is first: before any other, as it makes the pools that all start from.
 fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
     let width = LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
     let bar = ProgressBar::new(((chosen.len() + 1) * width) as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} verdicts, {elapsed}, {eta} left")?);
-    let mutants: Vec<Option<Mutant>> = [None].into_iter().chain(chosen.iter().copied().map(Some)).collect();
-    let (pools, next, done) = (Pools::new(), AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let pools = Pools::new();
+    let control = line(None, how.long, &pools, &bar);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         for _ in 0..how.threads.max(1) {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(mutant) = mutants.get(number) else { break };
-                    let line = line(*mutant, how.long, &pools, &bar);
+                    let Some(mutant) = chosen.get(number) else { break };
+                    let line = line(Some(*mutant), how.long, &pools, &bar);
                     done.lock().expect("nobody panicked").insert(number, line);
                 }
             });
         }
     });
     bar.finish_and_clear();
-    done.into_inner().expect("nobody panicked").into_values().collect()
+    let lines = done.into_inner().expect("nobody panicked").into_values();
+    [control].into_iter().chain(lines).collect()
 }
 
 pub(super) fn run(how: &Mutants) -> Result<()> {
