@@ -1,6 +1,8 @@
 //! Derive macros of Indelible.
 
+mod persist;
 mod plain;
+mod repr;
 
 use proc_macro::TokenStream;
 
@@ -13,4 +15,15 @@ use proc_macro::TokenStream;
 pub fn derive_plain(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     plain::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `indelible::Persist`: values of the type may live in the heap of an object.
+///
+/// Accepts structs with `#[repr(C)]` or `#[repr(transparent)]` whose fields are all `Persist`, and enums without
+/// fields with the integer they are, such as `#[repr(u8)]`. A struct with containers has one lifetime, that of
+/// the heap.
+#[proc_macro_derive(Persist)]
+pub fn derive_persist(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -37,6 +37,7 @@
 
 extern crate self as indelible;
 
+pub mod collections;
 mod dirty;
 mod doctor;
 mod error;
@@ -53,10 +54,11 @@ mod relative;
 mod shadow;
 mod sys;
 
+pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, TypeInfo};
-pub use indelible_derive::Plain;
+pub use indelible_derive::{Persist, Plain};
 #[doc(hidden)]
 pub use maintenance::superblocks;
 pub use maintenance::{

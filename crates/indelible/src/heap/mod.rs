@@ -21,6 +21,7 @@ mod pages;
 mod raw;
 mod read;
 mod roots;
+mod seats;
 mod span;
 mod state;
 mod table;
@@ -36,3 +37,4 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
+pub(crate) use seats::{Seat, find};

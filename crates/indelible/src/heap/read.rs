@@ -6,6 +6,7 @@ use super::check::HeapFinding;
 use super::error::HeapError;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
+use super::seats::Ticket;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Result};
 use crate::object::ReadObject;
@@ -22,6 +23,7 @@ use std::ptr::NonNull;
 pub struct ReadHeap {
     raw: RawHeap,
     object: ReadObject,
+    pub(super) ticket: Ticket,
 }
 
 impl ReadHeap {
@@ -40,7 +42,7 @@ impl ReadHeap {
         };
         // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
         match unsafe { RawHeap::open(extent, HeapOptions::new()) } {
-            Ok(raw) => Ok(ReadHeap { raw, object }),
+            Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new() }),
             Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
         }
     }

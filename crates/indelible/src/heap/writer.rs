@@ -6,6 +6,7 @@ use super::check::HeapFinding;
 use super::error::HeapError;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
+use super::seats::{Ticket, find};
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, Result};
 use crate::object::Object;
@@ -56,6 +57,7 @@ pub struct Heap {
     raw: RawHeap,
     object: Object,
     options: HeapOptions,
+    pub(super) ticket: Ticket,
 }
 
 impl Heap {
@@ -103,7 +105,7 @@ impl Heap {
         result: Result<RawHeap, HeapError>,
     ) -> Result<Heap> {
         match result {
-            Ok(raw) => Ok(Heap { raw, object, options }.named()),
+            Ok(raw) => Ok(Heap { raw, object, options, ticket: Ticket::new() }.named()),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
         }
     }
@@ -211,6 +213,7 @@ impl Heap {
         }
         // SAFETY: this is what is mapped now.
         let extended = unsafe { self.raw.extend(self.object.len()) };
+        self.sit();
         let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
         self.done("allocate in", result)
     }
@@ -348,7 +351,15 @@ impl Heap {
     /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.note();
+        self.note_data();
         self.object.psync()
+    }
+
+    /// Where stores have to be named, data used by type are not, except here: all of them.
+    fn note_data(&self) {
+        if self.object.is_named() && find(self.object.as_ptr().addr()).is_some() {
+            self.object.note(0..self.object.len());
+        }
     }
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
@@ -359,6 +370,7 @@ impl Heap {
     /// As for [`Object::psync`].
     pub fn psync_cut(&self) -> Result<()> {
         self.note();
+        self.note_data();
         self.raw.quiet(|| self.object.psync_cut())
     }
 

@@ -1,0 +1,90 @@
+//! Data structures that live in the heap of an object, and feel like std's.
+//!
+//! ```
+//! # fn main() -> indelible::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("words.pmo");
+//! use indelible::collections::{PHashMap, PString};
+//! use indelible::{Heap, Pool};
+//!
+//! let pool = Pool::open_or_format(&path, 64 << 20)?;
+//! if pool.stat("words").is_err() {
+//!     pool.create("words", 16 << 20)?;
+//! }
+//! let mut heap = Heap::open_or_format(pool.attach("words")?)?;
+//! let words = heap.root_or_default::<PHashMap<PString, u64>>("words")?;
+//! *words.entry("hello").or_insert(0) += 1;
+//! heap.psync()?; // the map, its table, its strings: one step
+//! # assert_eq!(heap.root_mut::<PHashMap<PString, u64>>("words")?["hello"], 1);
+//! # Ok(()) }
+//! ```
+//!
+//! What lies in an object is [`Persist`]; derive it for your own types. Everything here has a lifetime, that
+//! of the borrow of the [`Heap`](crate::Heap) it came from. It rarely has to be written down, and it makes
+//! sure of three things: a container is not used once its object was detached; it is not changed while the
+//! heap is psynced; and a value that was taken out of an object is dropped, or stored again, before the
+//! psync that makes its absence durable. A crash at any moment leaves each value either in the object or
+//! freed, as the last psync found it.
+//!
+//! ```compile_fail,E0499
+//! # use indelible::collections::PVec;
+//! # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<u64>>("list")?;
+//! heap.psync()?; // error: `heap` is borrowed
+//! list.push(1);
+//! # Ok(()) }
+//! ```
+//! ```compile_fail,E0505
+//! # use indelible::collections::PVec;
+//! # fn example(mut heap: indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<u64>>("list")?;
+//! drop(heap); // error: `heap` is borrowed
+//! list.push(1);
+//! # Ok(()) }
+//! ```
+//! ```compile_fail,E0499
+//! # use indelible::collections::PVec;
+//! # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<PVec<u64>>>("list")?;
+//! let taken = list.pop();
+//! heap.psync()?; // error: `taken` would be neither in the object nor freed
+//! drop(taken);
+//! # Ok(()) }
+//! ```
+//!
+//! # When the heap is full
+//!
+//! Methods that allocate panic when the heap is full, as std's end the process; those that begin with
+//! `try_` return the error. Either way the container is as it was.
+//!
+//! # Damaged objects
+//!
+//! What is read is checked before it becomes a reference: pointers and lengths against the bounds of the
+//! object, booleans, characters and enums against their values, strings for UTF-8. Damage found by
+//! `root_mut` and its like is an error of kind `Damaged`, damage found further inside a panic that says so.
+//! SAFETY.md says what cannot be found.
+//!
+//! # Values of another heap
+//!
+//! Two heaps that are borrowed at once may have the same lifetime, so that the compiler lets a value of one
+//! be stored in the other. Methods that store refuse it with a panic. Assigning or swapping through `&mut`
+//! cannot be noticed; the next access by way of a root calls the object damaged.
+
+mod boxed;
+mod layout;
+mod option;
+mod persist;
+mod place;
+mod roots;
+mod string;
+mod vec;
+mod vec_iter;
+
+pub use boxed::PBox;
+pub use layout::Layout;
+pub use option::POption;
+pub use persist::{Bounds, IntoPersist, Persist};
+pub use place::HeapRef;
+pub use string::PString;
+pub use vec::PVec;
+pub use vec_iter::{PDrain, PIntoIter};

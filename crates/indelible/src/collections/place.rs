@@ -1,0 +1,182 @@
+//! Where values are: the heap that holds an address, blocks of it, and references that were checked.
+//!
+//! Invariants:
+//! 1. The address of a heap in a [`Seat`] is that of a `Heap` that is borrowed for `'h`, as long as any
+//!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which take
+//!    the seat and keep the heap borrowed, so that it is neither moved nor dropped.
+//! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
+//!    reference was made or the value was made or taken out; from then on only its own methods changed it.
+
+#![allow(unsafe_code)]
+
+use super::persist::{Bounds, Persist};
+use crate::error::{Cause, Error, Result};
+use crate::heap::{self, Heap, HeapError, Seat};
+use std::ptr::NonNull;
+
+/// A heap that is borrowed for `'h`: where new values are allocated.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # pool.create("o", 1 << 20)?;
+/// use indelible::collections::{PBox, PVec};
+///
+/// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+/// let (stack, heap_ref) = heap.root_and_heap::<PVec<PBox<u64>>>("stack")?;
+/// stack.push(PBox::new_in(7, heap_ref));
+/// assert_eq!(*stack[0], 7);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HeapRef<'h>(&'h Heap);
+
+impl<'h> HeapRef<'h> {
+    pub(super) fn new(heap: &'h Heap) -> HeapRef<'h> {
+        heap.sit();
+        HeapRef(heap)
+    }
+
+    // Not for users: `Heap::object` shows bytes that somebody else may have borrowed.
+    pub(super) fn heap(self) -> &'h Heap {
+        self.0
+    }
+
+    pub(super) fn base(self) -> u64 {
+        self.0.object().as_ptr().addr() as u64
+    }
+
+    pub(super) fn bounds(self) -> Bounds {
+        Bounds { base: self.0.object().as_ptr().addr(), len: self.0.object().len() }
+    }
+
+    /// The heap in whose object `address` lies.
+    ///
+    /// # Safety
+    /// `address` is that of a value with the lifetime `'h`, or of a block of it.
+    #[inline]
+    pub(super) unsafe fn of(address: usize) -> Result<HeapRef<'h>, HeapError> {
+        match heap::find(address) {
+            None => Err(HeapError::Nowhere),
+            Some(Seat { heap: 0, .. }) => Err(HeapError::ReadOnly),
+            // SAFETY: borrowed for 'h (1).
+            Some(seat) => Ok(HeapRef(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) })),
+        }
+    }
+
+    /// A block for `count` values of `T`.
+    #[inline]
+    pub(super) fn block<T>(self, count: usize) -> Result<NonNull<T>> {
+        let Some(bytes) = count.checked_mul(size_of::<T>()) else {
+            return self.0.calloc(count, size_of::<T>()).map(NonNull::cast);
+        };
+        self.bytes(bytes, align_of::<T>()).map(NonNull::cast)
+    }
+
+    #[inline]
+    pub(super) fn bytes(self, bytes: usize, align: usize) -> Result<NonNull<u8>> {
+        if align <= 16 { self.0.malloc(bytes) } else { self.0.aligned(align, bytes) }
+    }
+
+    /// Panics if a value about to be stored here has its blocks in another heap.
+    #[inline]
+    pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
+        // SAFETY: a value.
+        if !T::ANY && !unsafe { T::check(value, &self.bounds()) } {
+            foreign();
+        }
+    }
+}
+
+#[cold]
+fn foreign() -> ! {
+    panic!("a value whose memory is in one heap cannot be stored in another: build it there")
+}
+
+/// Frees a block that a container owned. Damage is no reason to panic here: the block stays then.
+///
+/// # Safety
+/// The block is the container's, and nobody uses it any more.
+#[inline]
+pub(super) unsafe fn free(block: u64) {
+    // SAFETY: the caller's promise.
+    if let Ok(heap) = unsafe { HeapRef::of(block as usize) } {
+        // SAFETY: the caller's promise.
+        let _ = unsafe { heap.0.free(std::ptr::with_exposed_provenance_mut(block as usize)) };
+    }
+}
+
+/// The address of a value in an object, as a pointer.
+#[inline]
+pub(super) fn pointer<T>(address: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// Bounds of the object that an address lies in; empty ones if there is none.
+#[inline]
+pub(super) fn bounds_at(address: usize) -> Bounds {
+    match heap::find(address) {
+        Some(seat) => Bounds { base: seat.base, len: seat.len },
+        None => Bounds { base: 0, len: 0 },
+    }
+}
+
+/// Panics unless a `T` in an object is a value.
+///
+/// # Safety
+/// `at` is aligned and in an object.
+#[inline]
+pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
+    // SAFETY: the caller's promise.
+    if !T::ANY && !unsafe { T::check(at, &bounds_at(at.addr())) } {
+        damaged(at.addr(), "a value")
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn damaged(address: usize, what: &str) -> ! {
+    panic!("the object is damaged: {what} at {address:#x} cannot be right; go back to a copy of the object")
+}
+
+/// Drops a value in an object, or leaves it alone if it is none.
+///
+/// # Safety
+/// As for [`verify`], and the value is the caller's.
+#[inline]
+pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
+    // SAFETY: the caller's promise; checked before it is dropped.
+    unsafe {
+        if std::mem::needs_drop::<T>() && (T::ANY || T::check(at, &bounds_at(at.addr()))) {
+            at.drop_in_place();
+        }
+    }
+}
+
+/// The result, or a panic with the error's text.
+#[inline]
+pub(super) fn expect<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => failed(&error),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn failed(error: &crate::error::Error) -> ! {
+    panic!("{error}")
+}
+
+/// The heap, or a panic that says why there is none.
+#[inline]
+pub(super) fn located(heap: Result<HeapRef<'_>, HeapError>) -> HeapRef<'_> {
+    expect(heap.map_err(nowhere))
+}
+
+/// The error of a container that cannot find its heap.
+#[cold]
+pub(super) fn nowhere(error: HeapError) -> Error {
+    Error::new("allocate", Cause::Heap(error))
+}
