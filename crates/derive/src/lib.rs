@@ -3,6 +3,7 @@
 mod persist;
 mod plain;
 mod repr;
+mod stable_hash;
 
 use proc_macro::TokenStream;
 
@@ -26,4 +27,13 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 pub fn derive_persist(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `indelible::collections::StableHash`: the type may be the key of a hash map in an object.
+///
+/// Hashes the fields in their order; of an enum without fields the integer it is.
+#[proc_macro_derive(StableHash)]
+pub fn derive_stable_hash(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    stable_hash::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

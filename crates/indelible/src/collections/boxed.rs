@@ -105,13 +105,10 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
     }
 
     /// The heap that the value is in.
-    ///
-    /// # Panics
-    /// In an object that is attached for reading.
     #[must_use]
     pub fn heap(this: &Self) -> HeapRef<'h> {
         // SAFETY: our own block.
-        super::place::located(unsafe { HeapRef::of(this.at.addr().get()) })
+        unsafe { HeapRef::of(this.at.addr().get()) }
     }
 }
 

@@ -71,20 +71,32 @@
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
 mod boxed;
+mod group;
+mod hash_entry;
+mod hash_iter;
+mod hash_map;
+mod hash_set;
+mod key;
 mod layout;
 mod option;
 mod persist;
 mod place;
 mod roots;
 mod string;
+mod table;
 mod vec;
 mod vec_iter;
 
 pub use boxed::PBox;
+pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
+pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
+pub use hash_map::PHashMap;
+pub use hash_set::PHashSet;
+pub use key::{Compare, KeyHash, Lookup, StableHash};
 pub use layout::Layout;
 pub use option::POption;
 pub use persist::{Bounds, IntoPersist, Persist};
 pub use place::HeapRef;
 pub use string::PString;
 pub use vec::PVec;
-pub use vec_iter::{PDrain, PIntoIter};
+pub use vec_iter::{PDrain, PIntoIter, PIter, PIterMut};

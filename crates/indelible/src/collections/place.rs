@@ -12,6 +12,7 @@
 use super::persist::{Bounds, Persist};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{self, Heap, HeapError, Seat};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// A heap that is borrowed for `'h`: where new values are allocated.
@@ -30,25 +31,15 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct HeapRef<'h>(&'h Heap);
+pub struct HeapRef<'h> {
+    /// An address in the heap's object; what heap that is, is looked up when something is allocated.
+    address: usize,
+    heap: PhantomData<&'h Heap>,
+}
 
 impl<'h> HeapRef<'h> {
     pub(super) fn new(heap: &'h Heap) -> HeapRef<'h> {
-        heap.sit();
-        HeapRef(heap)
-    }
-
-    // Not for users: `Heap::object` shows bytes that somebody else may have borrowed.
-    pub(super) fn heap(self) -> &'h Heap {
-        self.0
-    }
-
-    pub(super) fn base(self) -> u64 {
-        self.0.object().as_ptr().addr() as u64
-    }
-
-    pub(super) fn bounds(self) -> Bounds {
-        Bounds { base: self.0.object().as_ptr().addr(), len: self.0.object().len() }
+        HeapRef { address: heap.sit().base, heap: PhantomData }
     }
 
     /// The heap in whose object `address` lies.
@@ -56,34 +47,53 @@ impl<'h> HeapRef<'h> {
     /// # Safety
     /// `address` is that of a value with the lifetime `'h`, or of a block of it.
     #[inline]
-    pub(super) unsafe fn of(address: usize) -> Result<HeapRef<'h>, HeapError> {
-        match heap::find(address) {
-            None => Err(HeapError::Nowhere),
-            Some(Seat { heap: 0, .. }) => Err(HeapError::ReadOnly),
+    pub(super) const unsafe fn of(address: usize) -> HeapRef<'h> {
+        HeapRef { address, heap: PhantomData }
+    }
+
+    fn heap(self) -> Result<&'h Heap> {
+        match heap::find(self.address) {
+            None => Err(nowhere(HeapError::Nowhere)),
+            Some(Seat { heap: 0, .. }) => Err(nowhere(HeapError::ReadOnly)),
             // SAFETY: borrowed for 'h (1).
-            Some(seat) => Ok(HeapRef(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) })),
+            Some(seat) => Ok(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
         }
+    }
+
+    /// First address of the object; 0 if there is none.
+    pub(super) fn base(self) -> u64 {
+        self.bounds().base as u64
+    }
+
+    pub(super) fn bounds(self) -> Bounds {
+        bounds_at(self.address)
     }
 
     /// A block for `count` values of `T`.
     #[inline]
     pub(super) fn block<T>(self, count: usize) -> Result<NonNull<T>> {
         let Some(bytes) = count.checked_mul(size_of::<T>()) else {
-            return self.0.calloc(count, size_of::<T>()).map(NonNull::cast);
+            return self.heap()?.calloc(count, size_of::<T>()).map(NonNull::cast);
         };
         self.bytes(bytes, align_of::<T>()).map(NonNull::cast)
     }
 
     #[inline]
     pub(super) fn bytes(self, bytes: usize, align: usize) -> Result<NonNull<u8>> {
-        if align <= 16 { self.0.malloc(bytes) } else { self.0.aligned(align, bytes) }
+        let heap = self.heap()?;
+        if align <= 16 { heap.malloc(bytes) } else { heap.aligned(align, bytes) }
     }
 
     /// Panics if a value about to be stored here has its blocks in another heap.
     #[inline]
     pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
+        if T::ANY {
+            return;
+        }
+        // On the stack, where nothing was allocated yet, any heap will do.
+        let Some(seat) = heap::find(self.address) else { return };
         // SAFETY: a value.
-        if !T::ANY && !unsafe { T::check(value, &self.bounds()) } {
+        if !unsafe { T::check(value, &Bounds { base: seat.base, len: seat.len }) } {
             foreign();
         }
     }
@@ -101,9 +111,9 @@ fn foreign() -> ! {
 #[inline]
 pub(super) unsafe fn free(block: u64) {
     // SAFETY: the caller's promise.
-    if let Ok(heap) = unsafe { HeapRef::of(block as usize) } {
+    if let Ok(heap) = unsafe { HeapRef::of(block as usize) }.heap() {
         // SAFETY: the caller's promise.
-        let _ = unsafe { heap.0.free(std::ptr::with_exposed_provenance_mut(block as usize)) };
+        let _ = unsafe { heap.free(std::ptr::with_exposed_provenance_mut(block as usize)) };
     }
 }
 
@@ -169,14 +179,7 @@ fn failed(error: &crate::error::Error) -> ! {
     panic!("{error}")
 }
 
-/// The heap, or a panic that says why there is none.
-#[inline]
-pub(super) fn located(heap: Result<HeapRef<'_>, HeapError>) -> HeapRef<'_> {
-    expect(heap.map_err(nowhere))
-}
-
-/// The error of a container that cannot find its heap.
 #[cold]
-pub(super) fn nowhere(error: HeapError) -> Error {
+fn nowhere(error: HeapError) -> Error {
     Error::new("allocate", Cause::Heap(error))
 }

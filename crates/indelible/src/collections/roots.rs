@@ -87,7 +87,7 @@ impl Heap {
 
     fn root_and_heap_of<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<(&'h mut T, HeapRef<'h>)> {
         let heap = HeapRef::new(self);
-        let at = heap.heap().locate::<T>(name, &heap.bounds())?;
+        let at = self.locate::<T>(name, &heap.bounds())?;
         // SAFETY: the invariant.
         Ok((unsafe { &mut *at }, heap))
     }
@@ -109,7 +109,7 @@ impl Heap {
         name: &str,
     ) -> Result<(&'h mut T, HeapRef<'h>)> {
         let heap = HeapRef::new(self);
-        Ok((HeapRef::root_or_insert(heap, name, |_| T::default())?, heap))
+        Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
     }
 
     /// The value of the root `name`; what `make` returns from now on if there is no such root.
@@ -135,7 +135,7 @@ impl Heap {
         name: &str,
         make: impl FnOnce(HeapRef<'h>) -> V,
     ) -> Result<&'h mut T> {
-        HeapRef::root_or_insert(HeapRef::new(self), name, make)
+        self.root_or_insert(HeapRef::new(self), name, make)
     }
 
     /// Takes a root away, drops its value, and frees all that it had.
@@ -144,8 +144,8 @@ impl Heap {
     /// As for [`root_ref`](Heap::root_ref).
     pub fn drop_root<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<()> {
         let heap = HeapRef::new(self);
-        let at = heap.heap().locate::<T>(name, &heap.bounds())?;
-        heap.heap().remove_root(name)?;
+        let at = self.locate::<T>(name, &heap.bounds())?;
+        self.remove_root(name)?;
         // SAFETY: the root's value, which has no name any more.
         unsafe {
             discard(at);
@@ -153,26 +153,24 @@ impl Heap {
         }
         Ok(())
     }
-}
 
-impl<'h> HeapRef<'h> {
     /// Only for who has the heap borrowed exclusively, and for one root at a time.
-    fn root_or_insert<T: Persist<'h>, V: IntoPersist<'h, T>>(
-        self,
+    fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
+        &self,
+        heap: HeapRef<'h>,
         name: &str,
         make: impl FnOnce(HeapRef<'h>) -> V,
     ) -> Result<&'h mut T> {
-        let heap = self.heap();
-        match heap.locate::<T>(name, &self.bounds()) {
+        match self.locate::<T>(name, &heap.bounds()) {
             // SAFETY: the invariant.
             Ok(at) => return Ok(unsafe { &mut *at }),
             Err(error) if error.kind() != ErrorKind::RootMissing => return Err(error),
             Err(_) => {}
         }
-        let value = make(self).into_persist(self)?;
-        self.expect_own(&value);
-        let at = self.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
-        let made = heap.create_root(name, at.cast(), size_of::<T>() as u64, &Described::of::<T>().info());
+        let value = make(heap).into_persist(heap)?;
+        heap.expect_own(&value);
+        let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
+        let made = self.create_root(name, at.cast(), size_of::<T>() as u64, &Described::of::<T>().info());
         if let Err(error) = made {
             // SAFETY: a block nobody knows of.
             unsafe { free(at.addr() as u64) };

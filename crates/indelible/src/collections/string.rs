@@ -40,10 +40,7 @@ impl<'h> PString<'h> {
         expect(text.into_persist(heap))
     }
 
-    /// The heap it allocates in.
-    ///
-    /// # Panics
-    /// If it is empty and lies in no object, or in one attached for reading.
+    /// The heap it allocates in. There is none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.bytes.heap()

@@ -10,10 +10,10 @@
 
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, located, nowhere, pointer, verify};
+use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, pointer, verify};
 use super::vec_iter::{PDrain, PIntoIter};
 use crate::error::Result;
-use crate::heap::{Heap, HeapError};
+use crate::heap::Heap;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -73,17 +73,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         vec
     }
 
-    /// The heap it allocates in.
-    ///
-    /// # Panics
-    /// If it is empty and lies in no object, or in one attached for reading.
+    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
-        located(self.place())
-    }
-
-    #[inline]
-    fn place(&self) -> Result<HeapRef<'h>, HeapError> {
         let address = if self.at == 0 { ptr::from_ref(self).addr() } else { self.at as usize };
         // SAFETY: our own block, the heap we were made in, or where we are.
         unsafe { HeapRef::of(address) }
@@ -231,8 +224,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// Moves to another block with room for `cap` elements, at least as many as there are.
     fn resize_block(&mut self, cap: usize) -> Result<()> {
-        let heap = self.place().map_err(nowhere)?;
-        let new = heap.block::<T>(cap)?.as_ptr();
+        let new = self.heap().block::<T>(cap)?.as_ptr();
         // SAFETY: both blocks have room for `len` elements; the old one is free after.
         unsafe {
             new.copy_from_nonoverlapping(self.start(), self.len());
@@ -247,9 +239,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Gives back room that is not used, if there is room to move to a smaller block.
     pub fn shrink_to_fit(&mut self) {
         if self.len == 0 && self.cap > 0 {
+            let base = self.heap().base();
             // SAFETY: the block is ours, and empty.
             unsafe { free(self.at) };
-            (self.at, self.cap) = (0, 0);
+            (self.at, self.cap) = (base, 0);
         } else if self.len < self.cap {
             let _ = self.resize_block(self.len());
         }
@@ -292,7 +285,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub fn try_insert(&mut self, index: usize, value: impl IntoPersist<'h, T>) -> Result<()> {
         let len = self.len();
         assert!(index <= len, "insertion at {index} of {len} elements");
-        let heap = self.place().map_err(nowhere)?;
+        let heap = self.heap();
         let value = value.into_persist(heap)?;
         heap.expect_own(&value);
         self.try_reserve(1)?;
