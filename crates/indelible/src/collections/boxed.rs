@@ -104,6 +104,12 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         }
     }
 
+    /// Where the value is.
+    #[must_use]
+    pub const fn as_ptr(this: &Self) -> *mut T {
+        this.at.as_ptr()
+    }
+
     /// The heap that the value is in.
     #[must_use]
     pub fn heap(this: &Self) -> HeapRef<'h> {

@@ -1,19 +1,19 @@
 //! Sixteen control bytes of a hash table at once.
 //!
-//! A control byte is 0 if its slot was never used since the table was made, 1 if what was there was removed,
-//! and has its highest bit set and seven bits of the hash if there is something.
+//! A control byte is 0xff if its slot was never used since the table was made, 0x80 if what was there was
+//! removed, and the seven highest bits of the hash if there is something.
 
 #![allow(unsafe_code)]
 
 /// Slots of a group.
 pub(super) const GROUP: usize = 16;
-pub(super) const EMPTY: u8 = 0;
-pub(super) const REMOVED: u8 = 1;
+pub(super) const EMPTY: u8 = 0xff;
+pub(super) const REMOVED: u8 = 0x80;
 
 /// The control byte of a slot in use.
 #[inline]
 pub(super) const fn tag(hash: u64) -> u8 {
-    (hash >> 57) as u8 | 0x80
+    (hash >> 57) as u8
 }
 
 /// Slots of a group, a bit each.
@@ -82,14 +82,14 @@ mod sse2 {
         /// Slots in use.
         #[inline]
         pub(in super::super) fn full(self) -> Slots {
-            // SAFETY: every x86-64 has SSE2.
-            Slots(unsafe { _mm_movemask_epi8(self.0) } as u16)
+            Slots(!self.free().0)
         }
 
         /// Slots not in use.
         #[inline]
         pub(in super::super) fn free(self) -> Slots {
-            Slots(!self.full().0)
+            // SAFETY: every x86-64 has SSE2.
+            Slots(unsafe { _mm_movemask_epi8(self.0) } as u16)
         }
     }
 }
@@ -134,13 +134,13 @@ mod portable {
         /// Slots in use.
         #[inline]
         pub(in super::super) fn full(self) -> Slots {
-            self.which(|byte| byte >= 0x80)
+            self.which(|byte| byte < 0x80)
         }
 
         /// Slots not in use.
         #[inline]
         pub(in super::super) fn free(self) -> Slots {
-            self.which(|byte| byte < 0x80)
+            self.which(|byte| byte >= 0x80)
         }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
                 match byte % 5 {
                     0 => EMPTY,
                     1 => REMOVED,
-                    _ => byte | 0x80,
+                    _ => byte & 0x7f,
                 }
             }));
             // SAFETY: sixteen aligned bytes.
@@ -173,10 +173,10 @@ mod tests {
                 (0..GROUP).filter(|index| wanted(bytes.0[*index])).collect()
             };
             for (one, other, right) in [
-                (group.full(), portable.full(), which(&|byte| byte >= 0x80)),
-                (group.free(), portable.free(), which(&|byte| byte < 0x80)),
+                (group.full(), portable.full(), which(&|byte| byte < 0x80)),
+                (group.free(), portable.free(), which(&|byte| byte >= 0x80)),
                 (group.empty(), portable.empty(), which(&|byte| byte == EMPTY)),
-                (group.matches(0x85), portable.matches(0x85), which(&|byte| byte == 0x85)),
+                (group.matches(0x15), portable.matches(0x15), which(&|byte| byte == 0x15)),
             ] {
                 assert_eq!((all(one), all(other)), (right.clone(), right));
             }

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use super::hash_map::PHashMap;
-use super::persist::Persist;
-use super::place::verify;
+use super::persist::{Bounds, Persist};
+use super::place::{bounds_at, verify_within};
 use super::table::{Iter, Slot, Table};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -18,12 +18,14 @@ macro_rules! references {
         pub struct $name<'a, K, V> {
             slots: Iter<K, V>,
             left: usize,
+            bounds: Bounds,
             of: PhantomData<$of>,
         }
 
         impl<'a, K, V> $name<'a, K, V> {
             pub(super) fn new(slots: Iter<K, V>, left: usize) -> Self {
-                $name { slots, left, of: PhantomData }
+                let bounds = bounds_at(slots.address());
+                $name { slots, left, bounds, of: PhantomData }
             }
         }
 
@@ -32,12 +34,12 @@ macro_rules! references {
 
             #[inline]
             fn next(&mut self) -> Option<($key, $value)> {
+                self.left = self.left.checked_sub(1)?;
                 let $slot = self.slots.next()?;
-                self.left = self.left.saturating_sub(1);
                 // SAFETY: the invariant.
                 unsafe {
-                    verify(&raw const (*$slot).key);
-                    verify(&raw const (*$slot).value);
+                    verify_within(&raw const (*$slot).key, &self.bounds);
+                    verify_within(&raw const (*$slot).value, &self.bounds);
                     Some($pair)
                 }
             }

@@ -19,6 +19,18 @@
 //! # Ok(()) }
 //! ```
 //!
+//! In the fields of a struct and in signatures the lifetime is named, once for all containers of one another;
+//! an alias spares it:
+//!
+//! ```
+//! # use indelible::collections::{PHashMap, PString};
+//! type Words<'h> = PHashMap<'h, PString<'h>, u64>;
+//!
+//! fn count(words: &mut Words<'_>, text: &str) {
+//!     text.split_whitespace().for_each(|word| *words.entry(word).or_insert(0) += 1);
+//! }
+//! ```
+//!
 //! What lies in an object is [`Persist`]; derive it for your own types. Everything here has a lifetime, that
 //! of the borrow of the [`Heap`](crate::Heap) it came from. It rarely has to be written down, and it makes
 //! sure of three things: a container is not used once its object was detached; it is not changed while the
@@ -71,6 +83,8 @@
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
 mod boxed;
+#[doc(hidden)]
+pub mod format;
 mod group;
 mod hash_entry;
 mod hash_iter;
@@ -78,6 +92,8 @@ mod hash_map;
 mod hash_set;
 mod key;
 mod layout;
+mod lock_word;
+mod mutex;
 mod node;
 mod option;
 mod ordered_entry;
@@ -99,6 +115,7 @@ pub use hash_map::PHashMap;
 pub use hash_set::PHashSet;
 pub use key::{Compare, KeyHash, Lookup, StableHash};
 pub use layout::Layout;
+pub use mutex::{PMutex, PMutexGuard, PReadGuard, PRwLock, PWriteGuard};
 pub use option::POption;
 pub use ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 pub use ordered_map::PBTreeMap;

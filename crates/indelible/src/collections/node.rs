@@ -7,9 +7,10 @@
 
 #![allow(unsafe_code)]
 
+use super::format::{Field, fields};
 use super::key::Compare;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, damaged, discard, pointer, verify};
+use super::place::{HeapRef, damaged, discard, pointer, verify, verify_within};
 use crate::error::Result;
 use std::cmp::Ordering;
 use std::mem::{MaybeUninit, offset_of};
@@ -55,6 +56,16 @@ impl<K, V> PartialEq for Node<K, V> {
 }
 
 impl<K, V> Node<K, V> {
+    pub(super) const LEAF: &'static [Field] = fields!(Leaf<K, V> {
+        len: u16,
+        level: u16,
+        reserved: u32,
+        keys: [K; KEYS],
+        values: [V; KEYS],
+    });
+    pub(super) const INNER: &'static [Field] =
+        fields!(Inner<K, V> { node: Leaf<K, V>, children: [u64; KEYS + 1] });
+
     pub(super) const NONE: Node<K, V> = Node(ptr::null_mut());
 
     pub(super) const fn size(level: usize) -> usize {
@@ -300,7 +311,7 @@ impl<K, V> Node<K, V> {
 
     /// The first key that `key` is not behind, and whether it is that key.
     #[inline]
-    pub(super) fn search<'h, Q: Compare<K> + ?Sized>(self, key: &Q) -> (usize, bool)
+    pub(super) fn search<'h, Q: Compare<K> + ?Sized>(self, key: &Q, bounds: &Bounds) -> (usize, bool)
     where
         K: Persist<'h>,
     {
@@ -309,7 +320,7 @@ impl<K, V> Node<K, V> {
             // SAFETY: a key (2), checked.
             let found = unsafe {
                 let found = self.key(index);
-                verify(found);
+                verify_within(found, bounds);
                 &*found
             };
             match key.compare(found) {

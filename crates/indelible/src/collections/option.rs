@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
 use std::fmt;
@@ -17,6 +18,8 @@ pub struct POption<T> {
 }
 
 impl<T> POption<T> {
+    pub(super) const FIELDS: &'static [Field] = fields!(POption<T> { some: u8, value: T });
+
     /// No value.
     #[allow(non_upper_case_globals)]
     pub const NONE: POption<T> = POption { some: 0, value: MaybeUninit::uninit() };

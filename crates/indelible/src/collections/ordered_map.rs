@@ -115,10 +115,10 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         let mut node = self.tree.root(&bounds);
         for level in (1..self.tree.height()).rev() {
             let index = child(node);
-            path.steps[level] = (node, index);
+            path.set(level, node, index);
             node = Node::open(node.child(index), level - 1, &bounds);
         }
-        path.steps[0] = (node, key(node));
+        path.set(0, node, key(node));
         Some(self.tree.remove(&mut path))
     }
 }
@@ -183,10 +183,23 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     where
         Q: Compare<K> + IntoPersist<'h, K>,
     {
-        match self.entry(key) {
-            OrderedEntry::Occupied(mut entry) => entry.try_insert(value).map(Some),
-            OrderedEntry::Vacant(entry) => entry.try_insert(value).map(|_| None),
+        let mut path = Path::new();
+        let found = self.tree.search(&key, &mut path);
+        let heap = self.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        if found {
+            let (node, index) = path.end();
+            // SAFETY: the value of the key, checked, and borrowed exclusively.
+            return Ok(Some(unsafe {
+                verify(node.value(index));
+                node.value(index).replace(value)
+            }));
         }
+        let key = key.into_persist(heap)?;
+        heap.expect_own(&key);
+        self.tree.insert(&path, key, value)?;
+        Ok(None)
     }
 
     /// The place of a key, for looking at it and storing to it.
@@ -194,9 +207,10 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     where
         Q: Compare<K> + IntoPersist<'h, K>,
     {
-        match self.tree.search(&key) {
-            (path, true) => OrderedEntry::Occupied(OrderedOccupied::new(&mut self.tree, path)),
-            (path, false) => OrderedEntry::Vacant(OrderedVacant::new(&mut self.tree, path, key)),
+        let mut path = Path::new();
+        match self.tree.search(&key, &mut path) {
+            true => OrderedEntry::Occupied(OrderedOccupied::new(&mut self.tree, path)),
+            false => OrderedEntry::Vacant(OrderedVacant::new(&mut self.tree, path, key)),
         }
     }
 
@@ -207,10 +221,8 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
 
     /// Takes a key and its value out.
     pub fn remove_entry<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
-        match self.tree.search(key) {
-            (mut path, true) => Some(self.tree.remove(&mut path)),
-            _ => None,
-        }
+        let mut path = Path::new();
+        self.tree.search(key, &mut path).then(|| self.tree.remove(&mut path))
     }
 
     /// Drops the keys and values that `keep` does not want.
@@ -228,8 +240,8 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             let Some((key, _)) = next else { return };
             // SAFETY: looked at while the key is in the map, or is taken out below.
             let key = ManuallyDrop::new(unsafe { std::ptr::from_ref(key).read() });
-            let (mut path, found) = self.tree.search(&*key);
-            assert!(found, "a key is not where its order says");
+            let mut path = Path::new();
+            assert!(self.tree.search(&*key, &mut path), "a key is not where its order says");
             let (node, index) = path.end();
             // SAFETY: the value of that key, checked, and borrowed exclusively.
             let kept = unsafe {

@@ -104,6 +104,36 @@ fn foreign() -> ! {
     panic!("a value whose memory is in one heap cannot be stored in another: build it there")
 }
 
+impl<'h> HeapRef<'h> {
+    /// Keeps consistent cuts out until the result is dropped.
+    pub(super) fn enter(self) -> Inside<'h> {
+        let heap = expect(self.heap());
+        let attachment = heap::find(self.address).map_or(0, |seat| seat.attachment);
+        heap.enter();
+        Inside { heap, attachment, thread: PhantomData }
+    }
+}
+
+/// A thread that stores under a lock of the object.
+pub(super) struct Inside<'h> {
+    heap: &'h Heap,
+    attachment: u32,
+    /// Who entered leaves.
+    thread: PhantomData<*const ()>,
+}
+
+impl Inside<'_> {
+    pub(super) fn attachment(&self) -> u32 {
+        self.attachment
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.heap.leave();
+    }
+}
+
 /// Frees a block that a container owned. Damage is no reason to panic here: the block stays then.
 ///
 /// # Safety
@@ -140,6 +170,18 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
     // SAFETY: the caller's promise.
     if !T::ANY && !unsafe { T::check(at, &bounds_at(at.addr())) } {
+        damaged(at.addr(), "a value")
+    }
+}
+
+/// As [`verify`], where the bounds are known.
+///
+/// # Safety
+/// As for [`verify`].
+#[inline]
+pub(super) unsafe fn verify_within<'h, T: Persist<'h>>(at: *const T, bounds: &Bounds) {
+    // SAFETY: the caller's promise.
+    if !T::ANY && !unsafe { T::check(at, bounds) } {
         damaged(at.addr(), "a value")
     }
 }

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code)]
 
+use super::format::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, REMOVED, Slots, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};
@@ -40,12 +41,37 @@ pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
     owns: PhantomData<(&'h Heap, K, V)>,
 }
 
+/// The groups of a table in the order in which a key looks for its place: each once.
+struct Probe {
+    /// First slot of the group.
+    at: usize,
+    mask: usize,
+    step: usize,
+}
+
+impl Probe {
+    #[inline]
+    fn new(hash: u64, slots: u64) -> Probe {
+        let mask = slots as usize - GROUP;
+        Probe { at: hash as usize & mask, mask, step: 0 }
+    }
+
+    #[inline]
+    fn next(&mut self) -> bool {
+        self.step += GROUP;
+        self.at = (self.at + self.step) & self.mask;
+        self.step <= self.mask
+    }
+}
+
 /// Slots in use at most.
 const fn load(slots: u64) -> u64 {
     slots / 8 * 7
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
+    pub(super) const FIELDS: &'static [Field] =
+        fields!(Table<'h, K, V> { at: u64, slots: u64, len: u64, left: u64, seed: u64 });
     const ALIGN: usize = if align_of::<Slot<K, V>>() > GROUP { align_of::<Slot<K, V>>() } else { GROUP };
 
     pub(super) const fn new(at: u64) -> Self {
@@ -68,16 +94,21 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         (self.len + self.left) as usize
     }
 
-    /// Offset of the first slot, and bytes of a block for so many slots.
+    /// Offset of the first slot.
     #[inline]
-    const fn geometry(slots: u64) -> Option<(u64, u64)> {
-        let align = Self::ALIGN as u64;
-        let first = slots.div_ceil(align) * align;
+    const fn offset(slots: u64) -> u64 {
+        if Self::ALIGN == GROUP { slots } else { slots.next_multiple_of(Self::ALIGN as u64) }
+    }
+
+    /// Bytes of a block for so many slots.
+    #[inline]
+    const fn size(slots: u64) -> Option<u64> {
+        if slots > 1 << 60 {
+            return None;
+        }
+        let first = Self::offset(slots);
         match slots.checked_mul(size_of::<Slot<K, V>>() as u64) {
-            Some(bytes) => match bytes.checked_add(first) {
-                Some(bytes) => Some((first, bytes)),
-                None => None,
-            },
+            Some(bytes) => bytes.checked_add(first),
             None => None,
         }
     }
@@ -89,9 +120,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
 
     #[inline]
     fn first(&self) -> *mut Slot<K, V> {
-        let align = Self::ALIGN as u64;
         // SAFETY: in the block (2).
-        unsafe { self.control().add((self.slots.div_ceil(align) * align) as usize).cast() }
+        unsafe { self.control().add(Self::offset(self.slots) as usize).cast() }
     }
 
     #[inline]
@@ -107,26 +137,23 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.len == 0 {
             return None;
         }
-        let (control, first) = (self.control(), self.first());
-        let (mask, tag) = (self.slots as usize / GROUP - 1, tag(hash));
-        let (mut number, mut step) = (hash as usize & mask, 0);
+        let (control, first, tag) = (self.control(), self.first(), tag(hash));
+        let mut probe = Probe::new(hash, self.slots);
         loop {
-            // SAFETY: number is at most mask, so that the group lies in the block (2); so do its slots.
+            // SAFETY: the group lies in the block (2), and so do its slots.
             unsafe {
-                let group = Group::load(control.add(number * GROUP));
+                let group = Group::load(control.add(probe.at));
                 for index in group.matches(tag) {
-                    let slot = first.add(number * GROUP + index);
+                    let slot = first.add(probe.at + index);
                     verify(&raw const (*slot).key);
                     if key.matches(&(*slot).key) {
                         return Some(slot);
                     }
                 }
-                if group.empty().any() || step == mask {
+                if group.empty().any() || !probe.next() {
                     return None;
                 }
             }
-            step += 1;
-            number = (number + step) & mask;
         }
     }
 
@@ -181,7 +208,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         K: StableHash,
     {
         let heap = self.heap();
-        let bytes = Self::geometry(slots).map_or(usize::MAX, |(_, bytes)| bytes as usize);
+        let bytes = Self::size(slots).map_or(usize::MAX, |bytes| bytes as usize);
         let block = heap.bytes(bytes, Self::ALIGN)?.as_ptr();
         // Frees the new block if a key turns out to be damaged.
         let mut new = Table::<K, V> { at: block.addr() as u64, slots, ..Table::new(0) };
@@ -212,17 +239,14 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     /// Index of a slot that is free, for a key with this hash. There is one.
     #[inline]
     fn place(&self, hash: u64) -> usize {
-        let mask = self.slots as usize / GROUP - 1;
-        let (mut number, mut step) = (hash as usize & mask, 0);
+        let mut probe = Probe::new(hash, self.slots);
         loop {
             // SAFETY: the group lies in the block (2).
-            let group = unsafe { Group::load(self.control().add(number * GROUP)) };
+            let group = unsafe { Group::load(self.control().add(probe.at)) };
             if let Some(index) = group.free().next() {
-                return number * GROUP + index;
+                return probe.at + index;
             }
-            assert!(step < mask, "the object is damaged: a hash table has no free slot");
-            step += 1;
-            number = (number + step) & mask;
+            assert!(probe.next(), "the object is damaged: a hash table has no free slot");
         }
     }
 
@@ -283,7 +307,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
         // SAFETY: the first group.
         let full = unsafe { Group::load(self.control()) }.full();
-        Iter { control: self.control(), first: self.first(), full, left: self.slots as usize / GROUP - 1 }
+        let left = self.slots as usize / GROUP - 1;
+        Iter { control: self.control(), first: self.first(), full, left }
     }
 
     /// Drops all keys and values, and keeps the room.
@@ -353,6 +378,13 @@ impl<K, V> Iter<K, V> {
     }
 }
 
+impl<K, V> Iter<K, V> {
+    /// An address in the object.
+    pub(super) fn address(&self) -> usize {
+        self.control.addr()
+    }
+}
+
 impl<K, V> Clone for Iter<K, V> {
     fn clone(&self) -> Self {
         Iter { ..*self }
@@ -391,7 +423,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
         if slots == 0 {
             return len == 0 && left == 0 && (block == 0 || block == bounds.base as u64);
         }
-        let Some((_, bytes)) = Self::geometry(slots) else { return false };
+        let Some(bytes) = Self::size(slots) else { return false };
         slots.is_power_of_two()
             && slots >= GROUP as u64
             && len.checked_add(left).is_some_and(|most| most <= load(slots))

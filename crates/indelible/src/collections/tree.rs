@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code)]
 
+use super::format::{Field, fields};
 use super::key::Compare;
 use super::layout::Layout;
 use super::node::{KEYS, LEAST, LEVELS, Node};
@@ -29,7 +30,8 @@ pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
 
 /// The way from the root: at each level a node, and the place in it.
 pub(super) struct Path<K, V> {
-    pub(super) steps: [(Node<K, V>, usize); LEVELS],
+    nodes: [Node<K, V>; LEVELS],
+    places: [u8; LEVELS],
     /// The lowest level that was come to.
     pub(super) level: usize,
 }
@@ -42,17 +44,29 @@ impl<K, V> Clone for Path<K, V> {
 
 impl<K, V> Path<K, V> {
     pub(super) fn new() -> Self {
-        Path { steps: [(Node::NONE, 0); LEVELS], level: 0 }
+        Path { nodes: [Node::NONE; LEVELS], places: [0; LEVELS], level: 0 }
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, level: usize, node: Node<K, V>, place: usize) {
+        (self.nodes[level], self.places[level]) = (node, place as u8);
+    }
+
+    #[inline]
+    pub(super) fn step(&self, level: usize) -> (Node<K, V>, usize) {
+        (self.nodes[level], usize::from(self.places[level]))
     }
 
     /// The node at its end, and the place in it.
     #[inline]
     pub(super) fn end(&self) -> (Node<K, V>, usize) {
-        self.steps[self.level]
+        self.step(self.level)
     }
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
+    pub(super) const FIELDS: &'static [Field] = fields!(Tree<'h, K, V> { root: u64, height: u64, len: u64 });
+
     pub(super) const fn new(root: u64) -> Self {
         const { assert!(size_of::<K>() > 0, "keys without bytes are all the same") };
         Tree { root, height: 0, len: 0, owns: PhantomData }
@@ -96,7 +110,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         let mut node = self.root(&bounds);
         let mut level = self.height() - 1;
         loop {
-            let (index, found) = node.search(key);
+            let (index, found) = node.search(key, &bounds);
             if found {
                 return Some((node, index));
             }
@@ -108,20 +122,20 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// The way to a key and whether it is there; if it is not, to its place in a leaf.
-    pub(super) fn search<Q: Compare<K> + ?Sized>(&self, key: &Q) -> (Path<K, V>, bool) {
-        let mut path = Path::new();
+    /// Finds the way to a key and whether it is there; if it is not, to its place in a leaf.
+    #[inline]
+    pub(super) fn search<Q: Compare<K> + ?Sized>(&self, key: &Q, path: &mut Path<K, V>) -> bool {
         if self.height == 0 {
-            return (path, false);
+            return false;
         }
         let bounds = self.bounds();
         let mut node = self.root(&bounds);
         path.level = self.height() - 1;
         loop {
-            let (index, found) = node.search(key);
-            path.steps[path.level] = (node, index);
+            let (index, found) = node.search(key, &bounds);
+            path.set(path.level, node, index);
             if found || path.level == 0 {
-                return (path, found);
+                return found;
             }
             path.level -= 1;
             node = Node::open(node.child(index), path.level, &bounds);
@@ -137,7 +151,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
             (self.root, self.height, self.len) = (root.address(), 1, 1);
             return Ok(root.value(0));
         }
-        let (leaf, index) = path.steps[0];
+        let (leaf, index) = path.step(0);
         if leaf.len() < KEYS {
             leaf.insert(index, key, value, 0);
             self.len += 1;
@@ -149,7 +163,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         let (mut pair, mut right, place) = put(leaf, index, key, value, 0, new());
         self.len += 1;
         for level in 1..self.height() {
-            let (node, index) = path.steps[level];
+            let (node, index) = path.step(level);
             if node.len() < KEYS {
                 node.insert(index, pair.0, pair.1, right.address());
                 return Ok(place);
@@ -167,7 +181,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
     #[cold]
     fn spare(&self, path: &Path<K, V>, heap: HeapRef<'h>) -> Result<[Node<K, V>; LEVELS]> {
         let mut spare = [Node::NONE; LEVELS];
-        let full = (0..self.height()).take_while(|level| path.steps[*level].0.len() == KEYS).count();
+        let full = (0..self.height()).take_while(|level| path.step(*level).0.len() == KEYS).count();
         let count = if full == self.height() { full + 1 } else { full };
         assert!(count <= LEVELS && self.height() < LEVELS, "no tree is as high");
         for level in 0..count {
@@ -197,10 +211,9 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 let (node, index) = path.end();
                 path.level -= 1;
                 let child = Node::open(node.child(index), path.level, &bounds);
-                path.steps[path.level] = (child, child.len());
+                path.set(path.level, child, child.len());
             }
-            let (leaf, len) = path.steps[0];
-            path.steps[0].1 = len - 1;
+            let (leaf, len) = path.step(0);
             let (key, value) = leaf.remove(len - 1);
             node.replace(index, key, value)
         };
@@ -212,11 +225,11 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
     /// Sees to it that the nodes of a path are half full again.
     fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
         for level in 0..self.height() - 1 {
-            let node = path.steps[level].0;
+            let (node, _) = path.step(level);
             if node.len() >= LEAST {
                 return;
             }
-            let (parent, index) = path.steps[level + 1];
+            let (parent, index) = path.step(level + 1);
             let before = (index > 0).then(|| Node::open(parent.child(index - 1), level, bounds));
             let behind = (index < parent.len()).then(|| Node::open(parent.child(index + 1), level, bounds));
             match (before, behind) {
@@ -228,7 +241,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 (None, None) => return,
             }
         }
-        let root = path.steps[self.height() - 1].0;
+        let root = path.step(self.height() - 1).0;
         if root.len() == 0 {
             let base = self.heap().base();
             self.height -= 1;

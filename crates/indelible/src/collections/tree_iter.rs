@@ -10,7 +10,7 @@ use super::key::Compare;
 use super::node::Node;
 use super::ordered_map::PBTreeMap;
 use super::persist::{Bounds, Persist};
-use super::place::verify;
+use super::place::verify_within;
 use super::tree::{Path, Tree};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -43,15 +43,15 @@ impl<K, V> Edge<K, V> {
         for level in (0..height).rev() {
             let mut index = 0;
             // SAFETY: a key of the node, checked.
-            while index < node.len() && behind(unsafe { checked(node.key(index)) }) {
+            while index < node.len() && behind(unsafe { checked(node.key(index), bounds) }) {
                 index += 1;
             }
-            path.steps[level] = (node, index);
+            path.set(level, node, index);
             if level > 0 {
                 node = Node::open(node.child(index), level - 1, bounds);
             }
         }
-        let (leaf, index) = path.steps[0];
+        let (leaf, index) = path.step(0);
         Edge { path, height, leaf, index, len: leaf.len() }
     }
 
@@ -70,7 +70,7 @@ impl<K, V> Edge<K, V> {
     fn descend(&mut self, mut node: Node<K, V>, mut level: usize, last: bool, bounds: &Bounds) {
         loop {
             let index = if last { node.len() } else { 0 };
-            self.path.steps[level] = (node, index);
+            self.path.set(level, node, index);
             if level == 0 {
                 (self.leaf, self.index, self.len) = (node, index, node.len());
                 return;
@@ -102,13 +102,13 @@ impl<K, V> Edge<K, V> {
 
     fn climb(&mut self, bounds: &Bounds, back: bool) -> Option<(Node<K, V>, usize)> {
         for level in 1..self.height {
-            let (node, index) = self.path.steps[level];
+            let (node, index) = self.path.step(level);
             let (key, child) = match back {
                 true => (index.checked_sub(1), index.wrapping_sub(1)),
                 false => ((index < node.len()).then_some(index), index + 1),
             };
             if let Some(key) = key {
-                self.path.steps[level].1 = child;
+                self.path.set(level, node, child);
                 self.descend(Node::open(node.child(child), level - 1, bounds), level - 1, back, bounds);
                 return Some((node, key));
             }
@@ -118,7 +118,7 @@ impl<K, V> Edge<K, V> {
 
     /// Places from the root down, to compare gaps by.
     fn places(&self) -> impl Iterator<Item = usize> {
-        let inner = (1..self.height).rev().map(|level| self.path.steps[level].1);
+        let inner = (1..self.height).rev().map(|level| self.path.step(level).1);
         inner.chain([self.index])
     }
 }
@@ -126,10 +126,10 @@ impl<K, V> Edge<K, V> {
 /// # Safety
 /// A place in a node that holds a key or value.
 #[inline]
-unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T) -> &'a T {
+unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &Bounds) -> &'a T {
     // SAFETY: the caller's promise.
     unsafe {
-        verify(at);
+        verify_within(at, bounds);
         &*at
     }
 }
@@ -204,7 +204,7 @@ impl<K, V> Walk<K, V> {
 }
 
 macro_rules! iterator {
-    ($(#[$doc:meta])* $name:ident, $item:ty, $of:ty, ($node:ident, $index:ident) => $pair:expr) => {
+    ($(#[$doc:meta])* $name:ident, $item:ty, $of:ty, ($node:ident, $index:ident, $bounds:ident) => $pair:expr) => {
         $(#[$doc])*
         pub struct $name<'a, K, V> {
             walk: Walk<K, V>,
@@ -217,6 +217,7 @@ macro_rules! iterator {
             #[inline]
             fn next(&mut self) -> Option<$item> {
                 let ($node, $index) = self.walk.next()?;
+                let $bounds = &self.walk.bounds;
                 // SAFETY: the invariant.
                 Some(unsafe { $pair })
             }
@@ -230,6 +231,7 @@ macro_rules! iterator {
             #[inline]
             fn next_back(&mut self) -> Option<$item> {
                 let ($node, $index) = self.walk.next_back()?;
+                let $bounds = &self.walk.bounds;
                 // SAFETY: the invariant.
                 Some(unsafe { $pair })
             }
@@ -242,29 +244,29 @@ macro_rules! iterator {
 iterator! {
     /// Keys and values in the order of keys.
     TreeIter, (&'a K, &'a V), &'a (K, V),
-    (node, index) => (checked(node.key(index)), checked(node.value(index)))
+    (node, index, bounds) => (checked(node.key(index), bounds), checked(node.value(index), bounds))
 }
 iterator! {
     /// Keys and values in the order of keys, the latter for storing.
     TreeIterMut, (&'a K, &'a mut V), &'a mut (K, V),
-    (node, index) => {
-        verify(node.value(index));
-        (checked(node.key(index)), &mut *node.value(index))
+    (node, index, bounds) => {
+        verify_within(node.value(index), bounds);
+        (checked(node.key(index), bounds), &mut *node.value(index))
     }
 }
 iterator! {
     /// Keys in order.
-    TreeKeys, &'a K, &'a (K, V), (node, index) => checked(node.key(index))
+    TreeKeys, &'a K, &'a (K, V), (node, index, bounds) => checked(node.key(index), bounds)
 }
 iterator! {
     /// Values in the order of keys.
-    TreeValues, &'a V, &'a (K, V), (node, index) => checked(node.value(index))
+    TreeValues, &'a V, &'a (K, V), (node, index, bounds) => checked(node.value(index), bounds)
 }
 iterator! {
     /// Values in the order of keys, for storing.
     TreeValuesMut, &'a mut V, &'a mut (K, V),
-    (node, index) => {
-        verify(node.value(index));
+    (node, index, bounds) => {
+        verify_within(node.value(index), bounds);
         &mut *node.value(index)
     }
 }

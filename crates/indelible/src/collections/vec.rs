@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, pointer, verify};
@@ -48,6 +49,8 @@ pub struct PVec<'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
+    pub(super) const FIELDS: &'static [Field] = fields!(PVec<'h, T> { at: u64, cap: u64, len: u64 });
+
     /// An empty vector, without memory. It allocates in the heap of the object it is stored in; on the stack
     /// it cannot: see [`new_in`](PVec::new_in).
     #[must_use]

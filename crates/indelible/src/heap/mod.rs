@@ -13,6 +13,7 @@ mod chunk;
 mod class;
 mod directory;
 mod error;
+mod gate;
 mod guard;
 #[doc(hidden)]
 pub mod layout;

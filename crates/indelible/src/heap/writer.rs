@@ -4,6 +4,7 @@
 
 use super::check::HeapFinding;
 use super::error::HeapError;
+use super::gate::Gate;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::{Ticket, find};
@@ -58,6 +59,7 @@ pub struct Heap {
     object: Object,
     options: HeapOptions,
     pub(super) ticket: Ticket,
+    pub(super) gate: Gate,
 }
 
 impl Heap {
@@ -105,7 +107,9 @@ impl Heap {
         result: Result<RawHeap, HeapError>,
     ) -> Result<Heap> {
         match result {
-            Ok(raw) => Ok(Heap { raw, object, options, ticket: Ticket::new() }.named()),
+            Ok(raw) => {
+                Ok(Heap { raw, object, options, ticket: Ticket::new(), gate: Gate::default() }.named())
+            }
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
         }
     }
@@ -366,12 +370,16 @@ impl Heap {
     /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
     /// to anything yet may be in it.
     ///
+    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: what is
+    /// done under such a lock is in the cut as a whole, or not at all.
+    ///
     /// # Errors
-    /// As for [`Object::psync`].
+    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock.
     pub fn psync_cut(&self) -> Result<()> {
         self.note();
         self.note_data();
-        self.raw.quiet(|| self.object.psync_cut())
+        let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
+        cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
     }
 
     /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].
