@@ -30,6 +30,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
+//! name and type.
+//!
 //! What is promised, and how it is kept, is in DESIGN and ARCHITECTURE; what is `unsafe` and why the
 //! rest is sound, in SAFETY.md.
 

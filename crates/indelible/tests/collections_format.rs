@@ -27,7 +27,7 @@ fn tables(head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
 
 #[test]
 fn the_structs_are_as_format_md_says() {
-    let tables = tables("Byte");
+    let tables = tables("At");
     for (name, fields, size) in STRUCTS {
         let rows = tables.get(name).unwrap_or_else(|| panic!("FORMAT.md does not describe {name}"));
         let written: Vec<(String, usize, usize)> = rows
@@ -147,8 +147,7 @@ fn hashes_never_change() {
     assert_eq!(hash!(Kind::B), hash!(9_u8));
     assert_eq!(hash!("text"), hash!(String::from("text")));
     assert_eq!(hash!([1_u16, 2]), hash(&|state| [2_u64, 1, 2].iter().for_each(|word| state.number(*word))));
-    assert_eq!(hash!("text"), 0x0);
-    assert_eq!(hash!(""), 0x0);
+    assert_eq!(hash!("text"), 10_373_741_077_572_880_147);
 }
 
 trait Fold {

@@ -131,7 +131,7 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
         }
         Step::Remove(at) if !model.list.is_empty() => {
             let at = at % model.list.len();
-            if at % 2 == 0 {
+            if at.is_multiple_of(2) {
                 assert_eq!(data.list.remove(at), model.list.remove(at));
             } else {
                 assert_eq!(data.list.swap_remove(at), model.list.swap_remove(at));
@@ -176,14 +176,14 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
         Step::Retain(divisor) => {
             data.numbers.retain(|key, value| {
                 *value = value.wrapping_add(1);
-                key % divisor == 0
+                key.is_multiple_of(divisor)
             });
             model.numbers.retain(|key, value| {
                 *value = value.wrapping_add(1);
-                key % divisor == 0
+                key.is_multiple_of(divisor)
             });
-            data.words.retain(|word, _| word.len() as u64 % divisor == 0);
-            model.words.retain(|word, _| word.len() as u64 % divisor == 0);
+            data.words.retain(|word, _| (word.len() as u64).is_multiple_of(divisor));
+            model.words.retain(|word, _| (word.len() as u64).is_multiple_of(divisor));
         }
         Step::Set(value) => {
             if data.set.contains(&value) {
@@ -218,10 +218,10 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
             }
         }
         Step::OrderedRetain(divisor) => {
-            data.ordered.retain(|key, _| key % divisor == 0);
-            model.ordered.retain(|key, _| key % divisor == 0);
-            data.names.retain(|_, value| *value % divisor == 0);
-            model.names.retain(|_, value| *value % divisor == 0);
+            data.ordered.retain(|key, _| key.is_multiple_of(divisor));
+            model.ordered.retain(|key, _| key.is_multiple_of(divisor));
+            data.names.retain(|_, value| value.is_multiple_of(divisor));
+            model.names.retain(|_, value| value.is_multiple_of(divisor));
         }
         Step::Name(name, value) => {
             if let Some(old) = done(data.names.try_insert(name.as_str(), value)) {

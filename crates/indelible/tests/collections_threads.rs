@@ -4,6 +4,8 @@ mod support;
 
 use indelible::collections::{PBTreeMap, PHashMap, PMutex, PRwLock, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Tracking};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use support::{Ground, World, everywhere};
 
 type Words<'h> = PMutex<'h, PHashMap<'h, PString<'h>, PVec<'h, u64>>>;
@@ -78,46 +80,54 @@ fn a_lock_that_was_held_at_the_psync_is_free_after_a_crash() {
     });
 }
 
+/// Each section adds one number to both.
+fn section(shared: &Shared<'_>) {
+    let mut words = shared.words.lock();
+    let all = words.entry("all").or_default();
+    let number = all.len() as u64;
+    all.push(number);
+    let mut log = shared.log.write();
+    log.insert(number, number);
+}
+
 #[test]
 fn a_cut_holds_whole_critical_sections() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
-    let heap = heap_of(&world);
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let shared = heap.root_ref::<Shared>("shared").unwrap();
-    let expect = |shared: &Shared<'_>| {
-        // Each section adds one number to both.
-        let words = shared.words.lock();
-        let log = shared.log.read();
-        assert_eq!(words.get("all").map_or(0, PVec::len), log.len());
-        assert!(log.keys().copied().eq(words.get("all").into_iter().flatten().copied()));
-        log.len()
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    let mut words = shared.words.lock();
-                    let all = words.entry("all").or_default();
-                    let number = all.len() as u64;
-                    all.push(number);
-                    let mut log = shared.log.write();
-                    log.insert(number, number);
+    drop(heap_of(&world));
+    for _ in 0..4 {
+        let heap = reopen(&world);
+        let shared = heap.root_ref::<Shared>("shared").unwrap();
+        let before = shared.log.read().len();
+        let (done, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    // Not more than the heap has room for.
+                    while !stop.load(Relaxed) && done.fetch_add(1, Relaxed) < 5_000 {
+                        section(shared);
+                    }
+                });
+            }
+            // Until a cut came behind many sections, and beside others.
+            for cuts in 0.. {
+                let before = done.load(Relaxed);
+                heap.psync_cut().unwrap();
+                if before >= 210 && cuts >= 10 {
+                    break;
                 }
-            });
-        }
-        let mut lens = Vec::new();
-        for _ in 0..20 {
-            heap.psync_cut().unwrap();
-            // What another process would find now.
-            lens.push(shared.log.read().len());
-        }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(lens.is_sorted() && lens[0] < lens[19], "{lens:?}");
-    });
-    drop(heap);
-    let mut heap = reopen(&world);
-    assert!(expect(heap.root_ref::<Shared>("shared").unwrap()) > 0);
-    assert_eq!(heap.check(), []);
+            }
+            stop.store(true, Relaxed);
+        });
+        // What was done since the last cut is forgotten.
+        drop(heap);
+        let mut heap = reopen(&world);
+        assert_eq!(heap.check(), []);
+        let shared = heap.root_ref::<Shared>("shared").unwrap();
+        let (words, log) = (shared.words.lock(), shared.log.read());
+        assert!(log.len() >= before + 200, "what was done before a cut is missing");
+        assert!(log.keys().copied().eq(words["all"].iter().copied()), "half a section is durable");
+        assert!(log.keys().copied().eq(0..log.len() as u64));
+    }
 }
 
 #[test]

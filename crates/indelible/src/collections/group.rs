@@ -45,6 +45,29 @@ impl Iterator for Slots {
     }
 }
 
+/// The groups of a table in the order in which a key looks for its place: each once.
+pub(super) struct Probe {
+    /// First slot of the group.
+    pub(super) at: usize,
+    mask: usize,
+    step: usize,
+}
+
+impl Probe {
+    #[inline]
+    pub(super) fn new(hash: u64, slots: u64) -> Probe {
+        let mask = slots as usize - GROUP;
+        Probe { at: hash as usize & mask, mask, step: 0 }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> bool {
+        self.step += GROUP;
+        self.at = (self.at + self.step) & self.mask;
+        self.step <= self.mask
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) use sse2::Group;
 

@@ -7,7 +7,8 @@
 use super::key::{Lookup, StableHash};
 use super::persist::{IntoPersist, Persist};
 use super::place::{expect, verify};
-use super::table::{Slot, Table};
+use super::slots::Slot;
+use super::table::Table;
 use crate::error::Result;
 
 /// The place of a key in a [`PHashMap`](super::PHashMap).

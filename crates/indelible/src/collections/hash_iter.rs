@@ -8,7 +8,8 @@
 use super::hash_map::PHashMap;
 use super::persist::{Bounds, Persist};
 use super::place::{bounds_at, verify_within};
-use super::table::{Iter, Slot, Table};
+use super::slots::{Iter, Slot};
+use super::table::Table;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
@@ -42,6 +43,17 @@ macro_rules! references {
                     verify_within(&raw const (*$slot).value, &self.bounds);
                     Some($pair)
                 }
+            }
+
+            #[inline]
+            fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
+                let bounds = self.bounds;
+                // SAFETY: as for `next`.
+                self.slots.fold(init, |value, $slot| unsafe {
+                    verify_within(&raw const (*$slot).key, &bounds);
+                    verify_within(&raw const (*$slot).value, &bounds);
+                    f(value, $pair)
+                })
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {
@@ -80,6 +92,11 @@ macro_rules! parts {
             #[inline]
             fn next(&mut self) -> Option<$item> {
                 Some(self.0.next()?.$part)
+            }
+
+            #[inline]
+            fn fold<B, F: FnMut(B, $item) -> B>(self, init: B, mut f: F) -> B {
+                self.0.fold(init, |value, pair| f(value, pair.$part))
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {

@@ -101,6 +101,7 @@ mod ordered_map;
 mod persist;
 mod place;
 mod roots;
+mod slots;
 mod string;
 mod table;
 mod tree;

@@ -143,7 +143,7 @@ impl Bounds {
     pub(super) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
         let offset = address.wrapping_sub(self.base as u64);
         let Some(bytes) = count.checked_mul(size as u64) else { return false };
-        address % align as u64 == 0 && offset < self.len as u64 && bytes <= self.len as u64 - offset
+        address.is_multiple_of(align as u64) && offset < self.len as u64 && bytes <= self.len as u64 - offset
     }
 }
 

@@ -13,22 +13,16 @@
 #![allow(unsafe_code)]
 
 use super::format::{Field, fields};
-use super::group::{EMPTY, GROUP, Group, REMOVED, Slots, tag};
+use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, discard, free, pointer, verify};
+use super::slots::{Iter, Slot};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ptr;
-
-/// A key with its value.
-#[repr(C)]
-pub(super) struct Slot<K, V> {
-    pub(super) key: K,
-    pub(super) value: V,
-}
 
 #[repr(C)]
 pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
@@ -39,29 +33,6 @@ pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
     left: u64,
     seed: u64,
     owns: PhantomData<(&'h Heap, K, V)>,
-}
-
-/// The groups of a table in the order in which a key looks for its place: each once.
-struct Probe {
-    /// First slot of the group.
-    at: usize,
-    mask: usize,
-    step: usize,
-}
-
-impl Probe {
-    #[inline]
-    fn new(hash: u64, slots: u64) -> Probe {
-        let mask = slots as usize - GROUP;
-        Probe { at: hash as usize & mask, mask, step: 0 }
-    }
-
-    #[inline]
-    fn next(&mut self) -> bool {
-        self.step += GROUP;
-        self.at = (self.at + self.step) & self.mask;
-        self.step <= self.mask
-    }
 }
 
 /// Slots in use at most.
@@ -137,24 +108,51 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.len == 0 {
             return None;
         }
-        let (control, first, tag) = (self.control(), self.first(), tag(hash));
-        let mut probe = Probe::new(hash, self.slots);
-        loop {
-            // SAFETY: the group lies in the block (2), and so do its slots.
-            unsafe {
-                let group = Group::load(control.add(probe.at));
-                for index in group.matches(tag) {
-                    let slot = first.add(probe.at + index);
-                    verify(&raw const (*slot).key);
-                    if key.matches(&(*slot).key) {
-                        return Some(slot);
-                    }
-                }
-                if group.empty().any() || !probe.next() {
-                    return None;
+        let probe = Probe::new(hash, self.slots);
+        match self.find_in(&probe, tag(hash), key) {
+            Ok(slot) => slot,
+            Err(()) => self.find_further(probe, tag(hash), key),
+        }
+    }
+
+    /// Looks for a key in one group; fails if it may be in the next.
+    #[inline]
+    fn find_in<Q: Lookup<K> + ?Sized>(
+        &self,
+        probe: &Probe,
+        tag: u8,
+        key: &Q,
+    ) -> std::result::Result<Option<*mut Slot<K, V>>, ()> {
+        // SAFETY: the group lies in the block (2), and so do its slots.
+        unsafe {
+            let group = Group::load(self.control().add(probe.at));
+            // Before a key is compared, which may be a call that keeps no vector registers.
+            let (matches, last) = (group.matches(tag), group.empty().any());
+            for index in matches {
+                let slot = self.first().add(probe.at + index);
+                verify(&raw const (*slot).key);
+                if key.matches(&(*slot).key) {
+                    return Ok(Some(slot));
                 }
             }
+            if last { Ok(None) } else { Err(()) }
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_further<Q: Lookup<K> + ?Sized>(
+        &self,
+        mut probe: Probe,
+        tag: u8,
+        key: &Q,
+    ) -> Option<*mut Slot<K, V>> {
+        while probe.next() {
+            if let Ok(found) = self.find_in(&probe, tag, key) {
+                return found;
+            }
+        }
+        None
     }
 
     /// Makes sure that one more key can be added.
@@ -302,13 +300,11 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     /// Slots in use.
     #[inline]
     pub(super) fn iter(&self) -> Iter<K, V> {
-        if self.slots == 0 {
-            return Iter::empty();
+        match self.slots {
+            0 => Iter::empty(),
+            // SAFETY: the block's control bytes and slots (2).
+            slots => unsafe { Iter::new(self.control(), self.first(), slots as usize / GROUP) },
         }
-        // SAFETY: the first group.
-        let full = unsafe { Group::load(self.control()) }.full();
-        let left = self.slots as usize / GROUP - 1;
-        Iter { control: self.control(), first: self.first(), full, left }
     }
 
     /// Drops all keys and values, and keeps the room.
@@ -360,55 +356,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Drop for Table<'h, K, V> {
         }
         // SAFETY: the block is ours.
         unsafe { free(self.at) };
-    }
-}
-
-/// Slots in use, one after the other.
-pub(super) struct Iter<K, V> {
-    control: *const u8,
-    first: *mut Slot<K, V>,
-    full: Slots,
-    /// Groups behind this one.
-    left: usize,
-}
-
-impl<K, V> Iter<K, V> {
-    fn empty() -> Self {
-        Iter { control: ptr::null(), first: ptr::null_mut(), full: Slots::none(), left: 0 }
-    }
-}
-
-impl<K, V> Iter<K, V> {
-    /// An address in the object.
-    pub(super) fn address(&self) -> usize {
-        self.control.addr()
-    }
-}
-
-impl<K, V> Clone for Iter<K, V> {
-    fn clone(&self) -> Self {
-        Iter { ..*self }
-    }
-}
-
-impl<K, V> Iterator for Iter<K, V> {
-    type Item = *mut Slot<K, V>;
-
-    #[inline]
-    fn next(&mut self) -> Option<*mut Slot<K, V>> {
-        loop {
-            if let Some(index) = self.full.next() {
-                // SAFETY: a slot of the group.
-                return Some(unsafe { self.first.add(index) });
-            }
-            self.left = self.left.checked_sub(1)?;
-            // SAFETY: there is another group.
-            unsafe {
-                self.control = self.control.add(GROUP);
-                self.first = self.first.add(GROUP);
-                self.full = Group::load(self.control).full();
-            }
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, pointer, verify};
-use super::vec_iter::{PDrain, PIntoIter};
+use super::vec_iter::PDrain;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -418,15 +418,6 @@ impl<'h, T: Persist<'h>> Drop for PVec<'h, T> {
             // SAFETY: the block is ours.
             unsafe { free(self.at) };
         }
-    }
-}
-
-impl<'h, T: Persist<'h>> IntoIterator for PVec<'h, T> {
-    type Item = T;
-    type IntoIter = PIntoIter<'h, T>;
-
-    fn into_iter(self) -> PIntoIter<'h, T> {
-        PIntoIter::new(self)
     }
 }
 

@@ -108,6 +108,15 @@ impl<'h, T: Persist<'h>> DoubleEndedIterator for PIntoIter<'h, T> {
 impl<'h, T: Persist<'h>> ExactSizeIterator for PIntoIter<'h, T> {}
 impl<'h, T: Persist<'h>> FusedIterator for PIntoIter<'h, T> {}
 
+impl<'h, T: Persist<'h>> IntoIterator for PVec<'h, T> {
+    type Item = T;
+    type IntoIter = PIntoIter<'h, T>;
+
+    fn into_iter(self) -> PIntoIter<'h, T> {
+        PIntoIter::new(self)
+    }
+}
+
 /// References to elements; each is checked when it is its turn.
 pub struct PIter<'a, T> {
     rest: Range<*mut T>,

@@ -21,9 +21,10 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct ReadHeap {
+    /// Left before the object is detached.
+    pub(super) ticket: Ticket,
     raw: RawHeap,
     object: ReadObject,
-    pub(super) ticket: Ticket,
 }
 
 impl ReadHeap {

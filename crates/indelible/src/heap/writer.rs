@@ -54,11 +54,12 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct Heap {
+    /// Left before the object is detached: nobody finds a heap that is gone.
+    pub(super) ticket: Ticket,
     /// Before the object: it is closed while the object is still mapped.
     raw: RawHeap,
     object: Object,
     options: HeapOptions,
-    pub(super) ticket: Ticket,
     pub(super) gate: Gate,
 }
 
