@@ -1,6 +1,7 @@
 //! The benchmarks, one room each.
 
 mod attach;
+mod collections;
 mod commit;
 mod heap;
 mod kernels;
@@ -47,6 +48,7 @@ pub const ALL: &[Room] = &[
         about: "the computations of the papers, made durable some times a second",
         run: kernels::run,
     },
+    Room { name: "collections", about: "maps in an object beside std's maps in DRAM", run: collections::run },
     Room { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];
 

@@ -1,6 +1,9 @@
 //! Derive macros of Indelible.
 
+mod persist;
 mod plain;
+mod repr;
+mod stable_hash;
 
 use proc_macro::TokenStream;
 
@@ -13,4 +16,24 @@ use proc_macro::TokenStream;
 pub fn derive_plain(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     plain::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `indelible::Persist`: values of the type may live in the heap of an object.
+///
+/// Accepts structs with `#[repr(C)]` or `#[repr(transparent)]` whose fields are all `Persist`, and enums without
+/// fields with the integer they are, such as `#[repr(u8)]`. A struct with containers has one lifetime, that of
+/// the heap.
+#[proc_macro_derive(Persist)]
+pub fn derive_persist(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `indelible::collections::StableHash`: the type may be the key of a hash map in an object.
+///
+/// Hashes the fields in their order; of an enum without fields the integer it is.
+#[proc_macro_derive(StableHash)]
+pub fn derive_stable_hash(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    stable_hash::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -1,5 +1,6 @@
 //! `#[derive(Plain)]`.
 
+use crate::repr::Repr;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Result};
@@ -12,7 +13,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
              object's bytes may hold any",
         ));
     };
-    if !has_fixed_layout(input)? {
+    if !Repr::of(input)?.fixed {
         return Err(Error::new_spanned(
             &input.ident,
             "a Plain struct needs #[repr(C)] or #[repr(transparent)]: without it the compiler may lay \
@@ -52,20 +53,4 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         }
         #at_once
     })
-}
-
-fn has_fixed_layout(input: &DeriveInput) -> Result<bool> {
-    let mut fixed = false;
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
-        attribute.parse_nested_meta(|meta| {
-            fixed |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
-            if meta.input.peek(syn::token::Paren) {
-                let content;
-                syn::parenthesized!(content in meta.input);
-                content.parse::<TokenStream>()?;
-            }
-            Ok(())
-        })?;
-    }
-    Ok(fixed)
 }

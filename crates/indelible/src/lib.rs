@@ -30,6 +30,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
+//! name and type.
+//!
 //! What is promised, and how it is kept, is in DESIGN and ARCHITECTURE; what is `unsafe` and why the
 //! rest is sound, in SAFETY.md.
 
@@ -37,6 +40,7 @@
 
 extern crate self as indelible;
 
+pub mod collections;
 mod dirty;
 mod doctor;
 mod error;
@@ -53,10 +57,11 @@ mod relative;
 mod shadow;
 mod sys;
 
+pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, TypeInfo};
-pub use indelible_derive::Plain;
+pub use indelible_derive::{Persist, Plain, StableHash};
 #[doc(hidden)]
 pub use maintenance::superblocks;
 pub use maintenance::{

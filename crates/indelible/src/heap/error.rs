@@ -32,6 +32,10 @@ pub(crate) enum HeapError {
     Overwritten { address: usize, what: &'static str },
     #[error("the object is attached for reading")]
     ReadOnly,
+    #[error("an empty container that lies in no object cannot tell which heap to allocate in")]
+    Nowhere,
+    #[error("this thread has a lock of the object")]
+    Inside,
     #[error("there is no root {name:?}")]
     RootMissing { name: String },
     #[error("there is a root {name:?} already")]
@@ -56,6 +60,8 @@ impl HeapError {
             HeapError::DoubleFree { .. } => ErrorKind::DoubleFree,
             HeapError::Overwritten { .. } => ErrorKind::Overwritten,
             HeapError::ReadOnly => ErrorKind::ReadOnly,
+            HeapError::Nowhere => ErrorKind::NotAttached,
+            HeapError::Inside => ErrorKind::Busy,
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
             HeapError::RootExists { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. } => ErrorKind::RootType,
@@ -74,6 +80,8 @@ impl HeapError {
                 "`Heap::check` lists all that is wrong; go back to a copy of the object"
             }
             HeapError::ReadOnly => "attach for writing",
+            HeapError::Inside => "give the lock back first",
+            HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",
             _ => return None,
         })

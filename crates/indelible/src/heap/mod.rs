@@ -13,6 +13,7 @@ mod chunk;
 mod class;
 mod directory;
 mod error;
+mod gate;
 mod guard;
 #[doc(hidden)]
 pub mod layout;
@@ -21,6 +22,7 @@ mod pages;
 mod raw;
 mod read;
 mod roots;
+mod seats;
 mod span;
 mod state;
 mod table;
@@ -37,3 +39,4 @@ pub use writer::Heap;
 
 pub(crate) use error::HeapError;
 pub(crate) use raw::{Extent, RawHeap};
+pub(crate) use seats::{Seat, find};

@@ -6,6 +6,7 @@ use super::check::HeapFinding;
 use super::error::HeapError;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
+use super::seats::Ticket;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Result};
 use crate::object::ReadObject;
@@ -20,6 +21,8 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct ReadHeap {
+    /// Left before the object is detached.
+    pub(super) ticket: Ticket,
     raw: RawHeap,
     object: ReadObject,
 }
@@ -40,7 +43,7 @@ impl ReadHeap {
         };
         // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
         match unsafe { RawHeap::open(extent, HeapOptions::new()) } {
-            Ok(raw) => Ok(ReadHeap { raw, object }),
+            Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new() }),
             Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
         }
     }

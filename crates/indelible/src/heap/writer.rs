@@ -4,8 +4,10 @@
 
 use super::check::HeapFinding;
 use super::error::HeapError;
+use super::gate::Gate;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
+use super::seats::{Ticket, find};
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, Result};
 use crate::object::Object;
@@ -52,10 +54,13 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct Heap {
+    /// Left before the object is detached: nobody finds a heap that is gone.
+    pub(super) ticket: Ticket,
     /// Before the object: it is closed while the object is still mapped.
     raw: RawHeap,
     object: Object,
     options: HeapOptions,
+    pub(super) gate: Gate,
 }
 
 impl Heap {
@@ -103,7 +108,9 @@ impl Heap {
         result: Result<RawHeap, HeapError>,
     ) -> Result<Heap> {
         match result {
-            Ok(raw) => Ok(Heap { raw, object, options }.named()),
+            Ok(raw) => {
+                Ok(Heap { raw, object, options, ticket: Ticket::new(), gate: Gate::default() }.named())
+            }
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
         }
     }
@@ -208,6 +215,7 @@ impl Heap {
         }
         // SAFETY: this is what is mapped now.
         let extended = unsafe { self.raw.extend(self.object.len()) };
+        self.sit();
         let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
         self.done("allocate in", result)
     }
@@ -345,18 +353,31 @@ impl Heap {
     /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.note();
+        self.note_data();
         self.object.psync()
+    }
+
+    /// Where stores have to be named, data used by type are not, except here: all of them.
+    fn note_data(&self) {
+        if self.object.is_named() && find(self.object.as_ptr().addr()).is_some() {
+            self.object.note(0..self.object.len());
+        }
     }
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
     /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
     /// to anything yet may be in it.
     ///
+    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: what is
+    /// done under such a lock is in the cut as a whole, or not at all.
+    ///
     /// # Errors
-    /// As for [`Object::psync`].
+    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock.
     pub fn psync_cut(&self) -> Result<()> {
         self.note();
-        self.raw.quiet(|| self.object.psync_cut())
+        self.note_data();
+        let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
+        cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
     }
 
     /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].

@@ -1,0 +1,247 @@
+//! One value in a block of its own.
+//!
+//! Invariant of [`PBox`]: its address is that of a block with a value, which it owns, as far as the object
+//! is not damaged; in any case it lies in the object, with room for a `T` (checked when a reference to the
+//! box is made). Whether what is there is a `T` is checked at each access.
+
+#![allow(unsafe_code)]
+
+use super::layout::Layout;
+use super::persist::{Bounds, IntoPersist, Persist};
+use super::place::{HeapRef, discard, expect, free, verify};
+use crate::error::Result;
+use crate::heap::Heap;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A value in a block of its own, as std's `Box`.
+///
+/// `Option<PBox<T>>` has eight bytes and is what linked nodes are made of:
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # pool.create("o", 1 << 20)?;
+/// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+/// use indelible::Persist;
+/// use indelible::collections::PBox;
+///
+/// #[derive(Persist)]
+/// #[repr(C)]
+/// struct Node<'h> {
+///     value: u64,
+///     next: Option<PBox<'h, Node<'h>>>,
+/// }
+///
+/// let (list, heap_ref) = heap.root_and_heap::<Option<PBox<Node>>>("list")?;
+/// for value in 1..=3 {
+///     let next = list.take();
+///     *list = Some(PBox::new_in(Node { value, next }, heap_ref));
+/// }
+/// let mut sum = 0;
+/// let mut node = list.as_ref();
+/// while let Some(this) = node {
+///     sum += this.value;
+///     node = this.next.as_ref();
+/// }
+/// assert_eq!(sum, 6);
+/// heap.psync()?;
+/// # Ok(()) }
+/// ```
+#[repr(transparent)]
+pub struct PBox<'h, T: Persist<'h>> {
+    at: NonNull<T>,
+    owns: PhantomData<(&'h Heap, T)>,
+}
+
+// SAFETY: a box owns its value; freeing is possible from any thread.
+unsafe impl<'h, T: Persist<'h> + Send> Send for PBox<'h, T> {}
+// SAFETY: shared references to the box give shared references to the value only.
+unsafe impl<'h, T: Persist<'h> + Sync> Sync for PBox<'h, T> {}
+
+impl<'h, T: Persist<'h>> PBox<'h, T> {
+    /// A new block with `value` in it.
+    ///
+    /// # Panics
+    /// If the heap is full, or `value` has memory of another heap.
+    #[must_use]
+    pub fn new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Self {
+        expect(PBox::try_new_in(value, heap))
+    }
+
+    /// As [`new_in`](PBox::new_in).
+    ///
+    /// # Errors
+    /// `HeapFull`; the value is dropped.
+    ///
+    /// # Panics
+    /// If `value` has memory of another heap.
+    pub fn try_new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Result<Self> {
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>();
+        // SAFETY: a new block, large enough.
+        unsafe { at.write(value) };
+        Ok(PBox { at, owns: PhantomData })
+    }
+
+    /// Takes the value out, and frees the block.
+    #[must_use]
+    pub fn into_inner(this: Self) -> T {
+        let at = this.at.as_ptr();
+        std::mem::forget(this);
+        // SAFETY: the value, taken out once; the block was the box's.
+        unsafe {
+            verify(at);
+            let value = at.read();
+            free(at.addr() as u64);
+            value
+        }
+    }
+
+    /// Where the value is.
+    #[must_use]
+    pub const fn as_ptr(this: &Self) -> *mut T {
+        this.at.as_ptr()
+    }
+
+    /// The heap that the value is in.
+    #[must_use]
+    pub fn heap(this: &Self) -> HeapRef<'h> {
+        // SAFETY: our own block.
+        unsafe { HeapRef::of(this.at.addr().get()) }
+    }
+}
+
+impl<'h, T: Persist<'h>> Deref for PBox<'h, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the invariant, and checked to be a value.
+        unsafe {
+            verify(self.at.as_ptr());
+            self.at.as_ref()
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> DerefMut for PBox<'h, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as for `deref`, and borrowed exclusively.
+        unsafe {
+            verify(self.at.as_ptr());
+            self.at.as_mut()
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
+    fn drop(&mut self) {
+        // SAFETY: nobody refers to the value any more, and the block is the box's.
+        unsafe {
+            discard(self.at.as_ptr());
+            free(self.at.addr().get() as u64);
+        }
+    }
+}
+
+fn describe<'h, T: Persist<'h>>(layout: &mut Layout, word: &str) {
+    layout.word(word);
+    T::describe(layout);
+}
+
+fn name<'h, T: Persist<'h>>(out: &mut String, before: &str, behind: &str) {
+    out.push_str(before);
+    T::type_name(out);
+    out.push_str(behind);
+}
+
+// SAFETY: the address is checked (1).
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are an integer.
+        let address = unsafe { at.cast::<u64>().read() };
+        bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
+    }
+
+    fn describe(layout: &mut Layout) {
+        describe::<T>(layout, "PBox");
+    }
+
+    fn type_name(out: &mut String) {
+        name::<T>(out, "PBox<", ">");
+    }
+}
+
+// SAFETY: zero is `None`, which the language guarantees for what is transparent over `NonNull`.
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are an integer; then as for the box.
+        unsafe { at.cast::<u64>().read() == 0 || PBox::<T>::check(at.cast(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        describe::<T>(layout, "Option PBox");
+    }
+
+    fn type_name(out: &mut String) {
+        name::<T>(out, "Option<PBox<", ">>");
+    }
+}
+
+impl<'h, T: Persist<'h> + Clone> Clone for PBox<'h, T> {
+    fn clone(&self) -> Self {
+        PBox::new_in((**self).clone(), PBox::heap(self))
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Debug> fmt::Debug for PBox<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Display> fmt::Display for PBox<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<'h, T: Persist<'h> + PartialEq> PartialEq for PBox<'h, T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<'h, T: Persist<'h> + Eq> Eq for PBox<'h, T> {}
+
+impl<'h, T: Persist<'h> + PartialOrd> PartialOrd for PBox<'h, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Ord for PBox<'h, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Hash> Hash for PBox<'h, T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

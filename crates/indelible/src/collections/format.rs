@@ -1,0 +1,42 @@
+//! What the test of FORMAT.md compares with.
+
+use super::layout::Layout;
+use super::mutex::PMutex;
+use super::option::POption;
+use super::table::Table;
+use super::tree::Tree;
+use super::vec::PVec;
+use super::{group, node};
+
+/// (name, offset, size) of a field.
+pub type Field = (&'static str, usize, usize);
+
+/// Constants by name.
+pub const CONSTANTS: [(&str, u64); 7] = [
+    ("VERSION", Layout::VERSION as u64),
+    ("GROUP", group::GROUP as u64),
+    ("EMPTY", group::EMPTY as u64),
+    ("REMOVED", group::REMOVED as u64),
+    ("KEYS", node::KEYS as u64),
+    ("LEAST", node::LEAST as u64),
+    ("LEVELS", node::LEVELS as u64),
+];
+
+/// Structs by name, with their fields and size, for keys and values of 64 bits.
+pub const STRUCTS: [(&str, &[Field], usize); 7] = [
+    ("collections::PVec", PVec::<'static, u64>::FIELDS, size_of::<PVec<'static, u64>>()),
+    ("collections::POption", POption::<u64>::FIELDS, size_of::<POption<u64>>()),
+    ("collections::Table", Table::<'static, u64, u64>::FIELDS, size_of::<Table<'static, u64, u64>>()),
+    ("collections::Tree", Tree::<'static, u64, u64>::FIELDS, size_of::<Tree<'static, u64, u64>>()),
+    ("collections::Leaf", node::Node::<u64, u64>::LEAF, node::Node::<u64, u64>::size(0)),
+    ("collections::Inner", node::Node::<u64, u64>::INNER, node::Node::<u64, u64>::size(1)),
+    ("collections::Lock", PMutex::<'static, u64>::FIELDS, size_of::<PMutex<'static, u64>>()),
+];
+
+/// Fields of a struct, as (name, offset, size).
+macro_rules! fields {
+    ($ty:ty { $($field:ident: $of:ty),* $(,)? }) => {
+        &[$((stringify!($field), std::mem::offset_of!($ty, $field), size_of::<$of>())),*]
+    };
+}
+pub(super) use fields;

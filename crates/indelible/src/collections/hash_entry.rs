@@ -1,0 +1,204 @@
+//! Entries of a hash map.
+//!
+//! Invariant of [`OccupiedEntry`]: its slot is one of the table's that is in use, and its key was checked.
+
+#![allow(unsafe_code)]
+
+use super::key::{Lookup, StableHash};
+use super::persist::{IntoPersist, Persist};
+use super::place::{expect, verify};
+use super::slots::Slot;
+use super::table::Table;
+use crate::error::Result;
+
+/// The place of a key in a [`PHashMap`](super::PHashMap).
+pub enum Entry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
+    /// It is there.
+    Occupied(OccupiedEntry<'a, 'h, K, V>),
+    /// It is not.
+    Vacant(VacantEntry<'a, 'h, K, V, Q>),
+}
+
+/// A key that is in the map.
+pub struct OccupiedEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>> {
+    table: &'a mut Table<'h, K, V>,
+    slot: *mut Slot<K, V>,
+}
+
+/// A key that is not in the map.
+pub struct VacantEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
+    table: &'a mut Table<'h, K, V>,
+    hash: u64,
+    key: Q,
+}
+
+impl<'a, 'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>, Q> Entry<'a, 'h, K, V, Q>
+where
+    Q: Lookup<K> + IntoPersist<'h, K>,
+{
+    /// The value; `value` from now on if there is none.
+    ///
+    /// # Panics
+    /// If the heap is full, or key or value have memory of another heap.
+    #[inline]
+    pub fn or_insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
+        match self {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(value),
+        }
+    }
+
+    /// The value; what `make` returns from now on if there is none.
+    ///
+    /// # Panics
+    /// As for [`or_insert`](Entry::or_insert).
+    pub fn or_insert_with<W: IntoPersist<'h, V>>(self, make: impl FnOnce() -> W) -> &'a mut V {
+        match self {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(make()),
+        }
+    }
+
+    /// The value; its type's default from now on if there is none.
+    ///
+    /// # Panics
+    /// As for [`or_insert`](Entry::or_insert).
+    pub fn or_default(self) -> &'a mut V
+    where
+        V: Default,
+    {
+        self.or_insert_with(V::default)
+    }
+
+    /// Changes the value if there is one.
+    #[must_use]
+    pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
+        if let Entry::Occupied(entry) = &mut self {
+            change(entry.get_mut());
+        }
+        self
+    }
+}
+
+impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
+    #[inline]
+    pub(super) fn new(table: &'a mut Table<'h, K, V>, slot: *mut Slot<K, V>) -> Self {
+        OccupiedEntry { table, slot }
+    }
+
+    /// The key in the map.
+    #[must_use]
+    pub fn key(&self) -> &K {
+        // SAFETY: the invariant.
+        unsafe { &(*self.slot).key }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(&self) -> &V {
+        // SAFETY: the invariant.
+        unsafe {
+            verify(&raw const (*self.slot).value);
+            &(*self.slot).value
+        }
+    }
+
+    /// The value, for storing.
+    #[must_use]
+    pub fn get_mut(&mut self) -> &mut V {
+        // SAFETY: the invariant, and borrowed exclusively.
+        unsafe {
+            verify(&raw const (*self.slot).value);
+            &mut (*self.slot).value
+        }
+    }
+
+    /// The value, for storing, as long as the map is borrowed.
+    #[inline]
+    #[must_use]
+    pub fn into_mut(self) -> &'a mut V {
+        // SAFETY: the invariant; the table is borrowed exclusively for 'a.
+        unsafe {
+            verify(&raw const (*self.slot).value);
+            &mut (*self.slot).value
+        }
+    }
+
+    /// Gives the key another value, and returns the one it had.
+    ///
+    /// # Panics
+    /// If the heap is full, or the value has memory of another heap.
+    pub fn insert(&mut self, value: impl IntoPersist<'h, V>) -> V {
+        expect(self.try_insert(value))
+    }
+
+    /// As [`insert`](OccupiedEntry::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the map is as it was, and the value dropped.
+    pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
+        let heap = self.table.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        Ok(std::mem::replace(self.get_mut(), value))
+    }
+
+    /// Takes the key out, and returns its value.
+    #[must_use]
+    pub fn remove(self) -> V {
+        self.remove_entry().1
+    }
+
+    /// Takes the key and its value out.
+    #[must_use]
+    pub fn remove_entry(self) -> (K, V) {
+        // SAFETY: the invariant.
+        unsafe { self.table.take(self.slot) }
+    }
+}
+
+impl<'a, 'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>, Q> VacantEntry<'a, 'h, K, V, Q>
+where
+    Q: Lookup<K> + IntoPersist<'h, K>,
+{
+    #[inline]
+    pub(super) fn new(table: &'a mut Table<'h, K, V>, hash: u64, key: Q) -> Self {
+        VacantEntry { table, hash, key }
+    }
+
+    /// What was looked up.
+    pub fn key(&self) -> &Q {
+        &self.key
+    }
+
+    /// Adds the key with a value.
+    ///
+    /// # Panics
+    /// If the heap is full, or key or value have memory of another heap.
+    #[inline]
+    pub fn insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
+        expect(self.try_insert(value))
+    }
+
+    /// As [`insert`](VacantEntry::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the map is as it was, and key and value dropped.
+    #[inline]
+    pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
+        let VacantEntry { table, mut hash, key } = self;
+        let heap = table.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        let key = key.into_persist(heap)?;
+        heap.expect_own(&key);
+        let seedless = table.capacity() == 0;
+        table.make_room()?;
+        if seedless {
+            hash = table.hash(&key);
+        }
+        let slot = table.add(hash, key, value);
+        // SAFETY: just put there; the table is borrowed exclusively for 'a.
+        Ok(unsafe { &mut (*slot).value })
+    }
+}

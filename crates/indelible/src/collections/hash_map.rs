@@ -1,0 +1,339 @@
+//! A hash map: [`Table`] as users see it.
+
+#![allow(unsafe_code)]
+
+use super::hash_entry::{Entry, OccupiedEntry, VacantEntry};
+use super::hash_iter::{HashDrain, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
+use super::key::{Lookup, StableHash};
+use super::layout::Layout;
+use super::persist::{Bounds, IntoPersist, Persist};
+use super::place::{HeapRef, expect, verify};
+use super::table::Table;
+use crate::error::Result;
+use std::fmt;
+use std::ops::Index;
+
+/// A hash map, as std's `HashMap`.
+///
+/// Keys are [`StableHash`] and `Eq`. Methods take whatever becomes a key or value: for a `PHashMap<PString, u64>`
+/// they take `&str`, and copy it only if it becomes a new key.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # pool.create("o", 1 << 20)?;
+/// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+/// use indelible::collections::{PHashMap, PString, PVec};
+///
+/// let places = heap.root_or_default::<PHashMap<PString, PVec<u64>>>("places")?;
+/// for (number, word) in "to be or not to be".split(' ').enumerate() {
+///     places.entry(word).or_default().push(number as u64);
+/// }
+/// assert_eq!(places["be"], [1, 5]);
+/// assert_eq!(places.remove("not").unwrap(), [3]);
+/// assert!(!places.contains_key("not"));
+/// heap.psync()?;
+/// # Ok(()) }
+/// ```
+#[repr(transparent)]
+pub struct PHashMap<'h, K: Persist<'h>, V: Persist<'h>> {
+    pub(super) table: Table<'h, K, V>,
+}
+
+impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
+    /// An empty map, without memory: see [`PVec::new`](super::PVec::new).
+    #[must_use]
+    pub const fn new() -> Self {
+        PHashMap { table: Table::new(0) }
+    }
+
+    /// An empty map that allocates in `heap` wherever it is.
+    #[must_use]
+    pub fn new_in(heap: HeapRef<'h>) -> Self {
+        PHashMap { table: Table::new(heap.base()) }
+    }
+
+    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    #[must_use]
+    pub fn heap(&self) -> HeapRef<'h> {
+        self.table.heap()
+    }
+
+    /// Keys in the map.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
+    /// Drops all keys and values, and keeps the room.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// Keys and values, in no order.
+    pub fn iter(&self) -> HashIter<'_, K, V> {
+        HashIter::new(self.table.iter(), self.len())
+    }
+
+    /// Keys and values, the latter for storing.
+    pub fn iter_mut(&mut self) -> HashIterMut<'_, K, V> {
+        HashIterMut::new(self.table.iter(), self.len())
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> HashKeys<'_, K, V> {
+        HashKeys(self.iter())
+    }
+
+    /// The values.
+    pub fn values(&self) -> HashValues<'_, K, V> {
+        HashValues(self.iter())
+    }
+
+    /// The values, for storing.
+    pub fn values_mut(&mut self) -> HashValuesMut<'_, K, V> {
+        HashValuesMut(self.iter_mut())
+    }
+
+    /// Takes all keys and values out, one by one; those not taken are dropped with the iterator.
+    pub fn drain(&mut self) -> HashDrain<'_, 'h, K, V> {
+        HashDrain::new(&mut self.table)
+    }
+
+    /// Drops the keys and values that `keep` does not want.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        for slot in self.table.iter() {
+            // SAFETY: a slot in use of this table, checked; nobody else refers to it.
+            unsafe {
+                verify(&raw const (*slot).key);
+                verify(&raw const (*slot).value);
+                if !keep(&(*slot).key, &mut (*slot).value) {
+                    drop(self.table.take(slot));
+                }
+            }
+        }
+    }
+}
+
+impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
+    /// An empty map with room for so many keys.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    #[must_use]
+    pub fn with_capacity_in(capacity: usize, heap: HeapRef<'h>) -> Self {
+        let mut map = PHashMap::new_in(heap);
+        map.reserve(capacity);
+        map
+    }
+
+    /// Makes room for so many more keys.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    pub fn reserve(&mut self, more: usize) {
+        expect(self.try_reserve(more));
+    }
+
+    /// As [`reserve`](PHashMap::reserve).
+    ///
+    /// # Errors
+    /// `HeapFull`, `BadSize`.
+    pub fn try_reserve(&mut self, more: usize) -> Result<()> {
+        self.table.reserve(more)
+    }
+
+    /// Gives back room that is not used, if there is room to move to a smaller block.
+    pub fn shrink_to_fit(&mut self) {
+        self.table.shrink();
+    }
+
+    /// The value of a key.
+    #[inline]
+    #[must_use]
+    pub fn get<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
+        Some(self.get_key_value(key)?.1)
+    }
+
+    /// A key as it is in the map, and its value.
+    #[inline]
+    #[must_use]
+    pub fn get_key_value<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
+        let slot = self.table.find(self.table.hash(key), key)?;
+        // SAFETY: in the table; the key was checked.
+        unsafe {
+            verify(&raw const (*slot).value);
+            Some((&(*slot).key, &(*slot).value))
+        }
+    }
+
+    /// The value of a key, for storing.
+    #[inline]
+    #[must_use]
+    pub fn get_mut<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
+        let slot = self.table.find(self.table.hash(key), key)?;
+        // SAFETY: as for `get_key_value`, and borrowed exclusively.
+        unsafe {
+            verify(&raw const (*slot).value);
+            Some(&mut (*slot).value)
+        }
+    }
+
+    /// Whether a key is in the map.
+    #[inline]
+    #[must_use]
+    pub fn contains_key<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> bool {
+        self.table.find(self.table.hash(key), key).is_some()
+    }
+
+    /// Gives a key a value, and returns the one it had. The key in the map stays if there is one.
+    ///
+    /// # Panics
+    /// If the heap is full, or key or value have memory of another heap.
+    #[inline]
+    pub fn insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Option<V>
+    where
+        Q: Lookup<K> + IntoPersist<'h, K>,
+    {
+        expect(self.try_insert(key, value))
+    }
+
+    /// As [`insert`](PHashMap::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the map is as it was, and key and value dropped.
+    ///
+    /// # Panics
+    /// If key or value have memory of another heap.
+    #[inline]
+    pub fn try_insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Result<Option<V>>
+    where
+        Q: Lookup<K> + IntoPersist<'h, K>,
+    {
+        match self.entry(key) {
+            Entry::Occupied(mut entry) => entry.try_insert(value).map(Some),
+            Entry::Vacant(entry) => entry.try_insert(value).map(|_| None),
+        }
+    }
+
+    /// The place of a key, for looking at it and storing to it.
+    #[inline]
+    pub fn entry<Q>(&mut self, key: Q) -> Entry<'_, 'h, K, V, Q>
+    where
+        Q: Lookup<K> + IntoPersist<'h, K>,
+    {
+        let hash = self.table.hash(&key);
+        match self.table.find(hash, &key) {
+            Some(slot) => Entry::Occupied(OccupiedEntry::new(&mut self.table, slot)),
+            None => Entry::Vacant(VacantEntry::new(&mut self.table, hash, key)),
+        }
+    }
+
+    /// Takes a key out, and returns its value.
+    #[inline]
+    pub fn remove<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
+        Some(self.remove_entry(key)?.1)
+    }
+
+    /// Takes a key and its value out.
+    pub fn remove_entry<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
+        let slot = self.table.find(self.table.hash(key), key)?;
+        // SAFETY: in use, of this table.
+        Some(unsafe { self.table.take(slot) })
+    }
+}
+
+impl<'h, K: Persist<'h>, V: Persist<'h>> Default for PHashMap<'h, K, V> {
+    fn default() -> Self {
+        PHashMap::new()
+    }
+}
+
+impl<'h, K, V, Q> Index<&Q> for PHashMap<'h, K, V>
+where
+    K: Persist<'h> + StableHash + Eq,
+    V: Persist<'h>,
+    Q: Lookup<K> + ?Sized,
+{
+    type Output = V;
+
+    fn index(&self, key: &Q) -> &V {
+        match self.get(key) {
+            Some(value) => value,
+            None => panic!("no such key in the map"),
+        }
+    }
+}
+
+impl<'h, K, V, Q, W> Extend<(Q, W)> for PHashMap<'h, K, V>
+where
+    K: Persist<'h> + StableHash + Eq,
+    V: Persist<'h>,
+    Q: Lookup<K> + IntoPersist<'h, K>,
+    W: IntoPersist<'h, V>,
+{
+    fn extend<I: IntoIterator<Item = (Q, W)>>(&mut self, pairs: I) {
+        for (key, value) in pairs {
+            self.insert(key, value);
+        }
+    }
+}
+
+/// Where the map itself allocates; the copy has the same keys in the same places.
+impl<'h, K: Persist<'h> + StableHash + Eq + Clone, V: Persist<'h> + Clone> Clone for PHashMap<'h, K, V> {
+    fn clone(&self) -> Self {
+        let mut copy = PHashMap::new_in(self.heap());
+        copy.reserve(self.len());
+        copy.extend(self.iter().map(|(key, value)| (key.clone(), value.clone())));
+        copy
+    }
+}
+
+impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h> + PartialEq> PartialEq for PHashMap<'h, K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h> + Eq> Eq for PHashMap<'h, K, V> {}
+
+impl<'h, K: Persist<'h> + fmt::Debug, V: Persist<'h> + fmt::Debug> fmt::Debug for PHashMap<'h, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
+// SAFETY: transparent.
+unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PHashMap<'h, K, V> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: the same bytes.
+        unsafe { Table::check(at.cast::<Table<'h, K, V>>(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("PHashMap");
+        Table::<K, V>::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("PHashMap<");
+        Table::<K, V>::type_name(out);
+        out.push('>');
+    }
+}

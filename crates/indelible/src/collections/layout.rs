@@ -1,0 +1,95 @@
+//! What a type looks like in an object: a text for people, and a fingerprint of everything that matters.
+//!
+//! Types are walked depth first; each struct or enum gets a number when it is met first and is named by
+//! it from then on, so that recursive types come to an end, and types of the same name are told apart.
+
+use indelible_store::format::checksum;
+use std::fmt::Write;
+
+/// Description of a type under way.
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// What the fingerprint covers.
+    stream: String,
+    met: Vec<&'static str>,
+    definitions: Vec<String>,
+}
+
+impl Layout {
+    /// The version of the formats of this module: part of every fingerprint.
+    pub const VERSION: u32 = 1;
+
+    /// Adds a word.
+    pub fn word(&mut self, word: &str) {
+        self.stream.push_str(word);
+        self.stream.push(' ');
+    }
+
+    /// Adds a struct or enum, once; `members` adds what it consists of.
+    pub fn define<T>(&mut self, name: &str, members: impl FnOnce(&mut Members<'_>)) {
+        let key = std::any::type_name::<T>();
+        if let Some(number) = self.met.iter().position(|met| *met == key) {
+            self.word(&format!("={number}"));
+            return;
+        }
+        let number = self.met.len();
+        self.met.push(key);
+        let (size, align) = (size_of::<T>(), align_of::<T>());
+        self.word(&format!("{name}:{size}:{align} {{"));
+        self.definitions.push(format!("{name}: size {size}, alignment {align}\n"));
+        members(&mut Members { layout: self, number });
+        self.word("}");
+    }
+
+    /// The text, of at most `most` bytes.
+    pub(super) fn text(&self, most: usize) -> String {
+        let mut text = self.definitions.concat();
+        truncate(&mut text, most);
+        text
+    }
+
+    pub(super) fn fingerprint(&self) -> u128 {
+        let version = Layout::VERSION.to_le_bytes();
+        let half = |seed| u128::from(checksum(seed, &[&version, self.stream.as_bytes()]));
+        half(1) << 64 | half(2)
+    }
+}
+
+/// Cuts a text that is too long, and shows it.
+pub(super) fn truncate(text: &mut String, most: usize) {
+    if text.len() <= most {
+        return;
+    }
+    let mut end = most - '…'.len_utf8();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push('…');
+}
+
+/// Members of a struct or enum.
+#[derive(Debug)]
+pub struct Members<'a> {
+    layout: &'a mut Layout,
+    number: usize,
+}
+
+impl Members<'_> {
+    /// A field of type `T`.
+    pub fn field<'h, T: super::Persist<'h>>(&mut self, name: &str, offset: usize) {
+        let mut kind = String::new();
+        T::type_name(&mut kind);
+        let size = size_of::<T>();
+        let text = &mut self.layout.definitions[self.number];
+        let _ = writeln!(text, "  {name}: {kind} at {offset}, size {size}");
+        self.layout.word(&format!("{name}@{offset}:{size}"));
+        T::describe(self.layout);
+    }
+
+    /// A value of an enum.
+    pub fn value(&mut self, name: &str, number: i128) {
+        let _ = writeln!(self.layout.definitions[self.number], "  {name} = {number}");
+        self.layout.word(&format!("{name}={number}"));
+    }
+}

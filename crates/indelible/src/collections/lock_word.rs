@@ -1,0 +1,156 @@
+//! The word of a lock in an object: the number of the attachment in its upper half, who has the lock in
+//! the lower. A word of another attachment is that of a dead process, or of a time before a crash: free.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Condvar, Mutex};
+
+/// Somebody has it exclusively.
+pub(super) const WRITER: u32 = 1 << 31;
+/// Somebody waits.
+const PARKED: u32 = 1 << 30;
+/// Those who share it are counted in the bits below.
+const READERS: u32 = PARKED - 1;
+
+/// Where threads wait for locks: any number of locks share one.
+struct Room {
+    doors: Mutex<()>,
+    bell: Condvar,
+}
+
+static ROOMS: [Room; 64] = [const { Room { doors: Mutex::new(()), bell: Condvar::new() } }; 64];
+
+fn room(word: &AtomicU64) -> &'static Room {
+    let address = std::ptr::from_ref(word).addr();
+    &ROOMS[(address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58]
+}
+
+fn state(word: u64, attachment: u32) -> u32 {
+    if (word >> 32) as u32 == attachment { word as u32 } else { 0 }
+}
+
+fn compose(state: u32, attachment: u32) -> u64 {
+    if state == 0 { 0 } else { u64::from(attachment) << 32 | u64::from(state) }
+}
+
+/// The next state of a lock for who wants it exclusively.
+pub(super) fn exclusive(state: u32) -> Option<u32> {
+    (state & !PARKED == 0).then_some(state | WRITER)
+}
+
+/// The next state of a lock for who shares it.
+pub(super) fn shared(state: u32) -> Option<u32> {
+    (state & WRITER == 0 && state & READERS < READERS).then_some(state + 1)
+}
+
+/// Takes a lock if that is possible now.
+pub(super) fn try_acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option<u32>) -> bool {
+    loop {
+        let old = word.load(Relaxed);
+        let Some(new) = next(state(old, attachment)) else { return false };
+        if word.compare_exchange_weak(old, compose(new, attachment), Acquire, Relaxed).is_ok() {
+            return true;
+        }
+    }
+}
+
+/// Takes a lock; waits until that is possible.
+pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option<u32>) {
+    for _ in 0..64 {
+        if try_acquire(word, attachment, next) {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    let room = room(word);
+    let mut doors = room.doors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    while !try_acquire(word, attachment, next) {
+        let old = word.load(Relaxed);
+        let state = state(old, attachment);
+        // Who gives the lock back sees that somebody waits, and rings once the doors are free: after this
+        // thread began to listen.
+        let parked = compose(state | PARKED, attachment);
+        if next(state).is_none() && word.compare_exchange(old, parked, Relaxed, Relaxed).is_ok() {
+            doors = room.bell.wait(doors).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+fn ring(word: &AtomicU64) {
+    let room = room(word);
+    drop(room.doors.lock());
+    room.bell.notify_all();
+}
+
+/// Gives back a lock that this thread has exclusively.
+pub(super) fn release_exclusive(word: &AtomicU64) {
+    if word.swap(0, Release) as u32 & PARKED != 0 {
+        ring(word);
+    }
+}
+
+/// Gives back a lock that this thread shares.
+pub(super) fn release_shared(word: &AtomicU64, attachment: u32) {
+    loop {
+        let old = word.load(Relaxed);
+        let state = state(old, attachment);
+        let last = state & READERS <= 1;
+        let new = if last { 0 } else { compose(state - 1, attachment) };
+        if word.compare_exchange_weak(old, new, Release, Relaxed).is_ok() {
+            if last && state & PARKED != 0 {
+                ring(word);
+            }
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_another_attachment_is_free() {
+        let word = AtomicU64::new(0);
+        assert!(try_acquire(&word, 7, exclusive));
+        assert!(!try_acquire(&word, 7, exclusive) && !try_acquire(&word, 7, shared));
+        assert!(try_acquire(&word, 8, shared) && try_acquire(&word, 8, shared));
+        assert!(!try_acquire(&word, 8, exclusive));
+        release_shared(&word, 8);
+        assert!(!try_acquire(&word, 8, exclusive));
+        release_shared(&word, 8);
+        assert_eq!(word.load(Relaxed), 0);
+        assert!(try_acquire(&word, 8, exclusive));
+        release_exclusive(&word);
+        assert_eq!(word.load(Relaxed), 0);
+    }
+
+    /// Threads that always wait for each other all get on.
+    #[test]
+    fn nobody_waits_for_ever() {
+        let word = AtomicU64::new(0);
+        let count = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let (word, count) = (&word, &count);
+                scope.spawn(move || {
+                    for round in 0..2_000 {
+                        if (round + number) % 3 == 0 {
+                            acquire(word, 1, shared);
+                            std::thread::yield_now();
+                            release_shared(word, 1);
+                        } else {
+                            acquire(word, 1, exclusive);
+                            let before = count.load(Relaxed);
+                            std::thread::yield_now();
+                            count.store(before + 1, Relaxed);
+                            release_exclusive(word);
+                        }
+                    }
+                });
+            }
+        });
+        let alone = (0..4).map(|n| (0..2_000).filter(|round| (round + n) % 3 != 0).count()).sum::<usize>();
+        assert_eq!(count.into_inner(), alone as u64);
+    }
+}

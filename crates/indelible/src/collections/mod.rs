@@ -1,0 +1,128 @@
+//! Data structures that live in the heap of an object, and feel like std's.
+//!
+//! ```
+//! # fn main() -> indelible::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("words.pmo");
+//! use indelible::collections::{PHashMap, PString};
+//! use indelible::{Heap, Pool};
+//!
+//! let pool = Pool::open_or_format(&path, 64 << 20)?;
+//! if pool.stat("words").is_err() {
+//!     pool.create("words", 16 << 20)?;
+//! }
+//! let mut heap = Heap::open_or_format(pool.attach("words")?)?;
+//! let words = heap.root_or_default::<PHashMap<PString, u64>>("words")?;
+//! *words.entry("hello").or_insert(0) += 1;
+//! heap.psync()?; // the map, its table, its strings: one step
+//! # assert_eq!(heap.root_mut::<PHashMap<PString, u64>>("words")?["hello"], 1);
+//! # Ok(()) }
+//! ```
+//!
+//! In the fields of a struct and in signatures the lifetime is named, once for all containers of one another;
+//! an alias spares it:
+//!
+//! ```
+//! # use indelible::collections::{PHashMap, PString};
+//! type Words<'h> = PHashMap<'h, PString<'h>, u64>;
+//!
+//! fn count(words: &mut Words<'_>, text: &str) {
+//!     text.split_whitespace().for_each(|word| *words.entry(word).or_insert(0) += 1);
+//! }
+//! ```
+//!
+//! What lies in an object is [`Persist`]; derive it for your own types. Everything here has a lifetime, that
+//! of the borrow of the [`Heap`](crate::Heap) it came from. It rarely has to be written down, and it makes
+//! sure of three things: a container is not used once its object was detached; it is not changed while the
+//! heap is psynced; and a value that was taken out of an object is dropped, or stored again, before the
+//! psync that makes its absence durable. A crash at any moment leaves each value either in the object or
+//! freed, as the last psync found it.
+//!
+//! ```compile_fail,E0499
+//! # use indelible::collections::PVec;
+//! # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<u64>>("list")?;
+//! heap.psync()?; // error: `heap` is borrowed
+//! list.push(1);
+//! # Ok(()) }
+//! ```
+//! ```compile_fail,E0505
+//! # use indelible::collections::PVec;
+//! # fn example(mut heap: indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<u64>>("list")?;
+//! drop(heap); // error: `heap` is borrowed
+//! list.push(1);
+//! # Ok(()) }
+//! ```
+//! ```compile_fail,E0499
+//! # use indelible::collections::PVec;
+//! # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
+//! let list = heap.root_or_default::<PVec<PVec<u64>>>("list")?;
+//! let taken = list.pop();
+//! heap.psync()?; // error: `taken` would be neither in the object nor freed
+//! drop(taken);
+//! # Ok(()) }
+//! ```
+//!
+//! # When the heap is full
+//!
+//! Methods that allocate panic when the heap is full, as std's end the process; those that begin with
+//! `try_` return the error. Either way the container is as it was.
+//!
+//! # Damaged objects
+//!
+//! What is read is checked before it becomes a reference: pointers and lengths against the bounds of the
+//! object, booleans, characters and enums against their values, strings for UTF-8. Damage found by
+//! `root_mut` and its like is an error of kind `Damaged`, damage found further inside a panic that says so.
+//! SAFETY.md says what cannot be found.
+//!
+//! # Values of another heap
+//!
+//! Two heaps that are borrowed at once may have the same lifetime, so that the compiler lets a value of one
+//! be stored in the other. Methods that store refuse it with a panic. Assigning or swapping through `&mut`
+//! cannot be noticed; the next access by way of a root calls the object damaged.
+
+mod boxed;
+#[doc(hidden)]
+pub mod format;
+mod group;
+mod hash_entry;
+mod hash_iter;
+mod hash_map;
+mod hash_set;
+mod key;
+mod layout;
+mod lock_word;
+mod mutex;
+mod node;
+mod option;
+mod ordered_entry;
+mod ordered_map;
+mod persist;
+mod place;
+mod roots;
+mod slots;
+mod string;
+mod table;
+mod tree;
+mod tree_iter;
+mod vec;
+mod vec_iter;
+
+pub use boxed::PBox;
+pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
+pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
+pub use hash_map::PHashMap;
+pub use hash_set::PHashSet;
+pub use key::{Compare, KeyHash, Lookup, StableHash};
+pub use layout::Layout;
+pub use mutex::{PMutex, PMutexGuard, PReadGuard, PRwLock, PWriteGuard};
+pub use option::POption;
+pub use ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
+pub use ordered_map::PBTreeMap;
+pub use persist::{Bounds, IntoPersist, Persist};
+pub use place::HeapRef;
+pub use string::PString;
+pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
+pub use vec::PVec;
+pub use vec_iter::{PDrain, PIntoIter, PIter, PIterMut};

@@ -1,0 +1,334 @@
+//! Nodes of an ordered map: up to fifteen keys with their values, and in inner nodes sixteen children.
+//!
+//! Invariants of [`Node`], which `open` verifies and the methods keep:
+//! 1. It points at a node of its level in the object, with room for all keys, values and children.
+//! 2. Its number of keys is at most [`KEYS`]; the first so many places hold keys and values. Whether these
+//!    are values of their types is checked at each access.
+
+#![allow(unsafe_code)]
+
+use super::format::{Field, fields};
+use super::key::Compare;
+use super::persist::{Bounds, Persist};
+use super::place::{HeapRef, damaged, discard, pointer, verify, verify_within};
+use crate::error::Result;
+use std::cmp::Ordering;
+use std::mem::{MaybeUninit, offset_of};
+use std::ptr;
+
+/// Keys in a node at most.
+pub(super) const KEYS: usize = 15;
+/// Keys in a node at least, but for the root.
+pub(super) const LEAST: usize = KEYS / 2;
+/// Levels of a tree at most: more keys than 64 bits can address.
+pub(super) const LEVELS: usize = 16;
+
+#[repr(C)]
+struct Leaf<K, V> {
+    len: u16,
+    /// 0: a leaf.
+    level: u16,
+    reserved: u32,
+    keys: [MaybeUninit<K>; KEYS],
+    values: [MaybeUninit<V>; KEYS],
+}
+
+#[repr(C)]
+struct Inner<K, V> {
+    node: Leaf<K, V>,
+    children: [u64; KEYS + 1],
+}
+
+pub(super) struct Node<K, V>(*mut Leaf<K, V>);
+
+impl<K, V> Clone for Node<K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Node<K, V> {}
+
+impl<K, V> PartialEq for Node<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<K, V> Node<K, V> {
+    pub(super) const LEAF: &'static [Field] = fields!(Leaf<K, V> {
+        len: u16,
+        level: u16,
+        reserved: u32,
+        keys: [K; KEYS],
+        values: [V; KEYS],
+    });
+    pub(super) const INNER: &'static [Field] =
+        fields!(Inner<K, V> { node: Leaf<K, V>, children: [u64; KEYS + 1] });
+
+    pub(super) const NONE: Node<K, V> = Node(ptr::null_mut());
+
+    pub(super) const fn size(level: usize) -> usize {
+        if level == 0 { size_of::<Leaf<K, V>>() } else { size_of::<Inner<K, V>>() }
+    }
+
+    const ALIGN: usize = align_of::<Inner<K, V>>();
+
+    /// Whether a node of this level can be at an address.
+    pub(super) fn fits(address: u64, level: usize, bounds: &Bounds) -> bool {
+        bounds.holds(address, 1, Self::size(level), Self::ALIGN)
+    }
+
+    /// The node at an address, if it is one of this level.
+    #[inline]
+    pub(super) fn try_open(address: u64, level: usize, bounds: &Bounds) -> Option<Node<K, V>> {
+        if !Self::fits(address, level, bounds) {
+            return None;
+        }
+        let node = Node(pointer::<Leaf<K, V>>(address));
+        // SAFETY: in the object, aligned; any bits are integers.
+        let (len, found) = unsafe { ((*node.0).len, (*node.0).level) };
+        (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
+    }
+
+    /// As [`try_open`](Node::try_open).
+    #[inline]
+    pub(super) fn open(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
+        match Self::try_open(address, level, bounds) {
+            Some(node) => node,
+            None => damaged(address as usize, "a node of an ordered map"),
+        }
+    }
+
+    /// A new node without keys.
+    pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
+        let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
+        // SAFETY: a new block, large enough.
+        unsafe {
+            (&raw mut (*node).len).write(0);
+            (&raw mut (*node).level).write(level as u16);
+            (&raw mut (*node).reserved).write(0);
+        }
+        Ok(Node(node))
+    }
+
+    #[inline]
+    pub(super) fn address(self) -> u64 {
+        self.0.addr() as u64
+    }
+
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        // SAFETY: a node (1).
+        unsafe { usize::from((*self.0).len) }
+    }
+
+    #[inline]
+    pub(super) fn set_len(self, len: usize) {
+        debug_assert!(len <= KEYS);
+        // SAFETY: a node (1).
+        unsafe { (*self.0).len = len as u16 }
+    }
+
+    #[inline]
+    pub(super) fn level(self) -> usize {
+        // SAFETY: a node (1).
+        unsafe { usize::from((*self.0).level) }
+    }
+
+    /// Place of a key; nothing is said of what is there.
+    #[inline]
+    pub(super) fn key(self, index: usize) -> *mut K {
+        assert!(index < KEYS);
+        // SAFETY: in the node (1).
+        unsafe { self.0.byte_add(offset_of!(Leaf<K, V>, keys)).cast::<K>().add(index) }
+    }
+
+    /// Place of a value.
+    #[inline]
+    pub(super) fn value(self, index: usize) -> *mut V {
+        assert!(index < KEYS);
+        // SAFETY: in the node (1).
+        unsafe { self.0.byte_add(offset_of!(Leaf<K, V>, values)).cast::<V>().add(index) }
+    }
+
+    #[inline]
+    fn child_place(self, index: usize) -> *mut u64 {
+        assert!(index <= KEYS && self.level() > 0);
+        // SAFETY: in the node, which is an inner one (1).
+        unsafe { self.0.byte_add(offset_of!(Inner<K, V>, children)).cast::<u64>().add(index) }
+    }
+
+    /// Address of a child.
+    #[inline]
+    pub(super) fn child(self, index: usize) -> u64 {
+        // SAFETY: any bits are an integer.
+        unsafe { self.child_place(index).read() }
+    }
+
+    pub(super) fn set_child(self, index: usize, child: u64) {
+        // SAFETY: in the node.
+        unsafe { self.child_place(index).write(child) }
+    }
+
+    /// Moves `count` keys, values, and children behind the keys, within the node or to another of its level.
+    fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        assert!(from + count <= KEYS && at + count <= KEYS);
+        // SAFETY: within both nodes (1); what is moved is not used at its old place any more.
+        unsafe {
+            ptr::copy(self.key(from), to.key(at), count);
+            ptr::copy(self.value(from), to.value(at), count);
+            if self.level() > 0 {
+                ptr::copy(self.child_place(from + 1), to.child_place(at + 1), count);
+            }
+        }
+    }
+
+    /// Inserts a key with its value, and in an inner node the child behind it. There is room.
+    pub(super) fn insert(self, index: usize, key: K, value: V, child: u64) {
+        let len = self.len();
+        assert!(index <= len && len < KEYS);
+        self.shift(index, self, index + 1, len - index);
+        // SAFETY: a place that is free now.
+        unsafe {
+            self.key(index).write(key);
+            self.value(index).write(value);
+        }
+        if self.level() > 0 {
+            self.set_child(index + 1, child);
+        }
+        self.set_len(len + 1);
+    }
+
+    /// Takes a key and its value out, and in an inner node forgets the child behind it.
+    pub(super) fn remove<'h>(self, index: usize) -> (K, V)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
+        let len = self.len();
+        assert!(index < len);
+        // SAFETY: values (2), checked; moved out once.
+        let pair = unsafe {
+            verify(self.key(index));
+            verify(self.value(index));
+            (self.key(index).read(), self.value(index).read())
+        };
+        self.shift(index + 1, self, index, len - index - 1);
+        self.set_len(len - 1);
+        pair
+    }
+
+    /// Puts a key and its value where others are, and returns these.
+    pub(super) fn replace<'h>(self, index: usize, key: K, value: V) -> (K, V)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
+        assert!(index < self.len());
+        // SAFETY: values (2), checked.
+        unsafe {
+            verify(self.key(index));
+            verify(self.value(index));
+            (self.key(index).replace(key), self.value(index).replace(value))
+        }
+    }
+
+    /// Moves what is behind the key `middle` to an empty node of the same level, and takes that key out.
+    pub(super) fn split<'h>(self, middle: usize, right: Node<K, V>) -> (K, V)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
+        let len = self.len();
+        assert!(middle < len && right.len() == 0);
+        // SAFETY: values (2); moved out once.
+        let pair = unsafe {
+            verify(self.key(middle));
+            verify(self.value(middle));
+            (self.key(middle).read(), self.value(middle).read())
+        };
+        if self.level() > 0 {
+            right.set_child(0, self.child(middle + 1));
+        }
+        self.shift(middle + 1, right, 0, len - middle - 1);
+        right.set_len(len - middle - 1);
+        self.set_len(middle);
+        pair
+    }
+
+    /// Adds a key and all of `right`, which is empty then.
+    pub(super) fn join(self, key: K, value: V, right: Node<K, V>) {
+        let (len, more) = (self.len(), right.len());
+        assert!(len + 1 + more <= KEYS);
+        let first = if self.level() > 0 { right.child(0) } else { 0 };
+        self.insert(len, key, value, first);
+        right.shift(0, self, len + 1, more);
+        self.set_len(len + 1 + more);
+        right.set_len(0);
+    }
+
+    /// Inserts a key in front of all others, and in an inner node the child in front of it.
+    pub(super) fn push_front(self, key: K, value: V, child: u64) {
+        let first = if self.level() > 0 { self.child(0) } else { 0 };
+        self.insert(0, key, value, first);
+        if self.level() > 0 {
+            self.set_child(0, child);
+        }
+    }
+
+    /// Takes the first key out, and in an inner node the child in front of it.
+    pub(super) fn pop_front<'h>(self) -> (K, V, u64)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
+        let first = if self.level() > 0 { self.child(0) } else { 0 };
+        if self.level() > 0 {
+            self.set_child(0, self.child(1));
+        }
+        let (key, value) = self.remove(0);
+        (key, value, first)
+    }
+
+    /// Drops all keys and values.
+    pub(super) fn discard<'h>(self)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
+        for index in 0..self.len() {
+            // SAFETY: values (2), dropped once.
+            unsafe {
+                discard(self.key(index));
+                discard(self.value(index));
+            }
+        }
+    }
+
+    /// The first key that `key` is not behind, and whether it is that key.
+    #[inline]
+    pub(super) fn search<'h, Q: Compare<K> + ?Sized>(self, key: &Q, bounds: &Bounds) -> (usize, bool)
+    where
+        K: Persist<'h>,
+    {
+        let len = self.len().min(KEYS);
+        for index in 0..len {
+            // SAFETY: a key (2), checked.
+            let found = unsafe {
+                let found = self.key(index);
+                verify_within(found, bounds);
+                &*found
+            };
+            match key.compare(found) {
+                Ordering::Greater => {}
+                Ordering::Equal => return (index, true),
+                Ordering::Less => return (index, false),
+            }
+        }
+        (len, false)
+    }
+}

@@ -1,0 +1,155 @@
+//! A value or none, in a layout that is fixed, which std's is not.
+//!
+//! Invariant of [`POption`]: `some` is 0 or 1 (checked when a reference is made); if 1, `value` is one.
+
+#![allow(unsafe_code)]
+
+use super::format::{Field, fields};
+use super::layout::Layout;
+use super::persist::{Bounds, Persist};
+use std::fmt;
+use std::mem::MaybeUninit;
+
+/// A value or none: std's `Option`, but for its layout. Convert with `from` and [`take`](POption::take).
+#[repr(C)]
+pub struct POption<T> {
+    some: u8,
+    value: MaybeUninit<T>,
+}
+
+impl<T> POption<T> {
+    pub(super) const FIELDS: &'static [Field] = fields!(POption<T> { some: u8, value: T });
+
+    /// No value.
+    #[allow(non_upper_case_globals)]
+    pub const NONE: POption<T> = POption { some: 0, value: MaybeUninit::uninit() };
+
+    /// A value.
+    #[must_use]
+    pub const fn some(value: T) -> Self {
+        POption { some: 1, value: MaybeUninit::new(value) }
+    }
+
+    /// Whether there is a value.
+    #[must_use]
+    pub const fn is_some(&self) -> bool {
+        self.some == 1
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.some != 1
+    }
+
+    /// The value, if there is one.
+    #[must_use]
+    pub fn as_ref(&self) -> Option<&T> {
+        // SAFETY: a value if it says so.
+        self.is_some().then(|| unsafe { self.value.assume_init_ref() })
+    }
+
+    /// The value, if there is one, for storing.
+    #[must_use]
+    pub fn as_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: a value if it says so.
+        self.is_some().then(|| unsafe { self.value.assume_init_mut() })
+    }
+
+    /// Takes the value out, if there is one.
+    pub fn take(&mut self) -> Option<T> {
+        let some = self.is_some();
+        self.some = 0;
+        // SAFETY: a value, taken out once.
+        some.then(|| unsafe { self.value.assume_init_read() })
+    }
+
+    /// Puts a value in and returns the one there was.
+    pub fn replace(&mut self, value: T) -> Option<T> {
+        let old = self.take();
+        *self = POption::some(value);
+        old
+    }
+
+    /// Puts a value in, and returns a reference to it.
+    pub fn insert(&mut self, value: T) -> &mut T {
+        drop(self.replace(value));
+        // SAFETY: just put there.
+        unsafe { self.value.assume_init_mut() }
+    }
+
+    /// The value; one that `make` makes if there is none.
+    pub fn get_or_insert_with(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        if self.is_none() {
+            *self = POption::some(make());
+        }
+        // SAFETY: there is one now.
+        unsafe { self.value.assume_init_mut() }
+    }
+}
+
+impl<T> Drop for POption<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+impl<T> Default for POption<T> {
+    fn default() -> Self {
+        POption::NONE
+    }
+}
+
+impl<T> From<Option<T>> for POption<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(POption::NONE, POption::some)
+    }
+}
+
+impl<T: Clone> Clone for POption<T> {
+    fn clone(&self) -> Self {
+        self.as_ref().cloned().into()
+    }
+}
+
+impl<T: PartialEq> PartialEq for POption<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl<T: Eq> Eq for POption<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for POption<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().fmt(f)
+    }
+}
+
+// SAFETY: `repr(C)`; the tag is checked, and the value if there is one (1).
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are an integer; the value is a field.
+        unsafe {
+            match (&raw const (*at).some).read() {
+                0 => true,
+                1 => T::check((&raw const (*at).value).cast(), bounds),
+                _ => false,
+            }
+        }
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("POption");
+        T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("POption<");
+        T::type_name(out);
+        out.push('>');
+    }
+}

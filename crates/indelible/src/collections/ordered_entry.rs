@@ -1,0 +1,200 @@
+//! Entries of an ordered map.
+//!
+//! Invariant of [`OrderedOccupied`]: its path ends at a key of the tree, which was checked. That of
+//! [`OrderedVacant`] ends in a leaf, where the key belongs.
+
+#![allow(unsafe_code)]
+
+use super::key::Compare;
+use super::persist::{IntoPersist, Persist};
+use super::place::{expect, verify};
+use super::tree::{Path, Tree};
+use crate::error::Result;
+
+/// The place of a key in a [`PBTreeMap`](super::PBTreeMap).
+#[allow(clippy::large_enum_variant)]
+pub enum OrderedEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
+    /// It is there.
+    Occupied(OrderedOccupied<'a, 'h, K, V>),
+    /// It is not.
+    Vacant(OrderedVacant<'a, 'h, K, V, Q>),
+}
+
+/// A key that is in the map.
+pub struct OrderedOccupied<'a, 'h, K: Persist<'h>, V: Persist<'h>> {
+    tree: &'a mut Tree<'h, K, V>,
+    path: Path<K, V>,
+}
+
+/// A key that is not in the map.
+pub struct OrderedVacant<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
+    tree: &'a mut Tree<'h, K, V>,
+    path: Path<K, V>,
+    key: Q,
+}
+
+impl<'a, 'h, K: Persist<'h> + Ord, V: Persist<'h>, Q> OrderedEntry<'a, 'h, K, V, Q>
+where
+    Q: Compare<K> + IntoPersist<'h, K>,
+{
+    /// The value; `value` from now on if there is none.
+    ///
+    /// # Panics
+    /// If the heap is full, or key or value have memory of another heap.
+    #[inline]
+    pub fn or_insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
+        match self {
+            OrderedEntry::Occupied(entry) => entry.into_mut(),
+            OrderedEntry::Vacant(entry) => entry.insert(value),
+        }
+    }
+
+    /// The value; what `make` returns from now on if there is none.
+    ///
+    /// # Panics
+    /// As for [`or_insert`](OrderedEntry::or_insert).
+    pub fn or_insert_with<W: IntoPersist<'h, V>>(self, make: impl FnOnce() -> W) -> &'a mut V {
+        match self {
+            OrderedEntry::Occupied(entry) => entry.into_mut(),
+            OrderedEntry::Vacant(entry) => entry.insert(make()),
+        }
+    }
+
+    /// The value; its type's default from now on if there is none.
+    ///
+    /// # Panics
+    /// As for [`or_insert`](OrderedEntry::or_insert).
+    pub fn or_default(self) -> &'a mut V
+    where
+        V: Default,
+    {
+        self.or_insert_with(V::default)
+    }
+
+    /// Changes the value if there is one.
+    #[must_use]
+    pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
+        if let OrderedEntry::Occupied(entry) = &mut self {
+            change(entry.get_mut());
+        }
+        self
+    }
+}
+
+impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
+    #[inline]
+    pub(super) fn new(tree: &'a mut Tree<'h, K, V>, path: Path<K, V>) -> Self {
+        OrderedOccupied { tree, path }
+    }
+
+    fn value(&self) -> *mut V {
+        let (node, index) = self.path.end();
+        // SAFETY: the invariant.
+        unsafe { verify(node.value(index)) };
+        node.value(index)
+    }
+
+    /// The key in the map.
+    #[must_use]
+    pub fn key(&self) -> &K {
+        // SAFETY: the invariant.
+        unsafe {
+            let (node, index) = self.path.end();
+            &*node.key(index)
+        }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(&self) -> &V {
+        // SAFETY: the invariant.
+        unsafe { &*self.value() }
+    }
+
+    /// The value, for storing.
+    #[must_use]
+    pub fn get_mut(&mut self) -> &mut V {
+        // SAFETY: the invariant, and borrowed exclusively.
+        unsafe { &mut *self.value() }
+    }
+
+    /// The value, for storing, as long as the map is borrowed.
+    #[inline]
+    #[must_use]
+    pub fn into_mut(self) -> &'a mut V {
+        // SAFETY: the invariant; the tree is borrowed exclusively for 'a.
+        unsafe { &mut *self.value() }
+    }
+
+    /// Gives the key another value, and returns the one it had.
+    ///
+    /// # Panics
+    /// If the heap is full, or the value has memory of another heap.
+    pub fn insert(&mut self, value: impl IntoPersist<'h, V>) -> V {
+        expect(self.try_insert(value))
+    }
+
+    /// As [`insert`](OrderedOccupied::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the map is as it was, and the value dropped.
+    pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
+        let heap = self.tree.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        Ok(std::mem::replace(self.get_mut(), value))
+    }
+
+    /// Takes the key out, and returns its value.
+    #[must_use]
+    pub fn remove(self) -> V {
+        self.remove_entry().1
+    }
+
+    /// Takes the key and its value out.
+    #[must_use]
+    pub fn remove_entry(mut self) -> (K, V) {
+        self.tree.remove(&mut self.path)
+    }
+}
+
+impl<'a, 'h, K: Persist<'h> + Ord, V: Persist<'h>, Q> OrderedVacant<'a, 'h, K, V, Q>
+where
+    Q: Compare<K> + IntoPersist<'h, K>,
+{
+    #[inline]
+    pub(super) fn new(tree: &'a mut Tree<'h, K, V>, path: Path<K, V>, key: Q) -> Self {
+        OrderedVacant { tree, path, key }
+    }
+
+    /// What was looked up.
+    pub fn key(&self) -> &Q {
+        &self.key
+    }
+
+    /// Adds the key with a value.
+    ///
+    /// # Panics
+    /// If the heap is full, or key or value have memory of another heap.
+    #[inline]
+    pub fn insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
+        expect(self.try_insert(value))
+    }
+
+    /// As [`insert`](OrderedVacant::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the map is as it was, and key and value dropped.
+    #[inline]
+    pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
+        let OrderedVacant { tree, path, key } = self;
+        let heap = tree.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        let key = key.into_persist(heap)?;
+        heap.expect_own(&key);
+        let place = tree.insert(&path, key, value)?;
+        // SAFETY: just put there; the tree is borrowed exclusively for 'a.
+        Ok(unsafe { &mut *place })
+    }
+}

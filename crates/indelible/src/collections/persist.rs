@@ -1,0 +1,293 @@
+//! What may live in the heap of an object.
+//!
+//! Invariants that the implementations keep:
+//! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as the type
+//!    follows them itself, lie with all they point at within the bounds.
+//! 2. `ANY` is true only if every bit pattern is a value and owns nothing.
+
+#![allow(unsafe_code)]
+
+use super::layout::Layout;
+use super::place::HeapRef;
+use crate::error::Result;
+use crate::relative::Relative;
+use std::marker::PhantomData;
+use std::num::Wrapping;
+use std::ptr::NonNull;
+use std::sync::atomic;
+
+/// Types whose values may live in the heap of an object.
+///
+/// Integers, floats, `bool`, `char`, arrays, raw pointers, atomics and the containers of
+/// [`collections`](crate::collections) do. Derive it for your own `#[repr(C)]` structs, and for enums without
+/// fields of a fixed size:
+///
+/// ```
+/// use indelible::Persist;
+/// use indelible::collections::{PBox, PString, PVec};
+///
+/// #[derive(Persist)]
+/// #[repr(C)]
+/// struct Account<'h> {
+///     owner: PString<'h>,
+///     kind: Kind,
+///     transfers: PVec<'h, [u64; 2]>,
+///     parent: Option<PBox<'h, Account<'h>>>,
+/// }
+///
+/// #[derive(Persist, Clone, Copy, PartialEq)]
+/// #[repr(u8)]
+/// enum Kind {
+///     Private,
+///     Business,
+/// }
+/// ```
+///
+/// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with: names, types,
+/// offsets and sizes of all fields, through nested types.
+///
+/// What cannot live in an object does not compile:
+///
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Page { title: String } // its bytes are on the process's own heap: use PString
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Shared { data: std::rc::Rc<u64> } // counted in this process
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Boxed { data: Box<u64> } // use PBox
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Open { file: std::fs::File } // a descriptor means nothing in another process
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Borrowed { text: &'static str } // gone with the process
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Callback { call: fn() } // code is elsewhere in the next run
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Pair { both: (u8, u64) } // the layout of tuples is not fixed: use a struct
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// struct Maybe { value: Option<u64> } // the layout of most options is not fixed: use POption
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Persist)]
+/// struct Unfixed { a: u8, b: u64 } // no #[repr(C)]: the next build may lay it out differently
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Persist)]
+/// #[repr(u8)]
+/// enum Shape { Circle(f64), Point } // enums with fields: use a struct with a tag, or POption
+/// ```
+///
+/// # Safety
+///
+/// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the type and whose
+/// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
+/// layout must be fixed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot live in an object",
+    label = "not `Persist`",
+    note = "use PString for String, PVec for Vec, PBox for Box, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
+    note = "references, Rc, Arc, file handles and functions mean nothing in another process; derive Persist for your own #[repr(C)] structs"
+)]
+pub unsafe trait Persist<'h>: Sized + 'h {
+    /// Whether every bit pattern is a value.
+    #[doc(hidden)]
+    const ANY: bool;
+
+    /// Whether the bytes are a value.
+    ///
+    /// # Safety
+    /// `at` is aligned and readable, and nobody writes to it meanwhile.
+    #[doc(hidden)]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
+
+    /// Adds all that the layout consists of.
+    #[doc(hidden)]
+    fn describe(layout: &mut Layout);
+
+    /// The name as errors show it.
+    #[doc(hidden)]
+    fn type_name(out: &mut String);
+}
+
+/// Bytes of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub(super) base: usize,
+    pub(super) len: usize,
+}
+
+impl Bounds {
+    /// Whether `count` times `size` bytes at `address` lie in the object, aligned to `align`.
+    #[inline]
+    pub(super) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
+        let offset = address.wrapping_sub(self.base as u64);
+        let Some(bytes) = count.checked_mul(size as u64) else { return false };
+        address.is_multiple_of(align as u64) && offset < self.len as u64 && bytes <= self.len as u64 - offset
+    }
+}
+
+macro_rules! primitive {
+    ($($ty:ty),* $(,)?) => {
+        $(
+            // SAFETY: every bit pattern is a value (2), of fixed layout.
+            unsafe impl<'h> Persist<'h> for $ty {
+                const ANY: bool = true;
+                #[inline]
+                unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
+                fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
+                fn type_name(out: &mut String) {
+                    out.push_str(stringify!($ty).rsplit(' ').next().unwrap_or_default());
+                }
+            }
+        )*
+    };
+}
+
+primitive!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64, ());
+// Objects are of machines with 64-bit addresses, which is asserted below.
+primitive!(usize, isize);
+primitive!(atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
+primitive!(atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
+
+const _: () = assert!(size_of::<usize>() == 8, "addresses in objects have 64 bits");
+
+macro_rules! transparent {
+    ($($ty:ident $(<$par:ident>)? as $inner:ident, $ok:expr);* $(;)?) => {
+        $(
+            // SAFETY: `check` knows the bit patterns that are values (1).
+            unsafe impl<'h> Persist<'h> for $ty {
+                const ANY: bool = false;
+                #[inline]
+                unsafe fn check(at: *const Self, _: &Bounds) -> bool {
+                    let ok: fn($inner) -> bool = $ok;
+                    // SAFETY: readable, and any bits are an integer.
+                    ok(unsafe { at.cast::<$inner>().read() })
+                }
+                fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
+                fn type_name(out: &mut String) { out.push_str(stringify!($ty)); }
+            }
+        )*
+    };
+}
+
+transparent!(bool as u8, |byte| byte < 2; char as u32, |number| char::from_u32(number).is_some());
+
+macro_rules! pointer {
+    ($($ty:ty, $name:literal);*) => {
+        $(
+            // SAFETY: any address is one (2); following it is the user's `unsafe`.
+            unsafe impl<'h, T: 'h> Persist<'h> for $ty {
+                const ANY: bool = true;
+                #[inline]
+                unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
+                fn describe(layout: &mut Layout) { layout.word($name); layout.word(target::<T>()); }
+                fn type_name(out: &mut String) { out.push_str($name); out.push_str(target::<T>()); }
+            }
+        )*
+    };
+}
+
+pointer!(*mut T, "*mut "; *const T, "*const "; Option<NonNull<T>>, "*mut "; atomic::AtomicPtr<T>, "atomic *mut ");
+pointer!(Relative<T>, "relative *mut ");
+
+/// Last part of a type's name: what raw pointers point at need not be `Persist`.
+fn target<T>() -> &'static str {
+    let name = std::any::type_name::<T>();
+    let head = name.find('<').unwrap_or(name.len());
+    name[..head].rsplit("::").next().unwrap_or(name)
+}
+
+// SAFETY: elements lie back to back.
+unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
+    const ANY: bool = T::ANY;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: N elements, each readable.
+        T::ANY || (0..N).all(|index| unsafe { T::check(at.cast::<T>().add(index), bounds) })
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word(&format!("[{N}]"));
+        T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push('[');
+        T::type_name(out);
+        out.push_str(&format!("; {N}]"));
+    }
+}
+
+// SAFETY: transparent.
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
+    const ANY: bool = T::ANY;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: the same bytes.
+        unsafe { T::check(at.cast(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        T::type_name(out);
+    }
+}
+
+// SAFETY: no bytes.
+unsafe impl<'h, T: 'h> Persist<'h> for PhantomData<T> {
+    const ANY: bool = true;
+
+    #[inline]
+    unsafe fn check(_: *const Self, _: &Bounds) -> bool {
+        true
+    }
+
+    fn describe(_: &mut Layout) {}
+
+    fn type_name(out: &mut String) {
+        out.push_str("nothing");
+    }
+}
+
+/// What becomes a `T` where it is stored, in the heap it is stored in: `&str` a
+/// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
+pub trait IntoPersist<'h, T>: Sized {
+    /// The value, with whatever it needs allocated in `heap`.
+    ///
+    /// # Errors
+    /// `HeapFull`.
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<T>;
+}
+
+impl<'h, T: Persist<'h>> IntoPersist<'h, T> for T {
+    #[inline]
+    fn into_persist(self, _: HeapRef<'h>) -> Result<T> {
+        Ok(self)
+    }
+}

@@ -1,0 +1,227 @@
+//! Where values are: the heap that holds an address, blocks of it, and references that were checked.
+//!
+//! Invariants:
+//! 1. The address of a heap in a [`Seat`] is that of a `Heap` that is borrowed for `'h`, as long as any
+//!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which take
+//!    the seat and keep the heap borrowed, so that it is neither moved nor dropped.
+//! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
+//!    reference was made or the value was made or taken out; from then on only its own methods changed it.
+
+#![allow(unsafe_code)]
+
+use super::persist::{Bounds, Persist};
+use crate::error::{Cause, Error, Result};
+use crate::heap::{self, Heap, HeapError, Seat};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A heap that is borrowed for `'h`: where new values are allocated.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # pool.create("o", 1 << 20)?;
+/// use indelible::collections::{PBox, PVec};
+///
+/// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+/// let (stack, heap_ref) = heap.root_and_heap::<PVec<PBox<u64>>>("stack")?;
+/// stack.push(PBox::new_in(7, heap_ref));
+/// assert_eq!(*stack[0], 7);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HeapRef<'h> {
+    /// An address in the heap's object; what heap that is, is looked up when something is allocated.
+    address: usize,
+    heap: PhantomData<&'h Heap>,
+}
+
+impl<'h> HeapRef<'h> {
+    pub(super) fn new(heap: &'h Heap) -> HeapRef<'h> {
+        HeapRef { address: heap.sit().base, heap: PhantomData }
+    }
+
+    /// The heap in whose object `address` lies.
+    ///
+    /// # Safety
+    /// `address` is that of a value with the lifetime `'h`, or of a block of it.
+    #[inline]
+    pub(super) const unsafe fn of(address: usize) -> HeapRef<'h> {
+        HeapRef { address, heap: PhantomData }
+    }
+
+    fn heap(self) -> Result<&'h Heap> {
+        match heap::find(self.address) {
+            None => Err(nowhere(HeapError::Nowhere)),
+            Some(Seat { heap: 0, .. }) => Err(nowhere(HeapError::ReadOnly)),
+            // SAFETY: borrowed for 'h (1).
+            Some(seat) => Ok(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
+        }
+    }
+
+    /// First address of the object; 0 if there is none.
+    pub(super) fn base(self) -> u64 {
+        self.bounds().base as u64
+    }
+
+    pub(super) fn bounds(self) -> Bounds {
+        bounds_at(self.address)
+    }
+
+    /// A block for `count` values of `T`.
+    #[inline]
+    pub(super) fn block<T>(self, count: usize) -> Result<NonNull<T>> {
+        let Some(bytes) = count.checked_mul(size_of::<T>()) else {
+            return self.heap()?.calloc(count, size_of::<T>()).map(NonNull::cast);
+        };
+        self.bytes(bytes, align_of::<T>()).map(NonNull::cast)
+    }
+
+    #[inline]
+    pub(super) fn bytes(self, bytes: usize, align: usize) -> Result<NonNull<u8>> {
+        let heap = self.heap()?;
+        if align <= 16 { heap.malloc(bytes) } else { heap.aligned(align, bytes) }
+    }
+
+    /// Panics if a value about to be stored here has its blocks in another heap.
+    #[inline]
+    pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
+        if T::ANY {
+            return;
+        }
+        // On the stack, where nothing was allocated yet, any heap will do.
+        let Some(seat) = heap::find(self.address) else { return };
+        // SAFETY: a value.
+        if !unsafe { T::check(value, &Bounds { base: seat.base, len: seat.len }) } {
+            foreign();
+        }
+    }
+}
+
+#[cold]
+fn foreign() -> ! {
+    panic!("a value whose memory is in one heap cannot be stored in another: build it there")
+}
+
+impl<'h> HeapRef<'h> {
+    /// Keeps consistent cuts out until the result is dropped.
+    pub(super) fn enter(self) -> Inside<'h> {
+        let heap = expect(self.heap());
+        let attachment = heap::find(self.address).map_or(0, |seat| seat.attachment);
+        heap.enter();
+        Inside { heap, attachment, thread: PhantomData }
+    }
+}
+
+/// A thread that stores under a lock of the object.
+pub(super) struct Inside<'h> {
+    heap: &'h Heap,
+    attachment: u32,
+    /// Who entered leaves.
+    thread: PhantomData<*const ()>,
+}
+
+impl Inside<'_> {
+    pub(super) fn attachment(&self) -> u32 {
+        self.attachment
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.heap.leave();
+    }
+}
+
+/// Frees a block that a container owned. Damage is no reason to panic here: the block stays then.
+///
+/// # Safety
+/// The block is the container's, and nobody uses it any more.
+#[inline]
+pub(super) unsafe fn free(block: u64) {
+    // SAFETY: the caller's promise.
+    if let Ok(heap) = unsafe { HeapRef::of(block as usize) }.heap() {
+        // SAFETY: the caller's promise.
+        let _ = unsafe { heap.free(std::ptr::with_exposed_provenance_mut(block as usize)) };
+    }
+}
+
+/// The address of a value in an object, as a pointer.
+#[inline]
+pub(super) fn pointer<T>(address: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// Bounds of the object that an address lies in; empty ones if there is none.
+#[inline]
+pub(super) fn bounds_at(address: usize) -> Bounds {
+    match heap::find(address) {
+        Some(seat) => Bounds { base: seat.base, len: seat.len },
+        None => Bounds { base: 0, len: 0 },
+    }
+}
+
+/// Panics unless a `T` in an object is a value.
+///
+/// # Safety
+/// `at` is aligned and in an object.
+#[inline]
+pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
+    // SAFETY: the caller's promise.
+    if !T::ANY && !unsafe { T::check(at, &bounds_at(at.addr())) } {
+        damaged(at.addr(), "a value")
+    }
+}
+
+/// As [`verify`], where the bounds are known.
+///
+/// # Safety
+/// As for [`verify`].
+#[inline]
+pub(super) unsafe fn verify_within<'h, T: Persist<'h>>(at: *const T, bounds: &Bounds) {
+    // SAFETY: the caller's promise.
+    if !T::ANY && !unsafe { T::check(at, bounds) } {
+        damaged(at.addr(), "a value")
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn damaged(address: usize, what: &str) -> ! {
+    panic!("the object is damaged: {what} at {address:#x} cannot be right; go back to a copy of the object")
+}
+
+/// Drops a value in an object, or leaves it alone if it is none.
+///
+/// # Safety
+/// As for [`verify`], and the value is the caller's.
+#[inline]
+pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
+    // SAFETY: the caller's promise; checked before it is dropped.
+    unsafe {
+        if std::mem::needs_drop::<T>() && (T::ANY || T::check(at, &bounds_at(at.addr()))) {
+            at.drop_in_place();
+        }
+    }
+}
+
+/// The result, or a panic with the error's text.
+#[inline]
+pub(super) fn expect<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => failed(&error),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn failed(error: &crate::error::Error) -> ! {
+    panic!("{error}")
+}
+
+#[cold]
+fn nowhere(error: HeapError) -> Error {
+    Error::new("allocate", Cause::Heap(error))
+}

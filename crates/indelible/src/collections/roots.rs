@@ -1,0 +1,201 @@
+//! Roots by type: where a program's data structures begin.
+//!
+//! Invariant: a root whose name, type, layout, size and place were compared is a `T` if `check` says so;
+//! `&mut self` for as long as the reference lives makes it the only one.
+
+#![allow(unsafe_code)]
+
+use super::layout::{Layout, truncate};
+use super::persist::{Bounds, IntoPersist, Persist};
+use super::place::{HeapRef, discard, free, pointer};
+use crate::error::{Cause, Error, ErrorKind, Result};
+use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
+use crate::heap::{Heap, HeapError, ReadHeap, Root, TypeInfo};
+use crate::object::Object;
+
+/// What roots of a type are compared with.
+struct Described {
+    name: String,
+    fingerprint: u128,
+    layout: String,
+}
+
+impl Described {
+    fn of<'h, T: Persist<'h>>() -> Described {
+        let (mut layout, mut name) = (Layout::default(), String::new());
+        T::describe(&mut layout);
+        T::type_name(&mut name);
+        truncate(&mut name, NAME_MAX);
+        Described { name, fingerprint: layout.fingerprint(), layout: layout.text(LAYOUT_MAX) }
+    }
+
+    fn info(&self) -> TypeInfo<'_> {
+        TypeInfo { name: &self.name, fingerprint: self.fingerprint, layout: &self.layout }
+    }
+}
+
+/// Where the value of a root is, if it is one.
+fn place<'h, T: Persist<'h>>(root: &Root, bounds: &Bounds) -> Result<*mut T, HeapError> {
+    let address = root.address as u64;
+    let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
+    if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>(), align_of::<T>()) {
+        return Err(wrong("a root is not where it could be"));
+    }
+    let at = pointer::<T>(address);
+    // SAFETY: in the object, aligned.
+    if unsafe { T::check(at, bounds) } { Ok(at) } else { Err(wrong("a root is no value of its type")) }
+}
+
+impl Heap {
+    /// Opens the heap of an object, or makes one if the object is blank.
+    ///
+    /// # Errors
+    /// As for [`open`](Heap::open) and [`format`](Heap::format).
+    pub fn open_or_format(object: Object) -> Result<Heap> {
+        match object.as_slice().iter().take(4096).all(|byte| *byte == 0) {
+            true => Heap::format(object),
+            false => Heap::open(object),
+        }
+    }
+
+    fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
+        let root = self.root(name, &Described::of::<T>().info())?;
+        place(&root, bounds).map_err(|error| self.wrong("use a root of", error))
+    }
+
+    fn wrong(&self, operation: &'static str, error: HeapError) -> Error {
+        self.object().error(operation, Cause::Heap(error))
+    }
+
+    /// The value of the root `name`, which is a `T`.
+    ///
+    /// # Errors
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`.
+    pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
+        let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
+        // SAFETY: the invariant; shared as long as `self` is.
+        Ok(unsafe { &*at })
+    }
+
+    /// As [`root_ref`](Heap::root_ref), for storing.
+    ///
+    /// # Errors
+    /// As for [`root_ref`](Heap::root_ref).
+    pub fn root_mut<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<&'h mut T> {
+        Ok(self.root_and_heap_of(name)?.0)
+    }
+
+    fn root_and_heap_of<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<(&'h mut T, HeapRef<'h>)> {
+        let heap = HeapRef::new(self);
+        let at = self.locate::<T>(name, &heap.bounds())?;
+        // SAFETY: the invariant.
+        Ok((unsafe { &mut *at }, heap))
+    }
+
+    /// The value of the root `name`; a `T::default()` from now on if there is no such root.
+    ///
+    /// # Errors
+    /// `RootType`, `Damaged`, `BadName`, `HeapFull`.
+    pub fn root_or_default<'h, T: Persist<'h> + Default>(&'h mut self, name: &str) -> Result<&'h mut T> {
+        self.root_or_insert_with(name, |_| T::default())
+    }
+
+    /// The value of the root `name`, and the heap, to make further values in.
+    ///
+    /// # Errors
+    /// As for [`root_or_default`](Heap::root_or_default).
+    pub fn root_and_heap<'h, T: Persist<'h> + Default>(
+        &'h mut self,
+        name: &str,
+    ) -> Result<(&'h mut T, HeapRef<'h>)> {
+        let heap = HeapRef::new(self);
+        Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
+    }
+
+    /// The value of the root `name`; what `make` returns from now on if there is no such root.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # pool.create("o", 1 << 20)?;
+    /// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+    /// use indelible::collections::PString;
+    ///
+    /// let name = heap.root_or_insert_with::<PString, _>("name", |_| "nobody")?;
+    /// name.push_str(" yet");
+    /// assert_eq!(name, "nobody yet");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`root_or_default`](Heap::root_or_default).
+    pub fn root_or_insert_with<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
+        &'h mut self,
+        name: &str,
+        make: impl FnOnce(HeapRef<'h>) -> V,
+    ) -> Result<&'h mut T> {
+        self.root_or_insert(HeapRef::new(self), name, make)
+    }
+
+    /// Takes a root away, drops its value, and frees all that it had.
+    ///
+    /// # Errors
+    /// As for [`root_ref`](Heap::root_ref).
+    pub fn drop_root<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<()> {
+        let heap = HeapRef::new(self);
+        let at = self.locate::<T>(name, &heap.bounds())?;
+        self.remove_root(name)?;
+        // SAFETY: the root's value, which has no name any more.
+        unsafe {
+            discard(at);
+            free(at.addr() as u64);
+        }
+        Ok(())
+    }
+
+    /// Only for who has the heap borrowed exclusively, and for one root at a time.
+    fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
+        &self,
+        heap: HeapRef<'h>,
+        name: &str,
+        make: impl FnOnce(HeapRef<'h>) -> V,
+    ) -> Result<&'h mut T> {
+        match self.locate::<T>(name, &heap.bounds()) {
+            // SAFETY: the invariant.
+            Ok(at) => return Ok(unsafe { &mut *at }),
+            Err(error) if error.kind() != ErrorKind::RootMissing => return Err(error),
+            Err(_) => {}
+        }
+        let value = make(heap).into_persist(heap)?;
+        heap.expect_own(&value);
+        let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
+        let made = self.create_root(name, at.cast(), size_of::<T>() as u64, &Described::of::<T>().info());
+        if let Err(error) = made {
+            // SAFETY: a block nobody knows of.
+            unsafe { free(at.addr() as u64) };
+            return Err(error);
+        }
+        // SAFETY: a new block, large enough; then the invariant.
+        unsafe {
+            at.write(value);
+            Ok(&mut *at)
+        }
+    }
+}
+
+impl ReadHeap {
+    /// The value of the root `name`, which is a `T`.
+    ///
+    /// # Errors
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`.
+    pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
+        self.sit();
+        let root = self.root(name, &Described::of::<T>().info())?;
+        let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
+        let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
+        let at = place::<T>(&root, &bounds).map_err(wrong)?;
+        // SAFETY: the invariant; nobody stores to an object attached for reading.
+        Ok(unsafe { &*at })
+    }
+}

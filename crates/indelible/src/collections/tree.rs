@@ -1,0 +1,386 @@
+//! A B-tree: keys in order, in nodes that are at least half full.
+//!
+//! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
+//! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate in.
+//! 2. Otherwise `root` is the address of a node of level `height - 1`, and all leaves are of level 0. Each
+//!    node is verified when it is come to: a tree that is damaged has no rings, as levels go down.
+//!
+//! What an operation needs is allocated before anything is changed.
+
+#![allow(unsafe_code)]
+
+use super::format::{Field, fields};
+use super::key::Compare;
+use super::layout::Layout;
+use super::node::{KEYS, LEAST, LEVELS, Node};
+use super::persist::{Bounds, Persist};
+use super::place::{HeapRef, bounds_at, free};
+use crate::error::Result;
+use crate::heap::Heap;
+use std::marker::PhantomData;
+use std::ptr;
+
+#[repr(C)]
+pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
+    root: u64,
+    height: u64,
+    len: u64,
+    owns: PhantomData<(&'h Heap, K, V)>,
+}
+
+/// The way from the root: at each level a node, and the place in it.
+pub(super) struct Path<K, V> {
+    nodes: [Node<K, V>; LEVELS],
+    places: [u8; LEVELS],
+    /// The lowest level that was come to.
+    pub(super) level: usize,
+}
+
+impl<K, V> Clone for Path<K, V> {
+    fn clone(&self) -> Self {
+        Path { ..*self }
+    }
+}
+
+impl<K, V> Path<K, V> {
+    pub(super) fn new() -> Self {
+        Path { nodes: [Node::NONE; LEVELS], places: [0; LEVELS], level: 0 }
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, level: usize, node: Node<K, V>, place: usize) {
+        (self.nodes[level], self.places[level]) = (node, place as u8);
+    }
+
+    #[inline]
+    pub(super) fn step(&self, level: usize) -> (Node<K, V>, usize) {
+        (self.nodes[level], usize::from(self.places[level]))
+    }
+
+    /// The node at its end, and the place in it.
+    #[inline]
+    pub(super) fn end(&self) -> (Node<K, V>, usize) {
+        self.step(self.level)
+    }
+}
+
+impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
+    pub(super) const FIELDS: &'static [Field] = fields!(Tree<'h, K, V> { root: u64, height: u64, len: u64 });
+
+    pub(super) const fn new(root: u64) -> Self {
+        const { assert!(size_of::<K>() > 0, "keys without bytes are all the same") };
+        Tree { root, height: 0, len: 0, owns: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn heap(&self) -> HeapRef<'h> {
+        let address = if self.root == 0 { ptr::from_ref(self).addr() } else { self.root as usize };
+        // SAFETY: our own node, the heap we were made in, or where we are.
+        unsafe { HeapRef::of(address) }
+    }
+
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    #[inline]
+    pub(super) const fn height(&self) -> usize {
+        self.height as usize
+    }
+
+    #[inline]
+    pub(super) fn bounds(&self) -> Bounds {
+        bounds_at(self.root as usize)
+    }
+
+    /// The root, of a tree that is not empty.
+    #[inline]
+    pub(super) fn root(&self, bounds: &Bounds) -> Node<K, V> {
+        Node::open(self.root, self.height() - 1, bounds)
+    }
+
+    /// Where a key is.
+    #[inline]
+    pub(super) fn find<Q: Compare<K> + ?Sized>(&self, key: &Q) -> Option<(Node<K, V>, usize)> {
+        if self.height == 0 {
+            return None;
+        }
+        let bounds = self.bounds();
+        let mut node = self.root(&bounds);
+        let mut level = self.height() - 1;
+        loop {
+            let (index, found) = node.search(key, &bounds);
+            if found {
+                return Some((node, index));
+            }
+            if level == 0 {
+                return None;
+            }
+            level -= 1;
+            node = Node::open(node.child(index), level, &bounds);
+        }
+    }
+
+    /// Finds the way to a key and whether it is there; if it is not, to its place in a leaf.
+    #[inline]
+    pub(super) fn search<Q: Compare<K> + ?Sized>(&self, key: &Q, path: &mut Path<K, V>) -> bool {
+        if self.height == 0 {
+            return false;
+        }
+        let bounds = self.bounds();
+        let mut node = self.root(&bounds);
+        path.level = self.height() - 1;
+        loop {
+            let (index, found) = node.search(key, &bounds);
+            path.set(path.level, node, index);
+            if found || path.level == 0 {
+                return found;
+            }
+            path.level -= 1;
+            node = Node::open(node.child(index), path.level, &bounds);
+        }
+    }
+
+    /// Inserts a key at the end of a path that leads to a leaf; returns where its value is.
+    pub(super) fn insert(&mut self, path: &Path<K, V>, key: K, value: V) -> Result<*mut V> {
+        let heap = self.heap();
+        if self.height == 0 {
+            let root = Node::new(0, heap)?;
+            root.insert(0, key, value, 0);
+            (self.root, self.height, self.len) = (root.address(), 1, 1);
+            return Ok(root.value(0));
+        }
+        let (leaf, index) = path.step(0);
+        if leaf.len() < KEYS {
+            leaf.insert(index, key, value, 0);
+            self.len += 1;
+            return Ok(leaf.value(index));
+        }
+        let mut spare = self.spare(path, heap)?;
+        let mut spares = spare.iter_mut().map(|node| std::mem::replace(node, Node::NONE));
+        let mut new = || spares.next().expect("one for each node that is split, and a root");
+        let (mut pair, mut right, place) = put(leaf, index, key, value, 0, new());
+        self.len += 1;
+        for level in 1..self.height() {
+            let (node, index) = path.step(level);
+            if node.len() < KEYS {
+                node.insert(index, pair.0, pair.1, right.address());
+                return Ok(place);
+            }
+            (pair, right, _) = put(node, index, pair.0, pair.1, right.address(), new());
+        }
+        let root = new();
+        root.set_child(0, self.root);
+        root.insert(0, pair.0, pair.1, right.address());
+        (self.root, self.height) = (root.address(), self.height + 1);
+        Ok(place)
+    }
+
+    /// Nodes for all that is split on the way up, and a new root if that is split.
+    #[cold]
+    fn spare(&self, path: &Path<K, V>, heap: HeapRef<'h>) -> Result<[Node<K, V>; LEVELS]> {
+        let mut spare = [Node::NONE; LEVELS];
+        let full = (0..self.height()).take_while(|level| path.step(*level).0.len() == KEYS).count();
+        let count = if full == self.height() { full + 1 } else { full };
+        assert!(count <= LEVELS && self.height() < LEVELS, "no tree is as high");
+        for level in 0..count {
+            match Node::new(level, heap) {
+                Ok(node) => spare[level] = node,
+                Err(error) => {
+                    for node in &spare[..level] {
+                        // SAFETY: new, and nobody's.
+                        unsafe { free(node.address()) };
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(spare)
+    }
+
+    /// Takes out the key at the end of a path.
+    pub(super) fn remove(&mut self, path: &mut Path<K, V>) -> (K, V) {
+        let bounds = self.bounds();
+        let (node, index) = path.end();
+        let pair = if path.level == 0 {
+            node.remove(index)
+        } else {
+            // The greatest key before it takes its place.
+            while path.level > 0 {
+                let (node, index) = path.end();
+                path.level -= 1;
+                let child = Node::open(node.child(index), path.level, &bounds);
+                path.set(path.level, child, child.len());
+            }
+            let (leaf, len) = path.step(0);
+            let (key, value) = leaf.remove(len - 1);
+            node.replace(index, key, value)
+        };
+        self.len = self.len.saturating_sub(1);
+        self.refill(path, &bounds);
+        pair
+    }
+
+    /// Sees to it that the nodes of a path are half full again.
+    fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
+        for level in 0..self.height() - 1 {
+            let (node, _) = path.step(level);
+            if node.len() >= LEAST {
+                return;
+            }
+            let (parent, index) = path.step(level + 1);
+            let before = (index > 0).then(|| Node::open(parent.child(index - 1), level, bounds));
+            let behind = (index < parent.len()).then(|| Node::open(parent.child(index + 1), level, bounds));
+            match (before, behind) {
+                (Some(left), _) if left.len() > LEAST => return rotate_right(parent, index - 1, left, node),
+                (_, Some(right)) if right.len() > LEAST => return rotate_left(parent, index, node, right),
+                (Some(left), _) => merge(parent, index - 1, left, node),
+                (_, Some(right)) => merge(parent, index, node, right),
+                // Damaged: a node with one child.
+                (None, None) => return,
+            }
+        }
+        let root = path.step(self.height() - 1).0;
+        if root.len() == 0 {
+            let base = self.heap().base();
+            self.height -= 1;
+            self.root = if self.height == 0 { base } else { root.child(0) };
+            if self.height == 0 {
+                self.len = 0;
+            }
+            // SAFETY: our own node, and empty.
+            unsafe { free(root.address()) };
+        }
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&mut self) {
+        if self.height == 0 {
+            return;
+        }
+        let (bounds, base) = (self.bounds(), self.heap().base());
+        let (root, height) = (self.root, self.height());
+        (self.root, self.height, self.len) = (base, 0, 0);
+        // As many as can be: damaged nodes may have children in common.
+        let mut nodes = bounds.len / Node::<K, V>::size(0);
+        give_back::<K, V>(root, height - 1, &bounds, &mut nodes);
+    }
+}
+
+/// Splits a full node and inserts a key, with the child behind it; returns the key between both nodes, the
+/// new one, and where the value is, if it is not that key's.
+#[allow(clippy::type_complexity)]
+fn put<'h, K: Persist<'h>, V: Persist<'h>>(
+    node: Node<K, V>,
+    index: usize,
+    key: K,
+    value: V,
+    child: u64,
+    right: Node<K, V>,
+) -> ((K, V), Node<K, V>, *mut V) {
+    if index <= LEAST {
+        let pair = node.split(LEAST, right);
+        node.insert(index, key, value, child);
+        (pair, right, node.value(index))
+    } else {
+        let pair = node.split(LEAST, right);
+        right.insert(index - LEAST - 1, key, value, child);
+        (pair, right, right.value(index - LEAST - 1))
+    }
+}
+
+/// Moves a key from the left node over the parent to the right one.
+fn rotate_right<'h, K: Persist<'h>, V: Persist<'h>>(
+    parent: Node<K, V>,
+    index: usize,
+    left: Node<K, V>,
+    right: Node<K, V>,
+) {
+    let last = left.len() - 1;
+    let child = if left.level() > 0 { left.child(last + 1) } else { 0 };
+    let (key, value) = left.remove(last);
+    let (key, value) = parent.replace(index, key, value);
+    right.push_front(key, value, child);
+}
+
+/// Moves a key from the right node over the parent to the left one.
+fn rotate_left<'h, K: Persist<'h>, V: Persist<'h>>(
+    parent: Node<K, V>,
+    index: usize,
+    left: Node<K, V>,
+    right: Node<K, V>,
+) {
+    let (key, value, child) = right.pop_front();
+    let (key, value) = parent.replace(index, key, value);
+    left.insert(left.len(), key, value, child);
+}
+
+/// Joins two nodes and the key between them.
+fn merge<'h, K: Persist<'h>, V: Persist<'h>>(
+    parent: Node<K, V>,
+    index: usize,
+    left: Node<K, V>,
+    right: Node<K, V>,
+) {
+    let (key, value) = parent.remove(index);
+    left.join(key, value, right);
+    // SAFETY: empty, and nobody's any more.
+    unsafe { free(right.address()) };
+}
+
+/// Drops what is in a node and below, and frees it.
+fn give_back<'h, K: Persist<'h>, V: Persist<'h>>(
+    address: u64,
+    level: usize,
+    bounds: &Bounds,
+    nodes: &mut usize,
+) {
+    let Some(node) = Node::<K, V>::try_open(address, level, bounds) else { return };
+    let Some(left) = nodes.checked_sub(1) else { return };
+    *nodes = left;
+    if level > 0 {
+        for index in 0..=node.len() {
+            give_back::<K, V>(node.child(index), level - 1, bounds, nodes);
+        }
+    }
+    node.discard();
+    // SAFETY: the tree's own node, whose contents were dropped.
+    unsafe { free(address) };
+}
+
+impl<'h, K: Persist<'h>, V: Persist<'h>> Drop for Tree<'h, K, V> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+// SAFETY: pointer and numbers are checked (1).
+unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are integers.
+        let [root, height, len] = unsafe { at.cast::<[u64; 3]>().read() };
+        match height {
+            0 => len == 0 && (root == 0 || root == bounds.base as u64),
+            _ => {
+                height <= LEVELS as u64
+                    && (1..=bounds.len as u64).contains(&len)
+                    && Node::<K, V>::fits(root, height as usize - 1, bounds)
+            }
+        }
+    }
+
+    fn describe(layout: &mut Layout) {
+        K::describe(layout);
+        V::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        K::type_name(out);
+        out.push_str(", ");
+        V::type_name(out);
+    }
+}

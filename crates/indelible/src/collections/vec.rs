@@ -1,0 +1,448 @@
+//! A sequence in one block.
+//!
+//! Invariants of [`PVec`], checked when a reference to one is made, and kept by its methods:
+//! 1. If `cap` is 0, `len` is 0, and `at` is 0 or the first address of the heap to allocate in.
+//! 2. Otherwise `at` is the address of a block in the object with room for `cap` elements, which the vector
+//!    owns as far as the object is not damaged.
+//! 3. `len` is at most `cap`. Whether the first `len` elements are values is checked at each access.
+
+#![allow(unsafe_code)]
+
+use super::format::{Field, fields};
+use super::layout::Layout;
+use super::persist::{Bounds, IntoPersist, Persist};
+use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, pointer, verify};
+use super::vec_iter::PDrain;
+use crate::error::Result;
+use crate::heap::Heap;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// A growing sequence, as std's `Vec`. It is a slice, too.
+///
+/// `push` and its like take what becomes an element: a `PVec<PString>` takes `&str`.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # pool.create("o", 1 << 20)?;
+/// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
+/// use indelible::collections::{PString, PVec};
+///
+/// let lines = heap.root_or_default::<PVec<PString>>("lines")?;
+/// lines.push("second");
+/// lines.insert(0, "first");
+/// lines.extend(["third", "fourth"]);
+/// assert_eq!(lines.iter().map(|line| line.len()).sum::<usize>(), 22);
+/// lines.sort();
+/// assert_eq!(lines[0], "first");
+/// heap.psync()?;
+/// # Ok(()) }
+/// ```
+#[repr(C)]
+pub struct PVec<'h, T: Persist<'h>> {
+    at: u64,
+    cap: u64,
+    len: u64,
+    owns: PhantomData<(&'h Heap, T)>,
+}
+
+impl<'h, T: Persist<'h>> PVec<'h, T> {
+    pub(super) const FIELDS: &'static [Field] = fields!(PVec<'h, T> { at: u64, cap: u64, len: u64 });
+
+    /// An empty vector, without memory. It allocates in the heap of the object it is stored in; on the stack
+    /// it cannot: see [`new_in`](PVec::new_in).
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(size_of::<T>() > 0, "elements without bytes have nothing to persist") };
+        PVec { at: 0, cap: 0, len: 0, owns: PhantomData }
+    }
+
+    /// An empty vector that allocates in `heap` wherever it is.
+    #[must_use]
+    pub fn new_in(heap: HeapRef<'h>) -> Self {
+        PVec { at: heap.base(), ..PVec::new() }
+    }
+
+    /// An empty vector with room for `cap` elements.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    #[must_use]
+    pub fn with_capacity_in(cap: usize, heap: HeapRef<'h>) -> Self {
+        let mut vec = PVec::new_in(heap);
+        vec.reserve(cap);
+        vec
+    }
+
+    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    #[inline]
+    #[must_use]
+    pub fn heap(&self) -> HeapRef<'h> {
+        let address = if self.at == 0 { ptr::from_ref(self).addr() } else { self.at as usize };
+        // SAFETY: our own block, the heap we were made in, or where we are.
+        unsafe { HeapRef::of(address) }
+    }
+
+    /// Elements.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Elements there is room for.
+    #[inline]
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.cap as usize
+    }
+
+    /// The first element.
+    #[inline]
+    #[must_use]
+    pub fn as_ptr(&self) -> *const T {
+        self.start()
+    }
+
+    #[inline]
+    pub(super) fn start(&self) -> *mut T {
+        if self.cap == 0 { ptr::dangling_mut() } else { pointer(self.at) }
+    }
+
+    /// Panics unless all elements are values.
+    #[inline]
+    fn verify(&self) {
+        if T::ANY || self.len == 0 {
+            return;
+        }
+        let bounds = bounds_at(self.at as usize);
+        for index in 0..self.len() {
+            // SAFETY: the first `len` elements lie in the block (2, 3).
+            unsafe {
+                let at = self.start().add(index);
+                if !T::check(at, &bounds) {
+                    damaged(at.addr(), "an element");
+                }
+            }
+        }
+    }
+
+    /// All elements. Where not all bytes are a value of `T`, each of them is looked at:
+    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number look only at what they return.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        self.verify();
+        // SAFETY: in the block (2, 3), and values.
+        unsafe { std::slice::from_raw_parts(self.start(), self.len()) }
+    }
+
+    /// As [`as_slice`](PVec::as_slice), for storing.
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.verify();
+        // SAFETY: as for `as_slice`, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len()) }
+    }
+
+    /// The element `index`, if there are so many.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        if index >= self.len() {
+            return None;
+        }
+        // SAFETY: in the block (2, 3), then checked.
+        unsafe {
+            let at = self.start().add(index);
+            verify(at);
+            Some(&*at)
+        }
+    }
+
+    /// As [`get`](PVec::get), for storing.
+    #[inline]
+    #[must_use]
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        if index >= self.len() {
+            return None;
+        }
+        // SAFETY: as for `get`, and borrowed exclusively.
+        unsafe {
+            let at = self.start().add(index);
+            verify(at);
+            Some(&mut *at)
+        }
+    }
+
+    /// The last element.
+    #[must_use]
+    pub fn last(&self) -> Option<&T> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    /// The last element, for storing.
+    #[must_use]
+    pub fn last_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(self.len().wrapping_sub(1))
+    }
+
+    /// Makes room for so many more elements.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    pub fn reserve(&mut self, more: usize) {
+        expect(self.try_reserve(more));
+    }
+
+    /// As [`reserve`](PVec::reserve).
+    ///
+    /// # Errors
+    /// `HeapFull`, `BadSize`.
+    #[inline]
+    pub fn try_reserve(&mut self, more: usize) -> Result<()> {
+        if more as u64 <= self.cap - self.len {
+            return Ok(());
+        }
+        self.grow(more)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, more: usize) -> Result<()> {
+        let needed = self.len().saturating_add(more);
+        let least = if size_of::<T>() <= 4 { 16 / size_of::<T>() } else { 4 };
+        self.resize_block(needed.max(self.capacity().saturating_mul(2)).max(least))
+    }
+
+    /// Moves to another block with room for `cap` elements, at least as many as there are.
+    fn resize_block(&mut self, cap: usize) -> Result<()> {
+        let new = self.heap().block::<T>(cap)?.as_ptr();
+        // SAFETY: both blocks have room for `len` elements; the old one is free after.
+        unsafe {
+            new.copy_from_nonoverlapping(self.start(), self.len());
+            if self.cap > 0 {
+                free(self.at);
+            }
+        }
+        (self.at, self.cap) = (new.addr() as u64, cap as u64);
+        Ok(())
+    }
+
+    /// Gives back room that is not used, if there is room to move to a smaller block.
+    pub fn shrink_to_fit(&mut self) {
+        if self.len == 0 && self.cap > 0 {
+            let base = self.heap().base();
+            // SAFETY: the block is ours, and empty.
+            unsafe { free(self.at) };
+            (self.at, self.cap) = (base, 0);
+        } else if self.len < self.cap {
+            let _ = self.resize_block(self.len());
+        }
+    }
+
+    /// Adds an element at the end.
+    ///
+    /// # Panics
+    /// If the heap is full, or the element has memory of another heap.
+    #[inline]
+    pub fn push(&mut self, value: impl IntoPersist<'h, T>) {
+        expect(self.try_push(value));
+    }
+
+    /// As [`push`](PVec::push).
+    ///
+    /// # Errors
+    /// `HeapFull`: the vector is as it was, and the element dropped.
+    #[inline]
+    pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
+        self.try_insert(self.len(), value)
+    }
+
+    /// Inserts an element before the element `index`.
+    ///
+    /// # Panics
+    /// If there are fewer elements; otherwise as for [`push`](PVec::push).
+    pub fn insert(&mut self, index: usize, value: impl IntoPersist<'h, T>) {
+        expect(self.try_insert(index, value));
+    }
+
+    /// As [`insert`](PVec::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the vector is as it was, and the element dropped.
+    ///
+    /// # Panics
+    /// If there are fewer elements.
+    #[inline]
+    pub fn try_insert(&mut self, index: usize, value: impl IntoPersist<'h, T>) -> Result<()> {
+        let len = self.len();
+        assert!(index <= len, "insertion at {index} of {len} elements");
+        let heap = self.heap();
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        self.try_reserve(1)?;
+        // SAFETY: room for one more (2).
+        unsafe {
+            let at = self.start().add(index);
+            if index < len {
+                ptr::copy(at, at.add(1), len - index);
+            }
+            at.write(value);
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Adds copies of `values` at the end.
+    ///
+    /// # Errors
+    /// `HeapFull`: the vector is as it was.
+    pub fn try_append(&mut self, values: &[T]) -> Result<()>
+    where
+        T: Copy,
+    {
+        self.try_reserve(values.len())?;
+        // SAFETY: there is room, and `values` are not in it.
+        unsafe { self.start().add(self.len()).copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        self.len += values.len() as u64;
+        Ok(())
+    }
+
+    /// Takes the last element out.
+    pub fn pop(&mut self) -> Option<T> {
+        let last = self.len().checked_sub(1)?;
+        Some(self.remove(last))
+    }
+
+    /// Takes the element `index` out; those behind it move up.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn remove(&mut self, index: usize) -> T {
+        let len = self.len();
+        assert!(index < len, "removal of {index} of {len} elements");
+        // SAFETY: an element, checked; moved out once, as those behind it take its place.
+        unsafe {
+            let at = self.start().add(index);
+            verify(at);
+            let value = at.read();
+            ptr::copy(at.add(1), at, len - index - 1);
+            self.len -= 1;
+            value
+        }
+    }
+
+    /// Takes the element `index` out; the last one takes its place.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn swap_remove(&mut self, index: usize) -> T {
+        let len = self.len();
+        assert!(index < len, "removal of {index} of {len} elements");
+        // SAFETY: as for `remove`.
+        unsafe {
+            let at = self.start().add(index);
+            verify(at);
+            let value = at.read();
+            ptr::copy(self.start().add(len - 1), at, 1);
+            self.len -= 1;
+            value
+        }
+    }
+
+    /// Drops all elements but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        while self.len() > len {
+            self.len -= 1;
+            // SAFETY: the element is no longer one.
+            unsafe { discard(self.start().add(self.len())) };
+        }
+    }
+
+    /// Drops all elements, and keeps the room.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Drops the elements that `keep` does not want.
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        let len = self.len();
+        let start = self.start();
+        // If `keep` panics, what was not looked at yet is lost, and nothing is there twice.
+        self.len = 0;
+        let mut kept = 0;
+        for index in 0..len {
+            // SAFETY: each element is looked at once, and moved to a place that is behind or its own.
+            unsafe {
+                let at = start.add(index);
+                verify(at);
+                if keep(&mut *at) {
+                    ptr::copy(at, start.add(kept), 1);
+                    kept += 1;
+                    self.len = kept as u64;
+                } else {
+                    discard(at);
+                }
+            }
+        }
+    }
+
+    /// Takes all elements out, one by one; those not taken are dropped with the iterator.
+    pub fn drain(&mut self) -> PDrain<'_, 'h, T> {
+        let len = self.len();
+        self.len = 0;
+        PDrain::new(self.start(), len)
+    }
+
+    pub(super) fn set_len(&mut self, len: usize) {
+        debug_assert!(len <= self.capacity());
+        self.len = len as u64;
+    }
+}
+
+impl<'h, T: Persist<'h>> Drop for PVec<'h, T> {
+    fn drop(&mut self) {
+        self.clear();
+        if self.cap > 0 {
+            // SAFETY: the block is ours.
+            unsafe { free(self.at) };
+        }
+    }
+}
+
+// SAFETY: pointer and lengths are checked (1).
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVec<'h, T> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are integers.
+        let [block, cap, len] = unsafe { at.cast::<[u64; 3]>().read() };
+        match cap {
+            0 => len == 0 && (block == 0 || block == bounds.base as u64),
+            _ => len <= cap && bounds.holds(block, cap, size_of::<T>(), align_of::<T>()),
+        }
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("PVec");
+        T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("PVec<");
+        T::type_name(out);
+        out.push('>');
+    }
+}

@@ -1,0 +1,397 @@
+//! Iterators of [`PVec`], and the traits that make it feel like a slice.
+//!
+//! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are theirs
+//! alone; each is checked when it is its turn.
+
+#![allow(unsafe_code)]
+
+use super::persist::{IntoPersist, Persist};
+use super::place::{HeapRef, discard, expect, verify};
+use super::vec::PVec;
+use crate::error::Result;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Index, IndexMut, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+
+/// Elements taken out of a vector, one by one.
+pub struct PDrain<'a, 'h, T: Persist<'h>> {
+    next: *mut T,
+    left: usize,
+    of: PhantomData<(&'a mut [T], &'h ())>,
+}
+
+impl<'h, T: Persist<'h>> PDrain<'_, 'h, T> {
+    pub(super) fn new(next: *mut T, left: usize) -> Self {
+        PDrain { next, left, of: PhantomData }
+    }
+}
+
+impl<'h, T: Persist<'h>> Iterator for PDrain<'_, 'h, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.next;
+        // SAFETY: the invariant; moved out once.
+        unsafe {
+            self.next = at.add(1);
+            verify(at);
+            Some(at.read())
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<'h, T: Persist<'h>> DoubleEndedIterator for PDrain<'_, 'h, T> {
+    fn next_back(&mut self) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        // SAFETY: the invariant; moved out once.
+        unsafe {
+            let at = self.next.add(self.left);
+            verify(at);
+            Some(at.read())
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> ExactSizeIterator for PDrain<'_, 'h, T> {}
+impl<'h, T: Persist<'h>> FusedIterator for PDrain<'_, 'h, T> {}
+
+impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
+    fn drop(&mut self) {
+        for index in 0..self.left {
+            // SAFETY: the invariant.
+            unsafe { discard(self.next.add(index)) };
+        }
+    }
+}
+
+/// The elements of a vector that is no more.
+pub struct PIntoIter<'h, T: Persist<'h>> {
+    /// Goes before the block.
+    rest: PDrain<'h, 'h, T>,
+    _block: PVec<'h, T>,
+}
+
+impl<'h, T: Persist<'h>> PIntoIter<'h, T> {
+    pub(super) fn new(mut vec: PVec<'h, T>) -> Self {
+        let rest = PDrain::new(vec.start(), vec.len());
+        vec.set_len(0);
+        PIntoIter { rest, _block: vec }
+    }
+}
+
+impl<'h, T: Persist<'h>> Iterator for PIntoIter<'h, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.rest.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rest.size_hint()
+    }
+}
+
+impl<'h, T: Persist<'h>> DoubleEndedIterator for PIntoIter<'h, T> {
+    fn next_back(&mut self) -> Option<T> {
+        self.rest.next_back()
+    }
+}
+
+impl<'h, T: Persist<'h>> ExactSizeIterator for PIntoIter<'h, T> {}
+impl<'h, T: Persist<'h>> FusedIterator for PIntoIter<'h, T> {}
+
+impl<'h, T: Persist<'h>> IntoIterator for PVec<'h, T> {
+    type Item = T;
+    type IntoIter = PIntoIter<'h, T>;
+
+    fn into_iter(self) -> PIntoIter<'h, T> {
+        PIntoIter::new(self)
+    }
+}
+
+/// References to elements; each is checked when it is its turn.
+pub struct PIter<'a, T> {
+    rest: Range<*mut T>,
+    of: PhantomData<&'a [T]>,
+}
+
+/// References to elements, for storing.
+pub struct PIterMut<'a, T> {
+    rest: Range<*mut T>,
+    of: PhantomData<&'a mut [T]>,
+}
+
+impl<'h, T: Persist<'h>> PVec<'h, T> {
+    fn range(&self) -> Range<*mut T> {
+        let start = self.start();
+        // SAFETY: in the block, or its end.
+        start..unsafe { start.add(self.len()) }
+    }
+
+    /// The elements.
+    pub fn iter(&self) -> PIter<'_, T> {
+        PIter { rest: self.range(), of: PhantomData }
+    }
+
+    /// The elements, for storing.
+    pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
+        PIterMut { rest: self.range(), of: PhantomData }
+    }
+}
+
+macro_rules! iterator {
+    ($name:ident, $reference:ty, $at:ident, $value:expr) => {
+        impl<'a, 'h: 'a, T: Persist<'h>> Iterator for $name<'a, T> {
+            type Item = $reference;
+
+            #[inline]
+            fn next(&mut self) -> Option<$reference> {
+                if self.rest.start == self.rest.end {
+                    return None;
+                }
+                let $at = self.rest.start;
+                // SAFETY: one of the elements that are left, checked.
+                unsafe {
+                    self.rest.start = $at.add(1);
+                    verify($at);
+                    Some($value)
+                }
+            }
+
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                let bytes = self.rest.end.addr() - self.rest.start.addr();
+                (bytes / size_of::<T>(), Some(bytes / size_of::<T>()))
+            }
+        }
+
+        impl<'a, 'h: 'a, T: Persist<'h>> DoubleEndedIterator for $name<'a, T> {
+            #[inline]
+            fn next_back(&mut self) -> Option<$reference> {
+                if self.rest.start == self.rest.end {
+                    return None;
+                }
+                // SAFETY: as for `next`.
+                unsafe {
+                    let $at = self.rest.end.sub(1);
+                    self.rest.end = $at;
+                    verify($at);
+                    Some($value)
+                }
+            }
+        }
+
+        impl<'a, 'h: 'a, T: Persist<'h>> ExactSizeIterator for $name<'a, T> {}
+        impl<'a, 'h: 'a, T: Persist<'h>> FusedIterator for $name<'a, T> {}
+    };
+}
+
+iterator!(PIter, &'a T, at, &*at);
+iterator!(PIterMut, &'a mut T, at, &mut *at);
+
+impl<'a, 'h: 'a, T: Persist<'h>> IntoIterator for &'a PVec<'h, T> {
+    type Item = &'a T;
+    type IntoIter = PIter<'a, T>;
+
+    fn into_iter(self) -> PIter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<'a, 'h: 'a, T: Persist<'h>> IntoIterator for &'a mut PVec<'h, T> {
+    type Item = &'a mut T;
+    type IntoIter = PIterMut<'a, T>;
+
+    fn into_iter(self) -> PIterMut<'a, T> {
+        self.iter_mut()
+    }
+}
+
+impl<'h, T: Persist<'h>> Deref for PVec<'h, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<'h, T: Persist<'h>> DerefMut for PVec<'h, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice()
+    }
+}
+
+impl<'h, T: Persist<'h>> Index<usize> for PVec<'h, T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        match self.get(index) {
+            Some(value) => value,
+            None => panic!("index {index} of {} elements", self.len()),
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> IndexMut<usize> for PVec<'h, T> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        let len = self.len();
+        match self.get_mut(index) {
+            Some(value) => value,
+            None => panic!("index {index} of {len} elements"),
+        }
+    }
+}
+
+macro_rules! ranges {
+    ($($range:ty),*) => {
+        $(
+            impl<'h, T: Persist<'h>> Index<$range> for PVec<'h, T> {
+                type Output = [T];
+
+                fn index(&self, range: $range) -> &[T] {
+                    &self.as_slice()[range]
+                }
+            }
+
+            impl<'h, T: Persist<'h>> IndexMut<$range> for PVec<'h, T> {
+                fn index_mut(&mut self, range: $range) -> &mut [T] {
+                    &mut self.as_mut_slice()[range]
+                }
+            }
+        )*
+    };
+}
+
+ranges!(Range<usize>, RangeInclusive<usize>, RangeFrom<usize>, RangeTo<usize>, RangeFull);
+
+impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVec<'h, T> {
+    fn extend<I: IntoIterator<Item = V>>(&mut self, values: I) {
+        let values = values.into_iter();
+        self.reserve(values.size_hint().0);
+        values.for_each(|value| self.push(value));
+    }
+}
+
+impl<'h, T: Persist<'h>> Default for PVec<'h, T> {
+    fn default() -> Self {
+        PVec::new()
+    }
+}
+
+/// Where the vector itself allocates. An empty copy of one that has no heap yet has none either.
+impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
+    fn clone(&self) -> Self {
+        if self.is_empty() {
+            return PVec::new();
+        }
+        let mut copy = PVec::with_capacity_in(self.len(), self.heap());
+        self.iter().for_each(|value| copy.push(value.clone()));
+        copy
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Debug> fmt::Debug for PVec<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl<'h, T: Persist<'h> + PartialEq> PartialEq for PVec<'h, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+macro_rules! equal {
+    ($([$($size:ident)?] $ty:ty),* $(,)?) => {
+        $(
+            impl<'h, T: Persist<'h> + PartialEq<U>, U $(, const $size: usize)?> PartialEq<$ty> for PVec<'h, T> {
+                fn eq(&self, other: &$ty) -> bool {
+                    self.as_slice() == &other[..]
+                }
+            }
+        )*
+    };
+}
+
+equal!([] [U], [] &[U], [] Vec<U>, [N] [U; N], [N] &[U; N]);
+
+impl<'h, T: Persist<'h> + Eq> Eq for PVec<'h, T> {}
+
+impl<'h, T: Persist<'h>> AsRef<[T]> for PVec<'h, T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<'h, T: Persist<'h> + PartialOrd> PartialOrd for PVec<'h, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.as_slice().partial_cmp(other.as_slice())
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Ord for PVec<'h, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl<'h, T: Persist<'h> + Hash> Hash for PVec<'h, T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+fn collect<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
+    values: impl ExactSizeIterator<Item = V>,
+    heap: HeapRef<'h>,
+) -> Result<PVec<'h, T>> {
+    let mut vec = PVec::new_in(heap);
+    vec.try_reserve(values.len())?;
+    for value in values {
+        vec.try_push(value)?;
+    }
+    Ok(vec)
+}
+
+impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> IntoPersist<'h, PVec<'h, T>> for Vec<V> {
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
+        collect(self.into_iter(), heap)
+    }
+}
+
+impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>, const N: usize> IntoPersist<'h, PVec<'h, T>> for [V; N] {
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
+        collect(self.into_iter(), heap)
+    }
+}
+
+impl<'h, T: Persist<'h>, V: IntoPersist<'h, T> + Clone> IntoPersist<'h, PVec<'h, T>> for &[V] {
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
+        collect(self.iter().cloned(), heap)
+    }
+}
+
+impl<'h, T: Persist<'h>> PVec<'h, T> {
+    /// A vector of what `values` become.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    #[must_use]
+    pub fn from_in<V: IntoPersist<'h, T>>(values: impl IntoIterator<Item = V>, heap: HeapRef<'h>) -> Self {
+        let mut vec = PVec::new_in(heap);
+        values.into_iter().for_each(|value| expect(vec.try_push(value)));
+        vec
+    }
+}

@@ -1,0 +1,365 @@
+//! The contract of the collections: typed roots, what is refused, what is freed, what a full heap does.
+
+mod support;
+
+use indelible::collections::{HeapRef, IntoPersist, PBox, POption, PString, PVec};
+use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
+use std::cell::Cell;
+use support::{Ground, World, everywhere};
+
+const MIB: u64 = 1 << 20;
+
+fn world() -> World {
+    World::new(Ground::Memory, indelible::Tracking::Auto, false)
+}
+
+fn pool_of(world: &World, size: u64) -> Pool {
+    let pool = world.format();
+    pool.create("heap", size).unwrap();
+    pool
+}
+
+fn heap_of(world: &World, size: u64) -> Heap {
+    Heap::open_or_format(pool_of(world, size).attach("heap").unwrap()).unwrap()
+}
+
+fn reopen(world: &World) -> Heap {
+    Heap::open_or_format(world.open().attach("heap").unwrap()).unwrap()
+}
+
+/// Blocks in use that are no root's.
+fn blocks(heap: &mut Heap) -> u64 {
+    assert_eq!(heap.check(), []);
+    let stats = heap.stats().unwrap();
+    stats.blocks - stats.roots
+}
+
+#[derive(Persist)]
+#[repr(C)]
+struct Account<'h> {
+    owner: PString<'h>,
+    kind: Kind,
+    open: bool,
+    limit: POption<u64>,
+    transfers: PVec<'h, [i64; 2]>,
+    parent: Option<PBox<'h, Account<'h>>>,
+}
+
+#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[repr(u8)]
+enum Kind {
+    Private = 1,
+    Business = 7,
+}
+
+fn account<'h>(owner: &str, heap: HeapRef<'h>) -> Account<'h> {
+    Account {
+        owner: PString::from_in(owner, heap),
+        kind: Kind::Business,
+        open: true,
+        limit: POption::some(500),
+        transfers: PVec::from_in([[1, -1], [2, -2]], heap),
+        parent: None,
+    }
+}
+
+#[test]
+fn what_was_psynced_is_found_again_by_name_and_type() {
+    everywhere(|world| {
+        let mut heap = heap_of(world, MIB);
+        let made = heap.root_or_insert_with::<Account, _>("first", |heap| account("alice", heap)).unwrap();
+        made.owner.push_str(" and bob");
+        let parent = account("carol", made.owner.heap());
+        made.parent = Some(PBox::new_in(parent, made.owner.heap()));
+        heap.psync().unwrap();
+        let lost = heap.root_mut::<Account>("first").unwrap();
+        lost.owner.push_str(", never psynced");
+        lost.transfers.clear();
+        lost.parent = None;
+        drop(heap);
+        let mut heap = reopen(world);
+        let found = heap.root_ref::<Account>("first").unwrap();
+        assert_eq!(found.owner, "alice and bob");
+        assert_eq!((found.kind, found.open, found.limit.as_ref()), (Kind::Business, true, Some(&500)));
+        assert_eq!(found.transfers, [[1, -1], [2, -2]]);
+        assert_eq!(found.parent.as_ref().unwrap().owner, "carol");
+        assert_eq!(blocks(&mut heap), 5);
+        heap.drop_root::<Account>("first").unwrap();
+        assert_eq!(heap.root_ref::<Account>("first").err().unwrap().kind(), ErrorKind::RootMissing);
+        assert_eq!(blocks(&mut heap), 0);
+    });
+}
+
+/// The same names, another layout.
+mod later {
+    use super::{Kind, PBox, POption, PString, PVec, Persist};
+
+    #[derive(Persist)]
+    #[repr(C)]
+    pub struct Account<'h> {
+        pub owner: PString<'h>,
+        pub kind: Kind,
+        pub open: bool,
+        pub limit: POption<u64>,
+        pub transfers: PVec<'h, [i32; 4]>,
+        pub parent: Option<PBox<'h, Account<'h>>>,
+    }
+}
+
+#[test]
+fn s4_03_a_root_of_another_type_or_layout_is_an_error_that_shows_both() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    heap.root_or_insert_with::<Account, _>("a", |heap| account("alice", heap)).unwrap();
+    let error = heap.root_mut::<later::Account>("a").err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::RootType);
+    let text = error.to_string();
+    for line in [
+        "another layout",
+        "Account: size 80, alignment 8",
+        "  owner: PString at 0, size 24",
+        "  limit: POption<u64> at 32, size 16",
+        "  transfers: PVec<[i64; 2]> at 48, size 24",
+        "  transfers: PVec<[i32; 4]> at 48, size 24",
+        "  parent: Option<PBox<Account>> at 72, size 8",
+        "  Business = 7",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in\n{text}");
+    }
+    for error in [
+        heap.root_mut::<PVec<u64>>("a").err(),
+        heap.root_or_default::<PString>("a").err(),
+        heap.drop_root::<u64>("a").err(),
+    ] {
+        let error = error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::RootType);
+        assert!(error.to_string().contains("another type"), "{error}");
+    }
+    assert_eq!(heap.root_ref::<u64>("b").err().unwrap().kind(), ErrorKind::RootMissing);
+}
+
+mod layouts {
+    use indelible::Persist;
+    macro_rules! item {
+        ($module:ident, $($text:tt)*) => {
+            pub mod $module {
+                use super::Persist;
+                #[derive(Persist)]
+                #[repr(C)]
+                pub struct Inner($($text)*);
+                #[derive(Persist)]
+                #[repr(C)]
+                pub struct Outer { pub inner: Inner, pub other: u32 }
+            }
+        };
+    }
+    item!(a, u32);
+    item!(b, i32);
+    item!(c, u16, u16);
+    #[derive(Persist)]
+    #[repr(C)]
+    pub struct Mixed<A, B, C> {
+        pub a: A,
+        pub b: B,
+        pub c: C,
+    }
+    #[derive(Persist)]
+    #[repr(u8)]
+    pub enum One {
+        X = 1,
+        Y = 2,
+    }
+    pub mod swapped {
+        use super::Persist;
+        #[derive(Persist)]
+        #[repr(u8)]
+        pub enum One {
+            Y = 1,
+            X = 2,
+        }
+    }
+}
+
+#[test]
+fn fingerprints_tell_types_apart_through_nested_ones() {
+    use layouts::*;
+    let world = world();
+    let mut heap = heap_of(&world, 4 * MIB);
+    macro_rules! fingerprints {
+        ($($ty:ty),* $(,)?) => {{
+            let mut all = Vec::new();
+            $(
+                let name = format!("root {}", all.len());
+                let block = heap.calloc(1, size_of::<$ty>()).unwrap();
+                heap.create_root(&name, block.as_ptr(), size_of::<$ty>() as u64,
+                    &indelible::TypeInfo { name: "x", fingerprint: 0, layout: "" }).unwrap();
+                let error = heap.root_mut::<$ty>(&name).err().expect("another fingerprint").to_string();
+                let at = error.rfind("fingerprint ").unwrap();
+                all.push((error[at + 12..at + 44].to_owned(), stringify!($ty)));
+            )*
+            all
+        }};
+    }
+    let mut all = fingerprints![
+        u64, i64, f64, usize, bool, char, [u64; 2], [u32; 4], *mut u64, *const u64,
+        a::Inner, b::Inner, c::Inner, a::Outer, b::Outer, c::Outer, One, swapped::One,
+        Mixed<a::Inner, b::Inner, a::Inner>, Mixed<a::Inner, b::Inner, b::Inner>,
+        Mixed<b::Inner, a::Inner, b::Inner>,
+        PVec<u64>, PVec<i64>, PVec<PVec<u64>>, PVec<PString>, PBox<u64>, Option<PBox<u64>>, POption<u64>,
+        PVec<a::Inner>, PVec<b::Inner>, PString, Account, later::Account,
+    ];
+    let count = all.len();
+    all.sort();
+    all.dedup_by(|a, b| a.0 == b.0);
+    assert_eq!(all.len(), count, "two types have one fingerprint; left are {all:?}");
+}
+
+#[test]
+fn readers_read_and_cannot_store() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let list = heap.root_or_default::<PVec<PString>>("list").unwrap();
+    list.extend(["one", "two"]);
+    heap.psync().unwrap();
+    drop(heap);
+    let pool = world.open();
+    let (first, second) = (pool.attach_read("heap").unwrap(), pool.attach_read("heap").unwrap());
+    let (first, second) = (ReadHeap::open(first).unwrap(), ReadHeap::open(second).unwrap());
+    let list = first.root_ref::<PVec<PString>>("list").unwrap();
+    assert_eq!(second.root_ref::<PVec<PString>>("list").unwrap().len(), 2);
+    drop(second);
+    assert_eq!(list.iter().map(|text| text.to_string()).collect::<Vec<_>>(), ["one", "two"]);
+    let copy = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| list.clone().len()));
+    let text = *copy.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains("attached for reading"), "{text}");
+}
+
+thread_local! {
+    static DROPPED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts how often it is dropped, and has memory of its own.
+#[derive(Persist)]
+#[repr(C)]
+struct Counted<'h> {
+    text: PString<'h>,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        assert!(self.text.starts_with("counted"));
+        DROPPED.set(DROPPED.get() + 1);
+    }
+}
+
+struct Count(u64);
+
+impl<'h> IntoPersist<'h, Counted<'h>> for Count {
+    fn into_persist(self, heap: HeapRef<'h>) -> indelible::Result<Counted<'h>> {
+        let text = format!("counted {}", self.0);
+        Ok(Counted { text: text.into_persist(heap)? })
+    }
+}
+
+fn dropped(f: impl FnOnce()) -> u64 {
+    let before = DROPPED.get();
+    f();
+    DROPPED.get() - before
+}
+
+#[test]
+fn each_element_is_dropped_once_and_frees_what_it_has() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let list = heap.root_or_default::<PVec<Counted>>("list").unwrap();
+    list.extend((0..100).map(Count));
+    assert_eq!(dropped(|| drop(list.pop())), 1);
+    assert_eq!(dropped(|| drop(list.remove(3))), 1);
+    assert_eq!(dropped(|| drop(list.swap_remove(5))), 1);
+    assert_eq!(dropped(|| list.truncate(90)), 7);
+    assert_eq!(dropped(|| list.retain(|element| element.text.ends_with('1'))), 81);
+    assert_eq!(dropped(|| list[0] = Counted { text: PString::from_in("counted", list.heap()) }), 1);
+    assert_eq!(dropped(|| assert_eq!(list.drain().take(2).count(), 2)), 9);
+    list.extend((0..10).map(Count));
+    let taken = std::mem::take(list);
+    assert_eq!(dropped(|| taken.into_iter().skip(4).for_each(std::mem::forget)), 4);
+    assert_eq!(blocks(&mut heap), 6, "only what was forgotten is left");
+    heap.psync().unwrap();
+    // A detach drops nothing: what is in an object stays.
+    let list = heap.root_mut::<PVec<Counted>>("list").unwrap();
+    list.extend((0..10).map(Count));
+    heap.psync().unwrap();
+    assert_eq!(dropped(|| drop(heap)), 0);
+    let mut heap = reopen(&world);
+    assert_eq!(dropped(|| heap.drop_root::<PVec<Counted>>("list").unwrap()), 10);
+    assert_eq!(blocks(&mut heap), 6);
+}
+
+#[test]
+fn a_full_heap_is_an_error_and_the_vector_is_as_it_was() {
+    let world = world();
+    let mut heap = heap_of(&world, 64 << 10);
+    let list = heap.root_or_default::<PVec<PString>>("list").unwrap();
+    let long = "x".repeat(300);
+    let mut pushed = 0;
+    let error = loop {
+        match list.try_push(long.as_str()) {
+            Ok(()) => pushed += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::HeapFull);
+    assert_eq!(list.len(), pushed);
+    assert!(list.iter().all(|text| *text == long) && pushed > 50);
+    let text = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| list.push(long.as_str())));
+    assert!(text.unwrap_err().downcast::<String>().unwrap().contains("no room for"));
+    assert_eq!(list.len(), pushed);
+    list.truncate(pushed / 2);
+    list.push("there is room again");
+    heap.psync().unwrap();
+    heap.drop_root::<PVec<PString>>("list").unwrap();
+    assert_eq!(blocks(&mut heap), 0);
+}
+
+#[test]
+fn a_heap_that_may_grow_grows_under_a_container() {
+    let world = world();
+    let object = pool_of(&world, 64 << 10).attach("heap").unwrap();
+    let mut heap = Heap::format_with(object, indelible::HeapOptions::new().grow(true)).unwrap();
+    let list = heap.root_or_default::<PVec<PString>>("list").unwrap();
+    list.extend((0..2000).map(|number| format!("{number:100}")));
+    assert!(list.iter().enumerate().all(|(number, text)| text.trim() == number.to_string()));
+    heap.psync().unwrap();
+    assert!(heap.object().len() > 200 << 10);
+    drop(heap);
+    let heap = reopen(&world);
+    assert_eq!(heap.root_ref::<PVec<PString>>("list").unwrap().len(), 2000);
+}
+
+#[test]
+fn a_container_without_a_heap_says_so() {
+    let mut vec = PVec::<u64>::new();
+    let error = vec.try_push(1_u64).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotAttached);
+    assert!(error.to_string().contains("new_in"), "{error}");
+}
+
+#[test]
+fn a_value_of_another_heap_is_refused() {
+    let (one, two) = (world(), world());
+    let (mut one, mut two) = (heap_of(&one, MIB), heap_of(&two, MIB));
+    let a = one.root_or_default::<PVec<PString>>("list").unwrap();
+    let b = two.root_or_default::<PVec<PString>>("list").unwrap();
+    a.push("of one");
+    let taken = a.pop().unwrap();
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| b.push(taken)));
+    let text = *refused.unwrap_err().downcast::<&str>().unwrap();
+    assert!(text.contains("in one heap cannot be stored in another"), "{text}");
+    assert!(b.is_empty());
+    // What cannot be noticed at once is found by the next access.
+    a.push("of one");
+    b.push("of two");
+    std::mem::swap(&mut a[0], &mut b[0]);
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| a[0].len()));
+    assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
+}

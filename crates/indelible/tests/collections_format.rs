@@ -1,0 +1,161 @@
+//! The bytes of collections do not change by accident: FORMAT.md says what the code does, and what is in
+//! an object is here once more, by hand.
+
+use indelible::collections::format::{CONSTANTS, STRUCTS};
+use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash};
+use indelible::{Heap, Pool};
+use std::collections::BTreeMap;
+
+/// Rows of the tables of FORMAT.md whose first column has this head, by the heading above.
+fn tables(head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
+    for line in include_str!("../../../FORMAT.md").lines() {
+        let cells: Vec<String> =
+            line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().trim_matches('`').to_owned();
+        } else if !line.starts_with('|') {
+            inside = false;
+        } else if cells[1] == head {
+            inside = true;
+        } else if inside && !line.starts_with("|---") {
+            all.entry(heading.clone()).or_default().push(cells[1..cells.len() - 1].to_vec());
+        }
+    }
+    all
+}
+
+#[test]
+fn the_structs_are_as_format_md_says() {
+    let tables = tables("At");
+    for (name, fields, size) in STRUCTS {
+        let rows = tables.get(name).unwrap_or_else(|| panic!("FORMAT.md does not describe {name}"));
+        let written: Vec<(String, usize, usize)> = rows
+            .iter()
+            .map(|row| (row[2].clone(), row[0].parse().unwrap(), row[1].parse().unwrap()))
+            .collect();
+        let found: Vec<(String, usize, usize)> =
+            fields.iter().map(|(name, offset, size)| ((*name).to_owned(), *offset, *size)).collect();
+        assert_eq!(written, found, "{name}");
+        let (_, offset, len) = found.last().unwrap();
+        assert_eq!(offset + len, size, "{name}");
+    }
+    let described = tables.keys().filter(|name| name.starts_with("collections::")).count();
+    assert_eq!(described, STRUCTS.len());
+}
+
+#[test]
+fn the_constants_are_as_format_md_says() {
+    let tables = tables("Collection constant");
+    let rows = tables.values().next().expect("a table of constants");
+    let written: Vec<(&str, u64)> =
+        rows.iter().map(|row| (row[0].as_str(), row[1].parse().unwrap())).collect();
+    assert_eq!(written, CONSTANTS);
+}
+
+/// The value of a root, as words.
+fn words(heap: &Heap, name: &str) -> Vec<u64> {
+    let root = heap.root_any(name).unwrap();
+    let start = root.address - heap.object().as_ptr().addr();
+    let bytes = &heap.object().as_slice()[start..start + root.size as usize];
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+fn bytes(heap: &Heap, address: u64, len: usize) -> &[u8] {
+    &heap.object().as_slice()[address as usize - heap.object().as_ptr().addr()..][..len]
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+#[test]
+fn what_is_in_an_object_is_as_format_md_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
+    pool.create("o", 1 << 20).unwrap();
+    let mut heap = Heap::format(pool.attach("o").unwrap()).unwrap();
+    heap.root_or_default::<PVec<u64>>("list").unwrap().extend([1_u64, 2, 3]);
+    heap.root_or_default::<PString>("text").unwrap().push_str("text");
+    let map = heap.root_or_default::<PHashMap<u64, u64>>("map").unwrap();
+    map.extend((0..10_u64).map(|key| (key, key * key)));
+    map.remove(&3);
+    let tree = heap.root_or_default::<PBTreeMap<u64, u64>>("tree").unwrap();
+    tree.extend((0..16_u64).map(|key| (key, key + 100)));
+    heap.root_or_default::<PBTreeMap<u64, u64>>("empty").unwrap();
+
+    let list = words(&heap, "list");
+    assert_eq!((list.len(), list[2]), (3, 3));
+    assert!(bytes(&heap, list[0], 24).chunks_exact(8).map(number).eq([1, 2, 3]));
+    let text = words(&heap, "text");
+    assert_eq!((bytes(&heap, text[0], 4), text[2]), (&b"text"[..], 4));
+    assert_eq!(words(&heap, "empty"), [0, 0, 0]);
+
+    let [at, slots, len, left, seed] = words(&heap, "map")[..] else { panic!("five words") };
+    assert_eq!((slots, len, left), (16, 9, 5));
+    let control = bytes(&heap, at, 16);
+    assert_eq!(control.iter().filter(|byte| **byte == 0xff).count(), 7);
+    for key in (0..10_u64).filter(|key| *key != 3) {
+        let product = u128::from(seed ^ key) * 0x9e37_79b9_7f4a_7c15;
+        let hash = (product ^ (product >> 64)) as u64;
+        let slot = |index: usize| bytes(&heap, at + 16 + index as u64 * 16, 16);
+        let index =
+            (0..16).find(|index| control[*index] < 0x80 && number(&slot(*index)[..8]) == key).unwrap();
+        assert_eq!(u64::from(control[index]), hash >> 57);
+        assert_eq!(number(&slot(index)[8..]), key * key);
+    }
+
+    let [root, height, len] = words(&heap, "tree")[..] else { panic!("three words") };
+    assert_eq!((height, len), (2, 16));
+    let inner = bytes(&heap, root, 376);
+    assert_eq!(inner[..8], [1, 0, 1, 0, 0, 0, 0, 0], "one key, level 1");
+    assert_eq!((number(&inner[8..16]), number(&inner[128..136])), (7, 107));
+    for (child, keys) in [(0, 0..7_u64), (1, 8..16)] {
+        let leaf = bytes(&heap, number(&inner[248 + child * 8..][..8]), 248);
+        assert_eq!(leaf[..8], [keys.end as u8 - keys.start as u8, 0, 0, 0, 0, 0, 0, 0]);
+        for (index, key) in keys.enumerate() {
+            assert_eq!(number(&leaf[8 + index * 8..][..8]), key);
+            assert_eq!(number(&leaf[128 + index * 8..][..8]), key + 100);
+        }
+    }
+}
+
+/// Hashes of all kinds of keys, as the first release had them.
+#[test]
+fn hashes_never_change() {
+    #[derive(indelible::StableHash)]
+    #[repr(u8)]
+    #[allow(dead_code)]
+    enum Kind {
+        A = 3,
+        B = 9,
+    }
+    let hash = |key: &dyn Fn(&mut KeyHash)| {
+        let mut hash = KeyHash::new(42);
+        key(&mut hash);
+        hash.finish()
+    };
+    macro_rules! hash {
+        ($key:expr) => {
+            hash(&|state: &mut KeyHash| $key.stable_hash(state))
+        };
+    }
+    let seven = hash!(7_u64);
+    assert_eq!(seven, (u128::from(42_u64 ^ 7) * 0x9e37_79b9_7f4a_7c15).pipe());
+    assert_eq!([hash!(7_u8), hash!(7_i32), hash!(7_usize)], [seven; 3]);
+    assert_eq!(hash!(-1_i8), hash!(-1_i64));
+    assert_eq!(hash!(Kind::B), hash!(9_u8));
+    assert_eq!(hash!("text"), hash!(String::from("text")));
+    assert_eq!(hash!([1_u16, 2]), hash(&|state| [2_u64, 1, 2].iter().for_each(|word| state.number(*word))));
+    assert_eq!(hash!("text"), 10_373_741_077_572_880_147);
+}
+
+trait Fold {
+    fn pipe(self) -> u64;
+}
+
+impl Fold for u128 {
+    fn pipe(self) -> u64 {
+        self as u64 ^ (self >> 64) as u64
+    }
+}
