@@ -1,0 +1,137 @@
+"""Arrays that are the memory of an object: the header of `_layout` in its first page, the elements behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._errors import Error, ReadOnly
+from ._indelible import Object
+from ._layout import MAX_HEADER, Layout, unpack
+
+# Elements begin on a page, aligned for whatever they are.
+DATA = 4096
+
+
+class Array(np.ndarray[Any, np.dtype[Any]]):
+    """A numpy array whose elements are the bytes of an object; made by `Pool.array`.
+
+    Slices of it are views of the object, too. What arithmetic makes of it is an ordinary array; what
+    `copy` and indexing by lists make, as well, whatever its type says.
+    """
+
+    def psync(self, *, cut: bool = False) -> None:
+        """Makes everything stored to the object since its last psync durable, as one step.
+
+        Other threads run meanwhile. They must not store to the object, unless `cut` asks for a consistent
+        cut: then such stores wait, or belong to the next psync.
+        """
+        owner(self).psync(cut=cut)
+
+    def flush(self) -> None:
+        """As `psync`, by the name that `numpy.memmap` gives it."""
+        self.psync()
+
+    def grow(self, length: int) -> Array:
+        """The array with `length` elements along its first axis, the new ones zero.
+
+        This one, and views of it, keep their shape and stay valid. No other thread may use the object
+        meanwhile. The new shape is durable with the next psync.
+        """
+        return grown(self, length)
+
+    def __array_wrap__(
+        self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False
+    ) -> Any:
+        # Results are not in the object: no reason to look as if.
+        if array is self or type(self) is not Array:
+            return array
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+
+def owner(value: Any) -> Object:
+    """The object in whose memory an array or memoryview lies."""
+    found = value
+    while isinstance(found, np.ndarray | memoryview):
+        found = found.base if isinstance(found, np.ndarray) else found.obj
+    if not isinstance(found, Object):
+        raise Error(
+            f"this {type(value).__name__} does not lie in the memory of an attached object (it is a copy, a"
+            " result, or a value of a dict: psync what it was taken from)",
+            kind="NotAttached",
+        )
+    return found
+
+
+def over(obj: Object, layout: Layout, at: int = DATA, *, writable: bool = True) -> Array:
+    """The elements at offset `at`, as an array."""
+    # An array made of a buffer directly would not hold it; `frombuffer` does.
+    memory = np.frombuffer(obj, np.uint8)
+    array = np.ndarray.__new__(Array, layout.shape, layout.dtype, memory, at, order=layout.order)
+    if not writable:
+        array.flags.writeable = False
+    return array
+
+
+def read_layout(obj: Object) -> Layout:
+    """The layout in the object's header, checked against its size."""
+    what = f"object {obj.name!r}"
+    with memoryview(obj) as memory:
+        found, at = unpack(bytes(memory[:MAX_HEADER]), what)
+        check_fit(found, at, len(memory), what)
+    return found
+
+
+def check_fit(layout: Layout, at: int, size: int, what: str, data: int = DATA) -> None:
+    """Damaged unless the elements begin at `data` and lie within `size` bytes."""
+    from ._errors import Damaged
+
+    if at != data or data + layout.nbytes > size:
+        raise Damaged(f"{what}: its array of {layout} does not lie in {size} bytes")
+
+
+def write_layout(obj: Object, layout: Layout) -> None:
+    """Stores the header."""
+    with memoryview(obj) as memory:
+        memory[:DATA] = layout.pack(DATA)
+
+
+def size_for(layout: Layout) -> int:
+    """Bytes of an object for the array."""
+    return DATA + max(layout.nbytes, DATA)
+
+
+def grown(array: Array, length: int) -> Array:
+    """See `Array.grow`."""
+    obj = owner(array)
+    layout = read_layout(obj)
+    whole = over(obj, layout)
+    if array.dtype != whole.dtype or array.shape[1:] != whole.shape[1:] or _address(array) != _address(whole):
+        raise ValueError("only a whole array grows, and this is a view of a part of it")
+    if layout.order != "C" and len(layout.shape) > 1:
+        raise ValueError("an array of order 'F' cannot grow along its first axis: its elements would move")
+    if not layout.shape or length < layout.shape[0]:
+        raise ValueError(f"an array of shape {layout.shape} cannot grow to {length}")
+    if obj.readonly:
+        raise ReadOnly(f"cannot grow object {obj.name!r}: it is attached for reading", operation="grow")
+    new = layout._replace(shape=(int(length), *layout.shape[1:]))
+    needed = size_for(new)
+    if needed > obj.size:
+        _make_room(obj, needed)
+    write_layout(obj, new)
+    return over(obj, new)
+
+
+def _make_room(obj: Object, needed: int) -> None:
+    """Grows by a quarter at least, so that an array that grows row by row is moved seldom."""
+    from ._errors import NoRoom, NoSpace
+
+    try:
+        obj.grow(max(needed, obj.size + obj.size // 4))
+    except (NoRoom, NoSpace):
+        obj.grow(needed)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
