@@ -72,6 +72,8 @@ impl Held {
 pub(crate) struct Attachment {
     held: Mutex<Option<Held>>,
     views: AtomicUsize,
+    /// To be detached with the last view, and not used any more.
+    closing: AtomicBool,
     /// A growth failed in the middle. Changes under the lock.
     broken: AtomicBool,
     pub(crate) name: String,
@@ -85,6 +87,7 @@ impl Attachment {
             address: held.base().addr(),
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             name: name.to_owned(),
             process: std::process::id(),
@@ -95,7 +98,13 @@ impl Attachment {
         format!("object {:?}", self.name)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+    /// What is attached and may be used.
+    pub(crate) fn open(&self) -> Option<MutexGuard<'_, Option<Held>>> {
+        let held = self.lock();
+        (!self.closing.load(Ordering::Acquire)).then_some(held)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
         self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -120,7 +129,7 @@ impl Attachment {
         if self.broken.load(Ordering::Relaxed) {
             return Err(broken(py, operation, &self.what()));
         }
-        match py.detach(|| self.lock().as_mut().map(f)) {
+        match py.detach(|| self.open()?.as_mut().map(f)) {
             Some(result) => result.map_err(|error| exception(py, &error)),
             None => Err(closed(py, operation, &self.what())),
         }
@@ -142,7 +151,26 @@ impl Attachment {
 
     /// A view is gone.
     pub(crate) fn forget_view(&self) {
-        self.views.fetch_sub(1, Ordering::Release);
+        if self.views.fetch_sub(1, Ordering::AcqRel) == 1
+            && self.closing.load(Ordering::Acquire)
+            && self.is_ours()
+        {
+            let mut held = self.lock();
+            if self.views() == 0 {
+                // Nobody is left to be told of a failure; what was psynced is safe in any case.
+                held.take();
+            }
+        }
+    }
+
+    /// Detaches as soon as nobody can reach the memory any more, and refuses everything else from now on.
+    pub(crate) fn close_with_the_last_view(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process(py, "close")?;
+        // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
+        self.views.fetch_add(1, Ordering::AcqRel);
+        self.closing.store(true, Ordering::Release);
+        py.detach(|| self.forget_view());
+        Ok(())
     }
 
     pub(crate) fn views(&self) -> usize {
@@ -150,7 +178,7 @@ impl Attachment {
     }
 
     pub(crate) fn is_closed(&self, py: Python<'_>) -> bool {
-        !self.is_ours() || py.detach(|| self.lock().is_none())
+        !self.is_ours() || py.detach(|| self.open().is_none_or(|held| held.is_none()))
     }
 
     /// Detaches, unless somebody can still reach the memory.

@@ -259,6 +259,11 @@ impl Heap {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }
+
+    /// Detaches when the last block in use is gone, and refuses everything else from now on.
+    fn close_with_the_last_view(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.close_with_the_last_view(py)
+    }
 }
 
 impl Heap {

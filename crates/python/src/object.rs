@@ -100,7 +100,7 @@ impl Object {
     }
 
     /// Closes. While an exception is on its way, arrays that its traceback keeps are no second error: the
-    /// object is then closed with the last of them.
+    /// object is detached with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -108,10 +108,7 @@ impl Object {
         _value: Bound<'_, PyAny>,
         _traceback: Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if !exception.is_none() && self.attachment.views() > 0 {
-            return Ok(());
-        }
-        self.close(py)
+        if exception.is_none() { self.close(py) } else { self.attachment.close_with_the_last_view(py) }
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

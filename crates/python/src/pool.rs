@@ -4,7 +4,7 @@ use crate::attachment::Held;
 use crate::error::{closed, exception, forked};
 use crate::heap::Heap;
 use crate::object::Object;
-use indelible::{CreateOptions, ErrorKind, HeapOptions, MediumKind, PoolOptions, ReadHeap, Stat, Tracking};
+use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, ReadHeap, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -174,10 +174,10 @@ impl Pool {
             if !writable {
                 return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
             }
-            let (object, options) = (pool.attach_with_key(name, key)?, HeapOptions::new().grow(true));
+            let object = pool.attach_with_key(name, key)?;
             let blank = object.psyncs() == 0 && object.as_slice().iter().take(4096).all(|byte| *byte == 0);
-            let open = if blank { indelible::Heap::format_with } else { indelible::Heap::open_with };
-            open(object, options).map(Held::Heap)
+            let open = if blank { indelible::Heap::format } else { indelible::Heap::open };
+            open(object).map(Held::Heap)
         })?;
         Ok(Heap::new(name, held))
     }

@@ -40,10 +40,10 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
         return Err(PyValueError::new_err("a consistent cut is of one object: call psync for each"));
     }
     let together = || {
-        let mut locked: Vec<_> = found.values().map(|attachment| (attachment, attachment.lock())).collect();
+        let mut locked: Vec<_> = found.values().map(|attachment| (attachment, attachment.open())).collect();
         let (mut objects, mut heaps) = (Vec::new(), Vec::new());
         for (attachment, held) in &mut locked {
-            match held.as_mut() {
+            match held.as_mut().and_then(|held| held.as_mut()) {
                 Some(held) if found.len() == 1 => return Ok(one(held, cut)),
                 Some(Held::Writer(object)) => objects.push(object),
                 Some(Held::Heap(heap)) => heaps.push(heap),

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import Error, ReadOnly
+from ._errors import Damaged, Error, ReadOnly
 from ._indelible import Object
 from ._layout import MAX_HEADER, Layout, unpack
+from ._room import grow_to
 
 # Elements begin on a page, aligned for whatever they are.
 DATA = 4096
@@ -79,16 +80,9 @@ def read_layout(obj: Object) -> Layout:
     what = f"object {obj.name!r}"
     with memoryview(obj) as memory:
         found, at = unpack(bytes(memory[:MAX_HEADER]), what)
-        check_fit(found, at, len(memory), what)
+        if at != DATA or at + found.nbytes > len(memory):
+            raise Damaged(f"{what}: its array of {found} does not lie in {len(memory)} bytes")
     return found
-
-
-def check_fit(layout: Layout, at: int, size: int, what: str, data: int = DATA) -> None:
-    """Damaged unless the elements begin at `data` and lie within `size` bytes."""
-    from ._errors import Damaged
-
-    if at != data or data + layout.nbytes > size:
-        raise Damaged(f"{what}: its array of {layout} does not lie in {size} bytes")
 
 
 def write_layout(obj: Object, layout: Layout) -> None:
@@ -118,19 +112,9 @@ def grown(array: Array, length: int) -> Array:
     new = layout._replace(shape=(int(length), *layout.shape[1:]))
     needed = size_for(new)
     if needed > obj.size:
-        _make_room(obj, needed)
+        grow_to(obj, needed)
     write_layout(obj, new)
     return over(obj, new)
-
-
-def _make_room(obj: Object, needed: int) -> None:
-    """Grows by a quarter at least, so that an array that grows row by row is moved seldom."""
-    from ._errors import NoRoom, NoSpace
-
-    try:
-        obj.grow(max(needed, obj.size + obj.size // 4))
-    except (NoRoom, NoSpace):
-        obj.grow(needed)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

@@ -21,10 +21,11 @@ from typing import Any, Self
 import numpy as np
 
 from . import _items
-from ._errors import Closed, Damaged, NotAHeap, ReadOnly
+from ._errors import Closed, Damaged, HeapFull, NotAHeap, ReadOnly
 from ._indelible import Heap
 from ._items import Item, Table
 from ._layout import MAX_HEADER, layout, unpack
+from ._room import grow_to
 
 Value = int | float | bool | str | bytes | None | np.ndarray[Any, Any]
 
@@ -88,9 +89,11 @@ class Dict(MutableMapping[str, Value]):
         _value: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        # An exception's traceback keeps arrays: no second error on top of it.
-        if exception is None or self._heap.views == 0:
+        if exception is None:
             self.close()
+        else:
+            # Its traceback may keep arrays: no second error on top of it.
+            self._heap.close_with_the_last_view()
 
     def __len__(self) -> int:
         with self._still():
@@ -123,7 +126,7 @@ class Dict(MutableMapping[str, Value]):
             if kind == _items.ARRAY:
                 number, length = self._store_array(value)
             elif data:
-                number, length = heap.malloc(len(data), 16), len(data)
+                number, length = self._malloc(len(data)), len(data)
                 heap.write(number, data)
             fixed = _items.pack_item(kind, len(name), number, length)
             if old is not None:
@@ -131,7 +134,7 @@ class Dict(MutableMapping[str, Value]):
                 self._items[key] = Item(old.slot, old.offset, kind, number, length)
                 self._free(old.block)
             else:
-                offset = heap.malloc(len(fixed) + len(name), 16)
+                offset = self._malloc(len(fixed) + len(name))
                 heap.write(offset, fixed + name)
                 slot = self._append(offset)
                 self._items[key] = Item(slot, offset, kind, number, length)
@@ -194,6 +197,15 @@ class Dict(MutableMapping[str, Value]):
                 self._free(offset)
         self._stale = False
 
+    def _malloc(self, size: int, align: int = 16) -> int:
+        """Offset of a new block, of an object that grows if it has to."""
+        try:
+            return self._heap.malloc(size, align)
+        except HeapFull:
+            # What a chunk of the heap needs for itself comes on top.
+            grow_to(self._heap, self._heap.size + size + align + (4 << 20))
+            return self._heap.malloc(size, align)
+
     def _free(self, offset: int | None) -> None:
         """Frees a block, or has it wait while an array in it is in use (3)."""
         if offset is not None:
@@ -213,7 +225,7 @@ class Dict(MutableMapping[str, Value]):
         # Deleted slots are left out of the new one.
         offsets = [each.offset for each in self._items.values()] + [item]
         count = max(16, 2 * len(offsets))
-        new = heap.malloc(8 * count, 16)
+        new = self._malloc(8 * count)
         heap.write(new, struct.pack(f"<{len(offsets)}Q", *offsets))
         heap.write(header + _items.TABLE_AT, struct.pack("<QQQ", new, count, len(offsets)))
         self._table = Table(header, new, count, len(offsets))
@@ -228,7 +240,7 @@ class Dict(MutableMapping[str, Value]):
         found = layout(array.shape, array.dtype, _order(array))
         header = found.pack(_ALIGN)
         length = len(header) + found.nbytes
-        offset = heap.malloc(length, _ALIGN)
+        offset = self._malloc(length, _ALIGN)
         heap.write(offset, header)
         self._elements(offset, length)[...] = array
         return offset, length

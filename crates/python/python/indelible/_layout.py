@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-import warnings
 import zlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -49,7 +48,7 @@ class Layout(NamedTuple):
 
     def pack(self, align: int) -> bytes:
         """The header, padded to a multiple of `align`."""
-        text = json.dumps(_descr(self.dtype), separators=(",", ":")).encode()
+        text = json.dumps(np.lib.format.dtype_to_descr(self.dtype), separators=(",", ":")).encode()
         if len(text) > _MAX_TYPE:
             raise TypeError(f"dtype {self.dtype} takes {len(text)} bytes to describe, at most {_MAX_TYPE} can be kept")
         shape = struct.pack(f"<{len(self.shape)}Q", *self.shape)
@@ -122,22 +121,12 @@ def _persistable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.itemsize == 0:
         raise TypeError(f"dtype {dtype} has elements of 0 bytes; give its length")
     try:
-        back = np.lib.format.descr_to_dtype(_tuples(_descr(dtype)))
+        back = np.lib.format.descr_to_dtype(_tuples(np.lib.format.dtype_to_descr(dtype)))
     except (TypeError, ValueError) as error:
         raise TypeError(f"dtype {dtype} cannot be described: {error}") from None
     if back != dtype or back.itemsize != dtype.itemsize:
         raise TypeError(f"dtype {dtype} does not survive its description: {back} would come back")
     return dtype
-
-
-def _descr(dtype: np.dtype[Any]) -> Any:
-    with warnings.catch_warnings():
-        # Metadata would be lost: the caller finds the type changed.
-        warnings.simplefilter("error", UserWarning)
-        try:
-            return np.lib.format.dtype_to_descr(dtype)
-        except UserWarning as warning:
-            raise TypeError(f"dtype {dtype} cannot be kept: {warning}") from None
 
 
 def _tuples(value: Any) -> Any:
@@ -158,8 +147,8 @@ def _field(field: Any) -> tuple[Any, ...]:
 def _parse(text: bytes, what: str) -> np.dtype[Any]:
     try:
         dtype = np.lib.format.descr_to_dtype(_tuples(json.loads(text)))
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError, OverflowError, SyntaxError) as error:
+    except (ArithmeticError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError, MemoryError, Warning) as error:
         raise Damaged(f"{what}: its array is of no known type: {error}") from None
-    if dtype.hasobject or dtype.itemsize < 0:
-        raise Damaged(f"{what}: its array would hold Python objects")
+    if dtype.hasobject or dtype.itemsize <= 0:
+        raise Damaged(f"{what}: its array is of type {dtype}, which cannot lie in an object")
     return dtype
