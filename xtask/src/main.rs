@@ -3,6 +3,7 @@
 mod evidence;
 mod fuzz;
 mod nightly;
+mod python;
 mod record;
 mod steps;
 mod tools;
@@ -14,9 +15,12 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
   test        everything CI runs: format, lints, all tests as this user and as an
-              unprivileged one, the protocol faults that tests must catch, the documentation
+              unprivileged one, the protocol faults that tests must catch, the documentation,
+              the Python package
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  python [ARGUMENTS]    the Python package: built, installed, tested in an environment of its own
+              under the target folder (python3 with venv; pip gets numpy, pytest and so on)
   fuzz [--minutes N]    every fuzz target in turn (nightly, cargo-fuzz); 10 minutes in all
   tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
   evidence [--long]  every campaign that tries to break the promise, then what they counted
@@ -32,6 +36,7 @@ fn main() -> ExitCode {
         Some("test") => steps::test(),
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
+        Some("python") => python::run(&arguments.collect::<Vec<_>>()),
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
         Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),

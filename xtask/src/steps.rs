@@ -1,6 +1,6 @@
 //! The steps of a test run, each a command a person could type.
 
-use crate::{evidence, unprivileged};
+use crate::{evidence, python, unprivileged};
 use std::ffi::OsStr;
 use std::process::Command;
 use std::time::Instant;
@@ -23,6 +23,7 @@ pub(crate) fn test() -> Result {
     )?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
+    python::run(&[])?;
     evidence::layers(false)?;
     benchmarks_run()?;
     println!("\nall steps passed in {:.0} s", begin.elapsed().as_secs_f64());

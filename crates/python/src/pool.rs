@@ -127,36 +127,36 @@ impl Pool {
     }
 
     /// Creates an object of `size` bytes, all zero.
-    #[pyo3(signature = (name, size, *, key = b"" as &[u8], sparse = false, reach = 0))]
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0))]
     fn create(
         &self,
         py: Python<'_>,
         name: &str,
         size: u64,
-        key: &[u8],
+        key: Option<&[u8]>,
         sparse: bool,
         reach: u64,
     ) -> PyResult<()> {
-        let options = CreateOptions::new(size).key(key).sparse(sparse).reach(reach);
+        let options = CreateOptions::new(size).key(key.unwrap_or_default()).sparse(sparse).reach(reach);
         self.with(py, "create", |pool| pool.create_with(name, &options))
     }
 
     /// Destroys an object that nobody has attached.
-    #[pyo3(signature = (name, *, key = b"" as &[u8]))]
-    fn remove(&self, py: Python<'_>, name: &str, key: &[u8]) -> PyResult<()> {
-        self.with(py, "remove", |pool| pool.destroy_with_key(name, key))
+    #[pyo3(signature = (name, *, key = None))]
+    fn remove(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
     }
 
     /// Gives an object that nobody has attached another name.
-    #[pyo3(signature = (name, new, *, key = b"" as &[u8]))]
-    fn rename(&self, py: Python<'_>, name: &str, new: &str, key: &[u8]) -> PyResult<()> {
-        self.with(py, "rename", |pool| pool.rename(name, new, key))
+    #[pyo3(signature = (name, new, *, key = None))]
+    fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
     }
 
     /// Attaches an object: for reading ("r") or for writing ("r+").
-    #[pyo3(signature = (name, mode = "r+", *, key = b"" as &[u8]))]
-    fn attach(&self, py: Python<'_>, name: &str, mode: &str, key: &[u8]) -> PyResult<Object> {
-        let writable = writable(mode)?;
+    #[pyo3(signature = (name, mode = "r+", *, key = None))]
+    fn attach(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
         let held = self.with(py, "attach", |pool| {
             if writable {
                 pool.attach_with_key(name, key).map(Held::Writer)
@@ -168,8 +168,9 @@ impl Pool {
     }
 
     /// Attaches an object with the heap in it, which is made if the object was never psynced.
-    fn _attach_heap(&self, py: Python<'_>, name: &str, mode: &str, key: &[u8]) -> PyResult<Heap> {
-        let writable = writable(mode)?;
+    #[pyo3(signature = (name, mode, key))]
+    fn _attach_heap(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Heap> {
+        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
         let held = self.with(py, "attach", |pool| {
             if !writable {
                 return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);

@@ -26,7 +26,11 @@ def test_every_type_comes_back(pool: indelible.Pool, kind: Any) -> None:
     bits = np.random.default_rng(7).integers(0, 2, 24 * dtype.itemsize, np.uint8)
     expected = bits.tobytes()
     array = pool.array("w", (2, 3, 4), dtype)
-    assert array.dtype == dtype and array.shape == (2, 3, 4) and not array.view(np.ndarray).tobytes().strip(b"\0")
+    assert (
+        array.dtype == dtype
+        and array.shape == (2, 3, 4)
+        and not array.view(np.ndarray).tobytes().strip(b"\0")
+    )
     array.view(np.ndarray).reshape(-1).view(np.uint8)[:] = bits
     array.psync()
     address = array.ctypes.data

@@ -58,7 +58,9 @@ def test_numpy_scalars_become_pythons(pool: indelible.Pool) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [[1], {"a": 1}, (1,), 1j, object(), np.array([object()]), np.datetime64("2020-01-01"), {1}], ids=repr
+    "value",
+    [[1], {"a": 1}, (1,), 1j, object(), np.array([object()]), np.datetime64("2020-01-01"), {1}],
+    ids=repr,
 )
 def test_what_it_cannot_hold_is_refused(pool: indelible.Pool, value: Any) -> None:
     values = pool.dict("run")
@@ -225,7 +227,9 @@ def test_dict_and_arrays_are_one_step(open_pool: Open) -> None:
     del array
     values.close()
     more.close()
-    assert (pool.array("w") == 3).all() and pool.dict("run")["step"] == 1 and (pool.dict("more")["x"] == 1).all()
+    assert (
+        (pool.array("w") == 3).all() and pool.dict("run")["step"] == 1 and (pool.dict("more")["x"] == 1).all()
+    )
     with pytest.raises(TypeError):
         indelible.psync()
     with pytest.raises(ValueError, match="one object"):

@@ -68,7 +68,7 @@ def owner(value: Any) -> Object:
 def over(obj: Object, layout: Layout, at: int = DATA, *, writable: bool = True) -> Array:
     """The elements at offset `at`, as an array."""
     # An array made of a buffer directly would not hold it; `frombuffer` does.
-    memory = np.frombuffer(obj, np.uint8)
+    memory = np.frombuffer(memoryview(obj), np.uint8)
     array = np.ndarray.__new__(Array, layout.shape, layout.dtype, memory, at, order=layout.order)
     if not writable:
         array.flags.writeable = False

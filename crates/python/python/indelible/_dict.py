@@ -27,13 +27,11 @@ from ._items import Item, Table
 from ._layout import MAX_HEADER, layout, unpack
 from ._room import grow_to
 
-Value = int | float | bool | str | bytes | None | np.ndarray[Any, Any]
-
 _FLOAT = struct.Struct("<d")
 _ALIGN = 64
 
 
-class Dict(MutableMapping[str, Value]):
+class Dict(MutableMapping[str, Any]):
     """A persistent dict: str to int, float, bool, str, bytes, None or a numpy array. Made by `Pool.dict`.
 
     An array is stored as a copy, and what comes out is a view: storing to its elements stores to the
@@ -107,11 +105,11 @@ class Dict(MutableMapping[str, Value]):
         with self._still():
             return key in self._items
 
-    def __getitem__(self, key: str) -> Value:
+    def __getitem__(self, key: str) -> Any:
         with self._still():
             return self._value(self._items[key])
 
-    def __setitem__(self, key: str, value: Value) -> None:
+    def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
             raise TypeError(f"keys are str, not {type(key).__name__}")
         name = key.encode()
@@ -247,7 +245,7 @@ class Dict(MutableMapping[str, Value]):
 
     def _elements(self, offset: int, length: int) -> np.ndarray[Any, Any]:
         """The array in a block, as a view."""
-        memory = np.frombuffer(self._heap.block(offset, length), np.uint8)
+        memory = np.frombuffer(memoryview(self._heap.block(offset, length)), np.uint8)
         what = f"the dict in object {self.name!r}"
         found, at = unpack(memory[:MAX_HEADER].tobytes(), what)
         if at + found.nbytes != length:
@@ -261,7 +259,7 @@ class Dict(MutableMapping[str, Value]):
         new, here = value.__array_interface__, self._elements(old.value, old.length).__array_interface__
         return all(new.get(part) == here.get(part) for part in ("data", "shape", "strides", "descr"))
 
-    def _value(self, item: Item) -> Value:
+    def _value(self, item: Item) -> Any:
         kind, number = item.kind, item.value
         if kind == _items.ARRAY:
             return self._elements(item.value, item.length)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Error(Exception):
     """An operation that did not happen: `str()` says which, why, and what to do about it.
@@ -134,8 +136,8 @@ class HeapFull(NoRoom):
     """The dict's object is full and cannot grow."""
 
 
-def of_kind(kind: str, message: str, **about: object) -> Error:
+def of_kind(kind: str, message: str, **about: Any) -> Error:
     """The exception for an error of the native half."""
     found = globals().get(kind)
-    known = isinstance(found, type) and issubclass(found, Error)
-    return (found if known else Error)(message, kind=kind, **about)
+    known = found if isinstance(found, type) and issubclass(found, Error) else Error
+    return known(message, kind=kind, **about)

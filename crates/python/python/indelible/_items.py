@@ -114,7 +114,11 @@ def _read_item(heap: Heap, slot: int, offset: int, what: str) -> tuple[str, Item
     magic, kind, zero, key_len, value, length = ITEM.unpack(heap.read(offset, ITEM.size))
     if magic != ITEM_MAGIC or zero != 0 or kind > ARRAY:
         raise Damaged(f"{what}: what slot {slot} refers to, at {offset:#x}, is no item")
-    if (kind not in WITH_BLOCK and length != 0) or (kind == BOOL and value > 1) or (kind == NONE and value != 0):
+    if (
+        (kind not in WITH_BLOCK and length != 0)
+        or (kind == BOOL and value > 1)
+        or (kind == NONE and value != 0)
+    ):
         raise Damaged(f"{what}: the value of item {slot} is none of its kind")
     return heap.read(offset + ITEM.size, key_len).decode(), Item(slot, offset, kind, value, length)
 

@@ -50,7 +50,9 @@ class Layout(NamedTuple):
         """The header, padded to a multiple of `align`."""
         text = json.dumps(np.lib.format.dtype_to_descr(self.dtype), separators=(",", ":")).encode()
         if len(text) > _MAX_TYPE:
-            raise TypeError(f"dtype {self.dtype} takes {len(text)} bytes to describe, at most {_MAX_TYPE} can be kept")
+            raise TypeError(
+                f"dtype {self.dtype} takes {len(text)} bytes to describe, at most {_MAX_TYPE} can be kept"
+            )
         shape = struct.pack(f"<{len(self.shape)}Q", *self.shape)
         size = -(-(_FIXED.size + len(shape) + len(text)) // align) * align
         fixed = _FIXED.pack(MAGIC, VERSION, 0, size, 0, len(self.shape), self.order.encode(), 0, len(text))
@@ -147,7 +149,16 @@ def _field(field: Any) -> tuple[Any, ...]:
 def _parse(text: bytes, what: str) -> np.dtype[Any]:
     try:
         dtype = np.lib.format.descr_to_dtype(_tuples(json.loads(text)))
-    except (ArithmeticError, LookupError, RuntimeError, SyntaxError, TypeError, ValueError, MemoryError, Warning) as error:
+    except (
+        ArithmeticError,
+        LookupError,
+        RuntimeError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        Warning,
+    ) as error:
         raise Damaged(f"{what}: its array is of no known type: {error}") from None
     if dtype.hasobject or dtype.itemsize <= 0:
         raise Damaged(f"{what}: its array is of type {dtype}, which cannot lie in an object")

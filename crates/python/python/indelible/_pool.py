@@ -11,12 +11,12 @@ from typing import Any
 from . import _array, _indelible
 from ._array import Array
 from ._dict import Dict
-from ._errors import Exists, Mismatch, NoAddresses, NotFound
+from ._errors import Mismatch, NoAddresses, NotFound
 from ._indelible import Object
 from ._layout import Layout, layout
 
 # What of this process's arrays and dicts is attached, by pool and name: a second call shares it.
-_attached: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+_attached: weakref.WeakValueDictionary[tuple[str, str], Object | Dict] = weakref.WeakValueDictionary()
 _attaching = threading.RLock()
 os.register_at_fork(after_in_child=lambda: _forget())
 
@@ -71,7 +71,7 @@ class Pool(_indelible.Pool):
         mode: str = "r+",
         order: str | None = None,
         *,
-        key: bytes = b"",
+        key: bytes | None = None,
         sparse: bool = False,
     ) -> Array:
         """The array in the object `name`: its elements are the object's bytes.
@@ -85,8 +85,8 @@ class Pool(_indelible.Pool):
         if mode not in ("r", "r+", "w+"):
             raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
         with _attaching:
-            shared = self._shared(name, Object)
-            if shared is not None and mode != "w+":
+            shared = self._shared(name)
+            if isinstance(shared, Object) and mode != "w+":
                 return self._open_array(shared, shape, dtype, mode, order)
             if mode == "w+" and name in self:
                 self.remove(name, key=key)
@@ -100,7 +100,7 @@ class Pool(_indelible.Pool):
             _attached[self._key(name)] = obj
             return array
 
-    def dict(self, name: str, mode: str = "r+", *, size: int = 1 << 20, key: bytes = b"") -> Dict:
+    def dict(self, name: str, mode: str = "r+", *, size: int = 1 << 20, key: bytes | None = None) -> Dict:
         """The dict in the object `name`: str to int, float, bool, str, bytes, None or a numpy array.
 
         Without an object of that name one of `size` bytes is made; it grows as needed. Modes as for
@@ -109,8 +109,8 @@ class Pool(_indelible.Pool):
         if mode not in ("r", "r+", "w+"):
             raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
         with _attaching:
-            shared = self._shared(name, Dict)
-            if shared is not None and shared.readonly == (mode == "r"):
+            shared = self._shared(name)
+            if isinstance(shared, Dict) and mode != "w+" and shared.readonly == (mode == "r"):
                 return shared
             if mode == "w+" and name in self:
                 self.remove(name, key=key)
@@ -123,11 +123,11 @@ class Pool(_indelible.Pool):
     def _key(self, name: str) -> tuple[str, str]:
         return os.path.realpath(self.path), name
 
-    def _shared(self, name: str, kind: type) -> Any:
+    def _shared(self, name: str) -> Object | Dict | None:
         found = _attached.get(self._key(name))
-        return found if isinstance(found, kind) and not found.closed else None
+        return None if found is None or found.closed else found
 
-    def _create(self, name: str, size: int, key: bytes, sparse: bool) -> None:
+    def _create(self, name: str, size: int, key: bytes | None, sparse: bool) -> None:
         """Creates with room to grow; with as much as the pool thinks right if addresses are short."""
         reach = max(8 * size, min(self.info()["length"], 1 << 30))
         try:
@@ -170,9 +170,7 @@ def open(
     "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "mprotect") how stores
     are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines.
     """
-    return Pool(
-        path, size, read_only=read_only, medium=medium, tracking=tracking, allow_remote=allow_remote
-    )
+    return Pool(path, size, read_only=read_only, medium=medium, tracking=tracking, allow_remote=allow_remote)
 
 
 def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
