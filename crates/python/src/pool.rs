@@ -7,7 +7,7 @@ use crate::object::Object;
 use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, ReadHeap, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
@@ -90,6 +90,12 @@ impl Pool {
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
+    }
+
+    /// Random identity of the pool, 16 bytes.
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, "inspect", |pool| Ok(pool.id()))?))
     }
 
     /// What the pool stands on: "file", "memory", "dax" or "devdax".

@@ -169,6 +169,38 @@ def test_a_second_call_shares_the_first(open_pool: Open) -> None:
     assert pool.stat("w").state == "D"
 
 
+def test_what_is_shared_is_of_the_same_pool_and_mode(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    pool = indelible.open(path, 16 * MIB)
+    first = pool.array("w", 3)
+    first[:] = 1
+    first.psync()
+    path.unlink()
+    other = indelible.open(path, 16 * MIB)
+    assert (other.array("w", 3) == 0).all() and (pool.array("w") == 1).all()
+    second = other.array("w", 3)
+    second.psync()
+    del second
+    reader = other.array("w", mode="r")
+    assert (other.array("w", mode="r") == reader).all()
+    with pytest.raises(indelible.Held):
+        other.array("w")
+
+
+def test_a_kept_exception_does_not_keep_the_object(open_pool: Open) -> None:
+    pool = open_pool()
+    array = pool.array("w", 3)
+    del array
+    kept = []
+    for refused in (lambda: pool.array("w", 4), lambda: pool.dict("w")):
+        try:
+            refused()
+        except indelible.Error as error:
+            kept.append(error)
+        assert pool.stat("w").state == "D"
+    assert len(kept) == 2
+
+
 def test_growing_along_the_first_axis(open_pool: Open) -> None:
     pool = open_pool()
     log = pool.array("log", (-1, 4), "f4")

@@ -45,8 +45,13 @@ class Dict(MutableMapping[str, Any]):
         self._items: dict[str, Item] = {}
         self._waiting: list[int] = []
         self._stale = True
-        with self._still():
-            pass
+        try:
+            with self._still():
+                pass
+        except BaseException:
+            # A traceback that somebody keeps would keep the object attached.
+            heap.close()
+            raise
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ from ._indelible import Object
 from ._layout import Layout, layout
 
 # What of this process's arrays and dicts is attached, by pool and name: a second call shares it.
-_attached: weakref.WeakValueDictionary[tuple[str, str], Object | Dict] = weakref.WeakValueDictionary()
+_attached: weakref.WeakValueDictionary[tuple[bytes, str], Object | Dict] = weakref.WeakValueDictionary()
 _attaching = threading.RLock()
 os.register_at_fork(after_in_child=lambda: _forget())
 
@@ -86,7 +86,7 @@ class Pool(_indelible.Pool):
             raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
         with _attaching:
             shared = self._shared(name)
-            if isinstance(shared, Object) and mode != "w+":
+            if isinstance(shared, Object) and mode != "w+" and (mode == "r" or not shared.readonly):
                 return self._open_array(shared, shape, dtype, mode, order)
             if mode == "w+" and name in self:
                 self.remove(name, key=key)
@@ -94,9 +94,14 @@ class Pool(_indelible.Pool):
                 wanted = _wanted(name, shape, dtype, order)
                 self._create(name, _array.size_for(wanted), key, sparse)
             obj = self.attach(name, "r" if mode == "r" else "r+", key=key)
-            if not obj.readonly and obj.psyncs == 0 and _is_blank(obj):
-                _format(obj, _wanted(name, shape, dtype, order))
-            array = self._open_array(obj, shape, dtype, mode, order)
+            try:
+                if not obj.readonly and obj.psyncs == 0 and _is_blank(obj):
+                    _format(obj, _wanted(name, shape, dtype, order))
+                array = self._open_array(obj, shape, dtype, mode, order)
+            except BaseException:
+                # A traceback that somebody keeps would keep the object attached.
+                obj.close()
+                raise
             _attached[self._key(name)] = obj
             return array
 
@@ -120,8 +125,8 @@ class Pool(_indelible.Pool):
             _attached[self._key(name)] = found
             return found
 
-    def _key(self, name: str) -> tuple[str, str]:
-        return os.path.realpath(self.path), name
+    def _key(self, name: str) -> tuple[bytes, str]:
+        return self.id, name
 
     def _shared(self, name: str) -> Object | Dict | None:
         found = _attached.get(self._key(name))
