@@ -98,7 +98,8 @@ fn folder() -> PathBuf {
 
 fn target() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
-    PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default))
+    let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));
+    std::path::absolute(&given).unwrap_or(given)
 }
 
 /// The search path, with the environment's programs first: maturin is one.

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._errors import Damaged, Error, ReadOnly
 from ._indelible import Object
-from ._layout import MAX_HEADER, Layout, unpack
+from ._layout import MAX_HEADER, Layout, layout, unpack
 from ._room import grow_to
 
 # Elements begin on a page, aligned for whatever they are.
@@ -99,17 +99,17 @@ def size_for(layout: Layout) -> int:
 def grown(array: Array, length: int) -> Array:
     """See `Array.grow`."""
     obj = owner(array)
-    layout = read_layout(obj)
-    whole = over(obj, layout)
+    old = read_layout(obj)
+    whole = over(obj, old)
     if array.dtype != whole.dtype or array.shape[1:] != whole.shape[1:] or _address(array) != _address(whole):
         raise ValueError("only a whole array grows, and this is a view of a part of it")
-    if layout.order != "C" and len(layout.shape) > 1:
+    if old.order != "C" and len(old.shape) > 1:
         raise ValueError("an array of order 'F' cannot grow along its first axis: its elements would move")
-    if not layout.shape or length < layout.shape[0]:
-        raise ValueError(f"an array of shape {layout.shape} cannot grow to {length}")
+    if not old.shape or length < old.shape[0]:
+        raise ValueError(f"an array of shape {old.shape} cannot grow to {length}")
     if obj.readonly:
         raise ReadOnly(f"cannot grow object {obj.name!r}: it is attached for reading", operation="grow")
-    new = layout._replace(shape=(int(length), *layout.shape[1:]))
+    new = layout((length, *old.shape[1:]), old.dtype, old.order)
     needed = size_for(new)
     if needed > obj.size:
         grow_to(obj, needed)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from . import _items
-from ._errors import Closed, Damaged, HeapFull, NotAHeap, ReadOnly
+from ._errors import Damaged, HeapFull, NotAHeap, ReadOnly
 from ._indelible import Heap
 from ._items import Item, Table
 from ._layout import MAX_HEADER, layout, unpack
@@ -80,6 +80,9 @@ class Dict(MutableMapping[str, Any]):
 
     def close(self) -> None:
         """Detaches; what was not psynced is forgotten. BufferError while arrays of it are in use."""
+        if self._heap.closed:
+            self._heap.close()
+            return
         with self._lock:
             self._heap.close()
 
@@ -156,20 +159,18 @@ class Dict(MutableMapping[str, Any]):
             del self[key]
 
     def __repr__(self) -> str:
-        with self._lock:
-            about = "closed" if self.closed else f"{len(self)} items"
-            return f"<indelible.Dict {self.name!r}, {about}>"
+        about = "closed" if self.closed else f"{len(self)} items"
+        return f"<indelible.Dict {self.name!r}, {about}>"
 
     @contextmanager
     def _still(self) -> Iterator[Heap]:
         """The heap, while nothing changes what the dict consists of."""
+        if self._heap.closed:
+            # Raises what it is. In a fork, a thread that is not here may have the lock.
+            _ = self._heap.size
         with self._lock:
             if self._stale:
                 self._load()
-            elif self._heap.closed:
-                # A fork does not even look at the lock of another process; this says which it is.
-                self._heap.readonly  # noqa: B018
-                raise Closed(f"the dict in object {self.name!r} is closed")
             yield self._heap
 
     @contextmanager

@@ -6,6 +6,7 @@ Whoever reads a header does not believe it: each number is checked before it is 
 from __future__ import annotations
 
 import json
+import operator
 import struct
 import zlib
 from collections.abc import Sequence
@@ -107,7 +108,7 @@ def unpack(header: bytes, what: str) -> tuple[Layout, int]:
 
 
 def _length(length: Any) -> int:
-    found = int(length.__index__())
+    found = operator.index(length)
     if not 0 <= found <= np.iinfo(np.intp).max:
         raise ValueError(f"an array cannot have {found} elements along an axis")
     return found
