@@ -73,9 +73,11 @@ def open_pool(path: Path, tracking: str) -> Open:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> indelible.Pool:
-    """A pool, where it does not matter of which kind."""
-    return indelible.open(tmp_path / "pool.pmo", 64 * MIB)
+def pool(tmp_path: Path) -> Iterator[indelible.Pool]:
+    """A pool, where it does not matter of which kind: in memory where that can be had, as that is quick."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=memory, prefix="indelible-python-") as folder:
+        yield indelible.open(Path(folder) / "pool.pmo", 64 * MIB)
 
 
 def python(code: str, *arguments: object) -> list[str]:
