@@ -50,6 +50,13 @@ def test_it_is_the_memory_and_not_a_copy(open_pool: Open) -> None:
     assert whole[34] == 7.5
     whole[35] = 2
     assert array[3, 5] == 2 and array.ctypes.data == obj.address + _array.DATA
+    del whole
+    part = array[5:].T
+    del array
+    with pytest.raises(BufferError):
+        obj.close()
+    del part
+    obj.close()
 
 
 def test_what_was_psynced_stays_and_what_was_not_goes(open_pool: Open) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+LIVES = 30
 SEED = int(os.environ.get("INDELIBLE_SEED", "20"))
 
 
@@ -77,10 +78,10 @@ def test_killed_at_any_moment_arrays_and_dict_agree(path: Path, tracking: str) -
             run["step"] = step
             indelible.psync(a, b, run)
 
-    died = sum(killed(work, random_.randrange(200_000)) for _ in range(25))
-    assert died == 25
+    died = sum(killed(work, random_.randrange(1_000_000)) for _ in range(LIVES))
+    assert died == LIVES
     with indelible.open(path, tracking=tracking) as pool:
-        print(f"{pool.dict('run').get('step')} steps in 25 lives")
+        print(f"{pool.dict('run').get('step')} steps in {LIVES} lives")
 
 
 def test_killed_while_arrays_and_dicts_are_made(path: Path, tracking: str) -> None:
