@@ -5,6 +5,7 @@ mod fuzz;
 mod install;
 mod man;
 mod nightly;
+mod python;
 mod steps;
 mod tools;
 mod unprivileged;
@@ -17,9 +18,11 @@ Usage: cargo xtask COMMAND
   test [--require-rig]  everything CI runs: format, lints, all tests as this user and as an
               unprivileged one, the protocol faults that tests must catch, the documentation,
               every layer of evidence in its short form. Where the machine lacks what power cuts
-              need, the run says so; with --require-rig, or CI in the environment, it fails
+              need, the run says so; with --require-rig it fails
   quick       format, lints and tests as this user
   unprivileged  the tests once more as an unprivileged user (as root only)
+  python [ARGUMENTS]    the Python package: built, installed, tested in an environment of its own
+              under the target folder (python3 with venv; pip gets numpy, pytest and so on)
   install [--prefix P]  pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
   fuzz [--minutes N] [--jobs N]  every fuzz target (nightly, cargo-fuzz); 10 minutes in all,
               one target at a time
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Some("quick") => steps::quick(),
         Some("unprivileged") => unprivileged::run(),
         Some("install") => install::run(&arguments.collect::<Vec<_>>()),
+        Some("python") => python::run(&arguments.collect::<Vec<_>>()),
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
         Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),

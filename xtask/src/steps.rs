@@ -1,6 +1,6 @@
 //! The steps of a test run, each a command a person could type.
 
-use crate::{evidence, unprivileged};
+use crate::{evidence, python, unprivileged};
 use std::ffi::OsStr;
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
@@ -29,6 +29,7 @@ pub(crate) fn test(arguments: &[String]) -> Result {
     )?;
     step_with("documentation", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     unprivileged::run()?;
+    python::run(&[])?;
     if !power_cut(vec!["--quick".into()])? {
         if require_rig {
             return Err("power cuts have to be tested here (--require-rig), and cannot be".into());

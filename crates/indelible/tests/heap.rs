@@ -200,6 +200,28 @@ fn an_aborted_allocation_is_gone_and_a_psynced_one_stays() {
 
 /// A program that runs again and again and leaves one block each time fills the pages it began.
 #[test]
+fn heaps_and_objects_are_one_step() {
+    let world = world();
+    let pool = pool_of(&world, MIB);
+    pool.create("second heap", MIB as u64).unwrap();
+    pool.create("bytes", 4096).unwrap();
+    let mut one = Heap::format(pool.attach("heap").unwrap()).unwrap();
+    let mut two = Heap::format(pool.attach("second heap").unwrap()).unwrap();
+    let mut bytes = pool.attach("bytes").unwrap();
+    let psyncs = [one.object().psyncs(), two.object().psyncs(), bytes.psyncs()];
+    one.malloc(100).unwrap();
+    two.malloc(200).unwrap();
+    bytes.as_mut_slice()[0] = 7;
+    Heap::psync_all(&mut [&mut one, &mut two], &mut [&mut bytes]).unwrap();
+    assert_eq!([one.object().psyncs(), two.object().psyncs(), bytes.psyncs()], psyncs.map(|count| count + 1));
+    drop((one, two, bytes));
+    for name in ["heap", "second heap"] {
+        assert_eq!(Heap::open(pool.attach(name).unwrap()).unwrap().stats().unwrap().blocks, 1);
+    }
+    assert_eq!(pool.attach("bytes").unwrap().as_slice()[0], 7);
+}
+
+#[test]
 fn short_attachments_use_the_spans_of_those_before() {
     let world = world();
     let mut heap = heap_of(&world, 4 * MIB);

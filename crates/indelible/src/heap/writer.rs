@@ -10,7 +10,7 @@ use super::roots::{Root, TypeInfo};
 use super::seats::{Ticket, find};
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, Result};
-use crate::object::Object;
+use crate::object::{Object, psync_all};
 use crate::sys::PAGE;
 use std::ptr::NonNull;
 
@@ -378,6 +378,18 @@ impl Heap {
         self.note_data();
         let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
         cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
+    }
+
+    /// psync of several heaps, and of other objects of the pool, as one atomic step: see
+    /// [`psync_all`](crate::psync_all).
+    ///
+    /// # Errors
+    /// As for [`psync_all`](crate::psync_all).
+    pub fn psync_all(heaps: &mut [&mut Heap], objects: &mut [&mut Object]) -> Result<()> {
+        heaps.iter().for_each(|heap| heap.note());
+        let heaps = heaps.iter_mut().map(|heap| &mut heap.object);
+        let mut all: Vec<&mut Object> = heaps.chain(objects.iter_mut().map(|object| &mut **object)).collect();
+        psync_all(&mut all)
     }
 
     /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].

@@ -1,0 +1,62 @@
+"""Persistent memory objects for stock Linux, as numpy arrays and dicts.
+
+    import indelible
+
+    with indelible.open("run.pmo", size=64 << 20) as pool:
+        w = pool.array("w", (1000, 100), "f8")
+        w += 1.0
+        w.psync()
+
+`psync` makes everything stored since the last psync durable as one step: after a crash at any instant
+an object is exactly as some psync left it.
+"""
+
+from ._array import Array
+from ._dict import Dict
+from ._errors import (
+    Closed,
+    Damaged,
+    Error,
+    Exists,
+    Forked,
+    Held,
+    Mismatch,
+    NoPool,
+    NoRoom,
+    NoSpace,
+    NotFound,
+    Poisoned,
+    PoolExists,
+    ReadOnly,
+    Version,
+    WrongKey,
+)
+from ._indelible import Object
+from ._pool import Pool, Stat, open
+from ._psync import psync
+
+__all__ = [
+    "Array",
+    "Closed",
+    "Damaged",
+    "Dict",
+    "Error",
+    "Exists",
+    "Forked",
+    "Held",
+    "Mismatch",
+    "NoPool",
+    "NoRoom",
+    "NoSpace",
+    "NotFound",
+    "Object",
+    "Poisoned",
+    "Pool",
+    "PoolExists",
+    "ReadOnly",
+    "Stat",
+    "Version",
+    "WrongKey",
+    "open",
+    "psync",
+]

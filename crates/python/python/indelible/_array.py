@@ -1,0 +1,121 @@
+"""Arrays that are the memory of an object: the header of `_layout` in its first page, the elements behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._errors import Damaged, Error, ReadOnly
+from ._indelible import Object
+from ._layout import MAX_HEADER, Layout, layout, unpack
+from ._room import grow_to
+
+# Elements begin on a page, aligned for whatever they are.
+DATA = 4096
+
+
+class Array(np.ndarray[Any, np.dtype[Any]]):
+    """A numpy array whose elements are the bytes of an object; made by `Pool.array`.
+
+    Slices of it are views of the object, too. What arithmetic makes of it is an ordinary array; what
+    `copy` and indexing by lists make, as well, whatever its type says.
+    """
+
+    def psync(self, *, cut: bool = False) -> None:
+        """Makes everything stored to the object since its last psync durable, as one step.
+
+        Other threads run meanwhile. They must not store to the object, unless `cut` asks for a consistent
+        cut: then such stores wait, or belong to the next psync.
+        """
+        owner(self).psync(cut=cut)
+
+    def flush(self) -> None:
+        """As `psync`, by the name that `numpy.memmap` gives it."""
+        self.psync()
+
+    def grow(self, length: int) -> Array:
+        """The array with `length` elements along its first axis, the new ones zero.
+
+        This one, and views of it, keep their shape and stay valid. No other thread may use the object
+        meanwhile. The new shape is durable with the next psync.
+        """
+        return grown(self, length)
+
+    def __array_wrap__(
+        self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False
+    ) -> Any:
+        # Results are not in the object: no reason to look as if.
+        if array is self or type(self) is not Array:
+            return array
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+
+def owner(value: Any) -> Object:
+    """The object in whose memory an array or memoryview lies."""
+    found = value
+    while isinstance(found, np.ndarray | memoryview):
+        found = found.base if isinstance(found, np.ndarray) else found.obj
+    if not isinstance(found, Object):
+        raise Error(
+            f"this {type(value).__name__} does not lie in the memory of an attached object (it is a copy, a"
+            " result, or a value of a dict: psync what it was taken from)",
+            kind="NotAttached",
+        )
+    return found
+
+
+def over(obj: Object, layout: Layout, at: int = DATA, *, writable: bool = True) -> Array:
+    """The elements at offset `at`, as an array."""
+    # An array made of a buffer directly would not hold it; `frombuffer` does.
+    memory = np.frombuffer(memoryview(obj), np.uint8)
+    array = np.ndarray.__new__(Array, layout.shape, layout.dtype, memory, at, order=layout.order)
+    if not writable:
+        array.flags.writeable = False
+    return array
+
+
+def read_layout(obj: Object) -> Layout:
+    """The layout in the object's header, checked against its size."""
+    what = f"object {obj.name!r}"
+    with memoryview(obj) as memory:
+        found, at = unpack(bytes(memory[:MAX_HEADER]), what)
+        if at != DATA or at + found.nbytes > len(memory):
+            raise Damaged(f"{what}: its array of {found} does not lie in {len(memory)} bytes")
+    return found
+
+
+def write_layout(obj: Object, layout: Layout) -> None:
+    """Stores the header."""
+    with memoryview(obj) as memory:
+        memory[:DATA] = layout.pack(DATA)
+
+
+def size_for(layout: Layout) -> int:
+    """Bytes of an object for the array."""
+    return DATA + max(layout.nbytes, DATA)
+
+
+def grown(array: Array, length: int) -> Array:
+    """See `Array.grow`."""
+    obj = owner(array)
+    old = read_layout(obj)
+    whole = over(obj, old)
+    if array.dtype != whole.dtype or array.shape[1:] != whole.shape[1:] or _address(array) != _address(whole):
+        raise ValueError("only a whole array grows, and this is a view of a part of it")
+    if old.order != "C" and len(old.shape) > 1:
+        raise ValueError("an array of order 'F' cannot grow along its first axis: its elements would move")
+    if not old.shape or length < old.shape[0]:
+        raise ValueError(f"an array of shape {old.shape} cannot grow to {length}")
+    if obj.readonly:
+        raise ReadOnly(f"cannot grow object {obj.name!r}: it is attached for reading", operation="grow")
+    new = layout((length, *old.shape[1:]), old.dtype, old.order)
+    needed = size_for(new)
+    if needed > obj.size:
+        grow_to(obj, needed)
+    write_layout(obj, new)
+    return over(obj, new)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])

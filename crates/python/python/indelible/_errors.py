@@ -1,0 +1,143 @@
+"""Exceptions: one base, a class for each kind that programs tell apart, and the rest by `kind`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Error(Exception):
+    """An operation that did not happen: `str()` says which, why, and what to do about it.
+
+    `kind` is the kind of the cause, `code` its stable number (0: an error of this package alone);
+    `operation`, `pool` and `object` say what was to be done, to what.
+    """
+
+    kind: str
+    code: int
+    operation: str | None
+    pool: str | None
+    object: str | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        code: int = 0,
+        operation: str | None = None,
+        pool: str | None = None,
+        object: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.args = (message,)
+        self.kind = kind or type(self).__name__
+        self.code = code
+        self.operation = operation
+        self.pool = pool
+        self.object = object
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NoPool(Error, FileNotFoundError):
+    """There is no pool at that path, and no size was given to make one."""
+
+
+class PoolExists(Error, FileExistsError):
+    """There is a pool already."""
+
+
+class NotFound(Error, KeyError):
+    """No such object."""
+
+
+class Exists(Error, ValueError):
+    """An object of that name exists, or the object holds something else."""
+
+
+class BadName(Error, ValueError):
+    """The name cannot be used."""
+
+
+class BadSize(Error, ValueError):
+    """The size cannot be used."""
+
+
+class Mismatch(Error, ValueError):
+    """The array is of another shape, type or order than asked for."""
+
+
+class Closed(Error, ValueError):
+    """What was closed is used."""
+
+
+class Held(Error, BlockingIOError):
+    """Somebody else has the object attached."""
+
+
+class Forked(Error, RuntimeError):
+    """This process is a fork of the one that opened or attached."""
+
+
+class Version(Error):
+    """Made by a newer version of this software."""
+
+
+class Damaged(Error, ValueError):
+    """Bytes contradict themselves."""
+
+
+class NotAHeap(Error, ValueError):
+    """The object holds no dict."""
+
+
+class RootType(Error, ValueError):
+    """The object's heap holds something else."""
+
+
+class Poisoned(Error, OSError):
+    """An earlier write to the medium failed: close the object and attach it again."""
+
+
+class Io(Error, OSError):
+    """The operating system failed."""
+
+
+class Gone(Error, OSError):
+    """The pool's file was truncated, deleted or replaced."""
+
+
+class ReadOnly(Error, PermissionError):
+    """What was to be changed may only be read."""
+
+
+class ObjectReadOnly(ReadOnly):
+    """The object refuses to be changed for good."""
+
+
+class WrongKey(Error, PermissionError):
+    """The key does not match."""
+
+
+class NoSpace(Error, OSError):
+    """The medium or its file system is full."""
+
+
+class NoRoom(Error, MemoryError):
+    """The pool has no piece large enough."""
+
+
+class NoAddresses(NoRoom):
+    """The pool has no addresses for an object of that size."""
+
+
+class HeapFull(NoRoom):
+    """The dict's object is full and cannot grow."""
+
+
+def of_kind(kind: str, message: str, **about: Any) -> Error:
+    """The exception for an error of the native half."""
+    found = globals().get(kind)
+    known = found if isinstance(found, type) and issubclass(found, Error) else Error
+    return known(message, kind=kind, **about)

@@ -1,0 +1,166 @@
+"""The header before an array's elements, version 1: crates/python/FORMAT.md.
+
+Whoever reads a header does not believe it: each number is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ._errors import Damaged, Version
+
+Order = Literal["C", "F"]
+
+MAGIC = b"PMO-NDAR"
+VERSION = 1
+# magic, version, features, header's bytes, CRC, dimensions, order, reserved, bytes of the type's text
+_FIXED = struct.Struct("<8sIIIIB1sHI")
+_CRC = struct.Struct("<I")
+_CRC_AT = 20
+_MAX_DIMENSIONS = 32
+_MAX_TYPE = 3072
+MAX_HEADER = 4096
+
+
+class Layout(NamedTuple):
+    """What an array is, apart from its elements."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+
+    def __str__(self) -> str:
+        return f"shape {self.shape}, dtype {self.dtype}, order {self.order!r}"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        count = 1
+        for length in self.shape:
+            count *= length
+        return count * self.dtype.itemsize
+
+    def pack(self, align: int) -> bytes:
+        """The header, padded to a multiple of `align`."""
+        text = json.dumps(np.lib.format.dtype_to_descr(self.dtype), separators=(",", ":")).encode()
+        if len(text) > _MAX_TYPE:
+            raise TypeError(
+                f"dtype {self.dtype} takes {len(text)} bytes to describe, at most {_MAX_TYPE} can be kept"
+            )
+        shape = struct.pack(f"<{len(self.shape)}Q", *self.shape)
+        size = -(-(_FIXED.size + len(shape) + len(text)) // align) * align
+        fixed = _FIXED.pack(MAGIC, VERSION, 0, size, 0, len(self.shape), self.order.encode(), 0, len(text))
+        header = bytearray((fixed + shape + text).ljust(size, b"\0"))
+        _CRC.pack_into(header, _CRC_AT, zlib.crc32(header))
+        return bytes(header)
+
+
+def layout(shape: Any, dtype: Any, order: str) -> Layout:
+    """A layout from what a caller gave, or TypeError, or ValueError."""
+    if order not in ("C", "F"):
+        raise ValueError(f"order is 'C' or 'F', not {order!r}")
+    lengths = (shape,) if not isinstance(shape, Sequence) else shape
+    checked = tuple(_length(length) for length in lengths)
+    if len(checked) > _MAX_DIMENSIONS:
+        raise ValueError(f"{len(checked)} dimensions; at most {_MAX_DIMENSIONS} can be kept")
+    found = Layout(checked, _persistable(np.dtype(dtype)), "F" if order == "F" else "C")
+    if found.nbytes > np.iinfo(np.intp).max:
+        raise ValueError(f"{found} is more than memory can have")
+    return found
+
+
+def unpack(header: bytes, what: str) -> tuple[Layout, int]:
+    """The layout a header describes, and where the elements begin; Damaged or Version if it is none.
+
+    `header` is the object's first bytes, at least up to the header's end, at most MAX_HEADER of them.
+    """
+    if len(header) < _FIXED.size:
+        raise Damaged(f"{what}: {len(header)} bytes are too few for an array's header")
+    magic, version, features, size, crc, ndim, order, reserved, text_len = _FIXED.unpack_from(header)
+    if magic != MAGIC:
+        raise Damaged(f"{what} holds no array: it begins with {magic!r}, not {MAGIC!r}")
+    if version != VERSION or features != 0:
+        raise Version(
+            f"{what}: its array is of version {version} with features {features:#x}, this software knows"
+            f" version {VERSION} (use the version that wrote it, or a newer one)"
+        )
+    if not _FIXED.size <= size <= min(len(header), MAX_HEADER) or size % 64:
+        raise Damaged(f"{what}: an array's header of {size} bytes")
+    zeroed = header[:_CRC_AT] + bytes(_CRC.size) + header[_CRC_AT + _CRC.size : size]
+    if zlib.crc32(zeroed) != crc:
+        raise Damaged(f"{what}: the checksum of its array's header is wrong")
+    end = _FIXED.size + 8 * ndim
+    if ndim > _MAX_DIMENSIONS or end + text_len > size or reserved != 0 or order not in (b"C", b"F"):
+        raise Damaged(f"{what}: the fields of its array's header contradict themselves")
+    shape = struct.unpack_from(f"<{ndim}Q", header, _FIXED.size)
+    dtype = _parse(header[end : end + text_len], what)
+    found = Layout(shape, dtype, "F" if order == b"F" else "C")
+    if found.nbytes > np.iinfo(np.intp).max or any(length > np.iinfo(np.intp).max for length in shape):
+        raise Damaged(f"{what}: its array of {found} is more than memory can have")
+    return found, size
+
+
+def _length(length: Any) -> int:
+    found = operator.index(length)
+    if not 0 <= found <= np.iinfo(np.intp).max:
+        raise ValueError(f"an array cannot have {found} elements along an axis")
+    return found
+
+
+def _persistable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type as it comes back from its description; TypeError if it cannot lie in an object."""
+    if dtype.hasobject:
+        raise TypeError(
+            f"dtype {dtype} holds Python objects, whose memory ends with the process; use numbers, fixed-length"
+            " strings or structures of these"
+        )
+    if dtype.itemsize == 0:
+        raise TypeError(f"dtype {dtype} has elements of 0 bytes; give its length")
+    try:
+        back = np.lib.format.descr_to_dtype(_tuples(np.lib.format.dtype_to_descr(dtype)))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"dtype {dtype} cannot be described: {error}") from None
+    if back != dtype or back.itemsize != dtype.itemsize:
+        raise TypeError(f"dtype {dtype} does not survive its description: {back} would come back")
+    return dtype
+
+
+def _tuples(value: Any) -> Any:
+    """Fields are tuples in NumPy's description; JSON has lists only."""
+    if not isinstance(value, list | tuple):
+        return value
+    return [_field(field) for field in value]
+
+
+def _field(field: Any) -> tuple[Any, ...]:
+    if not isinstance(field, list | tuple) or not 2 <= len(field) <= 3:
+        raise ValueError(f"not a field: {field!r}")
+    name, kind, *shape = field
+    name = tuple(name) if isinstance(name, list) else name
+    return (name, _tuples(kind), *(tuple(lengths) for lengths in shape))
+
+
+def _parse(text: bytes, what: str) -> np.dtype[Any]:
+    try:
+        dtype = np.lib.format.descr_to_dtype(_tuples(json.loads(text)))
+    except (
+        ArithmeticError,
+        LookupError,
+        RuntimeError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        Warning,
+    ) as error:
+        raise Damaged(f"{what}: its array is of no known type: {error}") from None
+    if dtype.hasobject or dtype.itemsize <= 0:
+        raise Damaged(f"{what}: its array is of type {dtype}, which cannot lie in an object")
+    return dtype

@@ -1,0 +1,218 @@
+//! An attached object as Python has it: who may use its memory, and until when.
+//!
+//! Invariants:
+//! 1. While `held` is `Some` and not `broken` the object is mapped, at one address, at least as long as it
+//!    ever was.
+//! 2. `views` counts those who may use the memory without holding a reference to `held`: exported buffers
+//!    and blocks. It grows only under the lock, while `held` is `Some` and not broken.
+//! 3. `held` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the
+//!    attachment any more: each of those that `views` counts does.
+//!
+//! Locks: the lock is awaited without the GIL, and who has it never waits for the GIL. Several are taken in
+//! the order of addresses (`psync`).
+
+use crate::error::{broken, closed, exception, forked, in_use, read_only};
+use indelible::{Error, ErrorKind, Heap, Object, ReadHeap, ReadObject};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// What is attached, and how.
+pub(crate) enum Held {
+    Writer(Object),
+    Reader(ReadObject),
+    Heap(Heap),
+    ReadHeap(ReadHeap),
+}
+
+impl Held {
+    pub(crate) fn base(&self) -> *const u8 {
+        match self {
+            Held::Writer(object) => object.as_ptr(),
+            Held::Reader(object) => object.as_ptr(),
+            Held::Heap(heap) => heap.object().as_ptr(),
+            Held::ReadHeap(heap) => heap.object().as_ptr(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Held::Writer(object) => object.len(),
+            Held::Reader(object) => object.len(),
+            Held::Heap(heap) => heap.object().len(),
+            Held::ReadHeap(heap) => heap.object().len(),
+        }
+    }
+
+    pub(crate) fn writable(&self) -> bool {
+        matches!(self, Held::Writer(_) | Held::Heap(_))
+    }
+
+    /// The object of a writer.
+    pub(crate) fn object(&self) -> Option<&Object> {
+        match self {
+            Held::Writer(object) => Some(object),
+            Held::Heap(heap) => Some(heap.object()),
+            _ => None,
+        }
+    }
+
+    fn detach(self) -> Result<(), Error> {
+        match self {
+            Held::Writer(object) => object.detach(),
+            Held::Reader(object) => object.detach(),
+            Held::Heap(heap) => heap.into_object().detach(),
+            // It has no other end than being dropped.
+            Held::ReadHeap(_) => Ok(()),
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Attachment {
+    held: Mutex<Option<Held>>,
+    views: AtomicUsize,
+    /// To be detached with the last view, and not used any more.
+    closing: AtomicBool,
+    /// A growth failed in the middle. Changes under the lock.
+    broken: AtomicBool,
+    pub(crate) name: String,
+    pub(crate) address: usize,
+    process: u32,
+}
+
+impl Attachment {
+    pub(crate) fn new(name: &str, held: Held) -> Self {
+        Attachment {
+            address: held.base().addr(),
+            held: Mutex::new(Some(held)),
+            views: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            name: name.to_owned(),
+            process: std::process::id(),
+        }
+    }
+
+    fn what(&self) -> String {
+        format!("object {:?}", self.name)
+    }
+
+    /// What is attached and may be used.
+    pub(crate) fn open(&self) -> Option<MutexGuard<'_, Option<Held>>> {
+        let held = self.lock();
+        (!self.closing.load(Ordering::Acquire)).then_some(held)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// False in a fork, where another thread may have had a lock when the process was copied.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Fails in a fork.
+    pub(crate) fn check_process(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
+        if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
+    }
+
+    /// Does something with what is attached, without the GIL.
+    pub(crate) fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        self.check_process(py, operation)?;
+        if self.broken.load(Ordering::Relaxed) {
+            return Err(broken(py, operation, &self.what()));
+        }
+        match py.detach(|| self.open()?.as_mut().map(f)) {
+            Some(result) => result.map_err(|error| exception(py, &error)),
+            None => Err(closed(py, operation, &self.what())),
+        }
+    }
+
+    /// As [`with`](Attachment::with), counting one more view if it succeeds: `f` says what of.
+    pub(crate) fn view<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        self.with(py, operation, |held| {
+            let seen = f(held)?;
+            self.views.fetch_add(1, Ordering::Relaxed);
+            Ok(seen)
+        })
+    }
+
+    /// A view is gone.
+    pub(crate) fn forget_view(&self) {
+        if self.views.fetch_sub(1, Ordering::AcqRel) == 1
+            && self.closing.load(Ordering::Acquire)
+            && self.is_ours()
+        {
+            let mut held = self.lock();
+            if self.views() == 0 {
+                // Nobody is left to be told of a failure; what was psynced is safe in any case.
+                held.take();
+            }
+        }
+    }
+
+    /// Detaches as soon as nobody can reach the memory any more, and refuses everything else from now on.
+    pub(crate) fn close_with_the_last_view(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process(py, "close")?;
+        // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
+        self.views.fetch_add(1, Ordering::AcqRel);
+        self.closing.store(true, Ordering::Release);
+        py.detach(|| self.forget_view());
+        Ok(())
+    }
+
+    pub(crate) fn views(&self) -> usize {
+        self.views.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_closed(&self, py: Python<'_>) -> bool {
+        !self.is_ours() || py.detach(|| self.open().is_none_or(|held| held.is_none()))
+    }
+
+    /// Detaches, unless somebody can still reach the memory.
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process(py, "close")?;
+        let result = py.detach(|| {
+            let mut held = self.lock();
+            match self.views() {
+                0 => Ok(held.take().map_or(Ok(()), Held::detach)),
+                views => Err(views),
+            }
+        });
+        match result {
+            Ok(result) => result.map_err(|error| exception(py, &error)),
+            Err(views) => Err(in_use("close", &self.what(), views)),
+        }
+    }
+
+    /// Grows the object. Its address stays, so that views stay good.
+    pub(crate) fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
+        let grown = self.with(py, "grow", |held| {
+            let result = match held {
+                Held::Writer(object) => object.grow(size),
+                Held::Heap(heap) => heap.grow(size),
+                Held::Reader(_) | Held::ReadHeap(_) => return Ok(false),
+            };
+            let unharmed = |error: &Error| UNHARMED.contains(&error.kind());
+            self.broken.store(result.as_ref().is_err_and(|error| !unharmed(error)), Ordering::Relaxed);
+            result.map(|()| true)
+        })?;
+        if grown { Ok(()) } else { Err(read_only(py, "grow", &self.what())) }
+    }
+}
+
+/// Errors of a growth that left everything as it was; after others the object may not be mapped any more.
+const UNHARMED: [ErrorKind; 5] =
+    [ErrorKind::NoRoom, ErrorKind::NoSpace, ErrorKind::NoAddresses, ErrorKind::BadSize, ErrorKind::Gone];

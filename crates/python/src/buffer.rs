@@ -1,0 +1,76 @@
+//! Memory of objects as Python's buffers.
+//!
+//! Invariant: a view that was given out is counted in the attachment, and the Python object it refers to keeps
+//! the attachment; so the bytes stay mapped until the view is released (`attachment`, 3).
+//!
+//! Rust never refers to those bytes. Threads of Python that store to them at once race as they do on any
+//! array.
+
+#![allow(unsafe_code)]
+
+use crate::attachment::{Attachment, Held};
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::c_int;
+
+/// Bytes of an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes {
+    address: usize,
+    len: usize,
+    writable: bool,
+}
+
+impl Bytes {
+    pub(crate) const NONE: Bytes = Bytes { address: 0, len: 0, writable: false };
+
+    /// All of them.
+    pub(crate) fn of(held: &Held) -> Self {
+        Bytes { address: held.base().expose_provenance(), len: held.len(), writable: held.writable() }
+    }
+
+    /// `len` bytes from `offset`, if there are as many.
+    pub(crate) fn part(self, offset: usize, len: usize) -> Option<Self> {
+        let end = offset.checked_add(len)?;
+        (end <= self.len).then(|| Bytes { address: self.address + offset, len, ..self })
+    }
+
+    pub(crate) fn as_ptr(self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+}
+
+/// Answers `__getbuffer__` of `owner`, which keeps `attachment`, with what `bytes` chooses.
+///
+/// # Safety
+/// `view` is what Python gave to `__getbuffer__`; `__releasebuffer__` forgets the view.
+pub(crate) unsafe fn give(
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+    owner: &Bound<'_, PyAny>,
+    attachment: &Attachment,
+    bytes: impl FnOnce(&mut Held) -> Result<Bytes, indelible::Error> + Send,
+) -> PyResult<()> {
+    let py = owner.py();
+    if view.is_null() {
+        return Err(PyBufferError::new_err("there is no view to fill"));
+    }
+    // SAFETY: Python's; with every error it holds nothing.
+    unsafe { (*view).obj = std::ptr::null_mut() };
+    let bytes = attachment.view(py, "use the memory of", bytes)?;
+    let (len, readonly) = (bytes.len as ffi::Py_ssize_t, c_int::from(!bytes.writable));
+    // SAFETY: Python's; the bytes stay (see the module). It takes a reference to `owner`, or raises.
+    match unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), bytes.as_ptr().cast(), len, readonly, flags) }
+    {
+        0 => Ok(()),
+        _ => {
+            attachment.forget_view();
+            Err(PyErr::fetch(py))
+        }
+    }
+}

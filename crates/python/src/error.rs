@@ -1,0 +1,71 @@
+//! Errors of Rust as exceptions of Python, whose classes are in `python/indelible/_errors.py`.
+
+use indelible::Error;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The exception for an error of the library: the class of its kind, with what it says about itself.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
+    let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
+    raise(py, &kind, code, &error.to_string(), error.operation(), path, error.object_name())
+}
+
+/// An operation on something that was closed.
+pub(crate) fn closed(py: Python<'_>, operation: &str, what: &str) -> PyErr {
+    let message = format!("cannot {operation} {what}: it is closed (open or attach it again)");
+    raise(py, "Closed", 0, &message, operation, None, None)
+}
+
+/// An operation in a fork of the process that attached or opened.
+pub(crate) fn forked(py: Python<'_>, operation: &str, what: &str) -> PyErr {
+    let message = format!(
+        "cannot {operation} {what}: it was opened by another process, of which this one is a fork \
+         (open the pool again in this process)"
+    );
+    raise(py, "Forked", indelible::ErrorKind::Forked as i32, &message, operation, None, None)
+}
+
+/// A change of something that may only be read.
+pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
+    let message =
+        format!("cannot {operation} {what}: it is attached for reading (attach it with mode \"r+\")");
+    raise(py, "ReadOnly", indelible::ErrorKind::ReadOnly as i32, &message, operation, None, None)
+}
+
+/// An object whose mapping is lost.
+pub(crate) fn broken(py: Python<'_>, operation: &str, what: &str) -> PyErr {
+    let message = format!(
+        "cannot {operation} {what}: it could not be mapped anew when it grew (end this process, and attach again)"
+    );
+    raise(py, "Poisoned", indelible::ErrorKind::Poisoned as i32, &message, operation, None, None)
+}
+
+/// Memory that must not go away while somebody can still reach it.
+pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
+    let message = format!(
+        "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first)"
+    );
+    pyo3::exceptions::PyBufferError::new_err(message)
+}
+
+fn raise(
+    py: Python<'_>,
+    kind: &str,
+    code: i32,
+    message: &str,
+    operation: &str,
+    pool: Option<String>,
+    object: Option<&str>,
+) -> PyErr {
+    let make = || -> PyResult<PyErr> {
+        let fields = PyDict::new(py);
+        fields.set_item("operation", operation)?;
+        fields.set_item("pool", pool)?;
+        fields.set_item("object", object)?;
+        fields.set_item("code", code)?;
+        let make = py.import("indelible._errors")?.getattr("of_kind")?;
+        Ok(PyErr::from_value(make.call((kind, message), Some(&fields))?))
+    };
+    make().unwrap_or_else(|error| error)
+}

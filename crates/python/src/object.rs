@@ -1,0 +1,131 @@
+//! An attached object.
+
+#![allow(unsafe_code)]
+
+use crate::attachment::{Attachment, Held};
+use crate::buffer::{self, Bytes};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// An attached object: a buffer of its bytes. Made by `Pool.attach`.
+#[pyclass(frozen, weakref, module = "indelible")]
+pub(crate) struct Object {
+    pub(crate) attachment: Arc<Attachment>,
+}
+
+impl Object {
+    pub(crate) fn new(name: &str, held: Held) -> Self {
+        Object { attachment: Arc::new(Attachment::new(name, held)) }
+    }
+}
+
+#[pymethods]
+impl Object {
+    /// Name of the object.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.attachment.name
+    }
+
+    /// Its fixed address, the same in every process and every run.
+    #[getter]
+    fn address(&self) -> usize {
+        self.attachment.address
+    }
+
+    /// Size in bytes.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.attachment.with(py, "inspect", |held| Ok(held.len()))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.size(py)
+    }
+
+    /// Whether it is attached for reading only.
+    #[getter]
+    fn readonly(&self, py: Python<'_>) -> PyResult<bool> {
+        self.attachment.with(py, "inspect", |held| Ok(!held.writable()))
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.attachment.is_closed(py)
+    }
+
+    /// Arrays and memoryviews of it that are in use.
+    #[getter]
+    fn views(&self) -> usize {
+        self.attachment.views()
+    }
+
+    /// Psyncs of the object that had something to do, over its life.
+    #[getter]
+    fn psyncs(&self, py: Python<'_>) -> PyResult<u64> {
+        self.attachment.with(py, "inspect", |held| Ok(held.object().map_or(0, indelible::Object::psyncs)))
+    }
+
+    /// How stores are noticed: "wp-async" or "mprotect"; "" if it is attached for reading.
+    #[getter]
+    fn tracking(&self, py: Python<'_>) -> PyResult<String> {
+        let rung = |held: &mut Held| Ok(held.object().map(indelible::Object::rung).unwrap_or_default());
+        self.attachment.with(py, "inspect", rung)
+    }
+
+    /// Makes everything stored since the last psync durable, as one step, without the GIL.
+    ///
+    /// No thread may store to the object meanwhile, unless `cut` asks for a consistent cut: then such stores
+    /// wait, or belong to the next psync. Does nothing on an object attached for reading.
+    #[pyo3(signature = (*, cut = false))]
+    fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
+        self.attachment.with(py, "psync", |held| crate::psync::one(held, cut))
+    }
+
+    /// Grows the object to `size` bytes. What was exported before stays valid.
+    fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
+        self.attachment.grow(py, size)
+    }
+
+    /// Detaches; what was not psynced is forgotten. BufferError while arrays or memoryviews of it exist.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.close(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// Closes. While an exception is on its way, arrays that its traceback keeps are no second error: the
+    /// object is detached with the last of them.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if exception.is_none() { self.close(py) } else { self.attachment.close_with_the_last_view(py) }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let name = &self.attachment.name;
+        match self.size(py) {
+            Ok(size) => format!("<indelible.Object {name:?}, {size} bytes>"),
+            Err(_) => format!("<indelible.Object {name:?}, closed>"),
+        }
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let attachment = slf.get().attachment.clone();
+        // SAFETY: Python's.
+        unsafe { buffer::give(view, flags, slf.as_any(), &attachment, |held| Ok(Bytes::of(held))) }
+    }
+
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.attachment.forget_view();
+    }
+}

@@ -1,0 +1,239 @@
+//! A pool, and what its table says.
+
+use crate::attachment::Held;
+use crate::error::{closed, exception, forked};
+use crate::heap::Heap;
+use crate::object::Object;
+use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, ReadHeap, Stat, Tracking};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::UNIX_EPOCH;
+
+/// A pool. `indelible.Pool` adds arrays and dicts.
+#[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
+pub(crate) struct Pool {
+    pool: Mutex<Option<indelible::Pool>>,
+    path: PathBuf,
+    process: u32,
+}
+
+impl Pool {
+    /// The pool, if it is open and this process's.
+    fn get(&self, py: Python<'_>, operation: &str) -> PyResult<indelible::Pool> {
+        let what = format!("pool {}", self.path.display());
+        if self.process != std::process::id() {
+            return Err(forked(py, operation, &what));
+        }
+        // Held for the length of a copy.
+        let pool = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        pool.ok_or_else(|| closed(py, operation, &what))
+    }
+
+    /// Does something with the pool, without the GIL.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&indelible::Pool) -> indelible::Result<T> + Send,
+    ) -> PyResult<T> {
+        let pool = self.get(py, operation)?;
+        py.detach(|| f(&pool)).map_err(|error| exception(py, &error))
+    }
+}
+
+/// What a word of Python stands for.
+fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
+    words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        PyValueError::new_err(format!("{what} is one of {}, not {word:?}", known.join(", ")))
+    })
+}
+
+/// Modes as `numpy.memmap` has them: whether to attach for writing.
+fn writable(mode: &str) -> PyResult<bool> {
+    choice("mode", &[("r", false), ("r+", true)], mode)
+}
+
+#[pymethods]
+impl Pool {
+    #[new]
+    #[pyo3(signature = (path, size = None, *, read_only = false, medium = "auto", tracking = "auto", allow_remote = false))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        size: Option<u64>,
+        read_only: bool,
+        medium: &str,
+        tracking: &str,
+        allow_remote: bool,
+    ) -> PyResult<Self> {
+        // Stores of Python cannot be named.
+        let rungs: Vec<_> =
+            Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Named).collect();
+        let options = PoolOptions::new()
+            .read_only(read_only)
+            .medium(choice("medium", &MediumKind::WORDS, medium)?)
+            .tracking(choice("tracking", &rungs, tracking)?)
+            .allow_remote(allow_remote);
+        let pool = py.detach(|| match size {
+            Some(size) => options.open_or_format(&path, size),
+            None => options.open(&path),
+        });
+        let pool = pool.map_err(|error| exception(py, &error))?;
+        Ok(Pool { path: pool.path().to_owned(), pool: Mutex::new(Some(pool)), process: std::process::id() })
+    }
+
+    /// Path of the pool.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// Random identity of the pool, 16 bytes.
+    #[getter]
+    fn id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, "inspect", |pool| Ok(pool.id()))?))
+    }
+
+    /// What the pool stands on: "file", "memory", "dax" or "devdax".
+    #[getter]
+    fn medium(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.with(py, "inspect", |pool| Ok(pool.medium().word()))
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.get(py, "inspect").is_err()
+    }
+
+    /// The pool in numbers.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let info = self.with(py, "inspect", indelible::Pool::info)?;
+        let fields = PyDict::new(py);
+        fields.set_item("label", info.label)?;
+        fields.set_item("version", info.version)?;
+        fields.set_item("length", info.length)?;
+        fields.set_item("objects", info.objects)?;
+        fields.set_item("free", info.free)?;
+        fields.set_item("largest_free", info.largest_free)?;
+        Ok(fields)
+    }
+
+    fn _list<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let all: Vec<Stat> = self.with(py, "list", |pool| pool.list().collect())?;
+        all.iter().map(|stat| fields(py, stat)).collect()
+    }
+
+    fn _stat<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+        fields(py, &self.with(py, "inspect", |pool| pool.stat(name))?)
+    }
+
+    /// Creates an object of `size` bytes, all zero.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0))]
+    fn create(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        size: u64,
+        key: Option<&[u8]>,
+        sparse: bool,
+        reach: u64,
+    ) -> PyResult<()> {
+        let options = CreateOptions::new(size).key(key.unwrap_or_default()).sparse(sparse).reach(reach);
+        self.with(py, "create", |pool| pool.create_with(name, &options))
+    }
+
+    /// Destroys an object that nobody has attached.
+    #[pyo3(signature = (name, *, key = None))]
+    fn remove(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
+    }
+
+    /// Gives an object that nobody has attached another name.
+    #[pyo3(signature = (name, new, *, key = None))]
+    fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
+    }
+
+    /// Attaches an object: for reading ("r") or for writing ("r+").
+    #[pyo3(signature = (name, mode = "r+", *, key = None))]
+    fn attach(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let held = self.with(py, "attach", |pool| {
+            if writable {
+                pool.attach_with_key(name, key).map(Held::Writer)
+            } else {
+                pool.attach_read_with_key(name, key).map(Held::Reader)
+            }
+        })?;
+        Ok(Object::new(name, held))
+    }
+
+    /// Attaches an object with the heap in it, which is made if the object was never psynced.
+    #[pyo3(signature = (name, mode, key))]
+    fn _attach_heap(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Heap> {
+        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let held = self.with(py, "attach", |pool| {
+            if !writable {
+                return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
+            }
+            let object = pool.attach_with_key(name, key)?;
+            let blank = object.psyncs() == 0 && object.as_slice().iter().take(4096).all(|byte| *byte == 0);
+            let open = if blank { indelible::Heap::format } else { indelible::Heap::open };
+            open(object).map(Held::Heap)
+        })?;
+        Ok(Heap::new(name, held))
+    }
+
+    /// Ends the use of the pool by this handle. What is attached stays so.
+    fn close(&self) {
+        self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, _exception: Bound<'_, PyAny>, _value: Bound<'_, PyAny>, _traceback: Bound<'_, PyAny>) {
+        self.close();
+    }
+
+    /// Whether there is an object of that name.
+    fn __contains__(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.with(py, "inspect", |pool| match pool.stat(name) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let path = self.path.display();
+        if self.closed(py) {
+            format!("<indelible.Pool {path}, closed>")
+        } else {
+            format!("<indelible.Pool {path}>")
+        }
+    }
+}
+
+fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("name", &stat.name)?;
+    fields.set_item("size", stat.size)?;
+    fields.set_item("address", stat.address)?;
+    fields.set_item("reach", stat.reach)?;
+    fields.set_item("state", stat.state.letter())?;
+    fields.set_item("holder", stat.holder)?;
+    fields.set_item("needs_recovery", stat.needs_recovery)?;
+    fields.set_item("read_only", stat.read_only)?;
+    fields.set_item("sparse", stat.sparse)?;
+    fields.set_item("psyncs", stat.psyncs)?;
+    let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    fields.set_item("created", created)?;
+    Ok(fields)
+}

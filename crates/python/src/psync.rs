@@ -1,0 +1,60 @@
+//! psync of one object, and of several as one step.
+
+use crate::attachment::{Attachment, Held};
+use crate::error::{closed, exception};
+use crate::heap::Heap;
+use crate::object::Object;
+use indelible::Error;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// psync of one object. Those attached for reading have nothing to psync.
+pub(crate) fn one(held: &mut Held, cut: bool) -> Result<(), Error> {
+    match held {
+        Held::Writer(object) if cut => object.psync_cut(),
+        Held::Writer(object) => object.psync(),
+        Held::Heap(heap) if cut => heap.psync_cut(),
+        Held::Heap(heap) => heap.psync(),
+        Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
+    }
+}
+
+/// Makes what was stored to all of `objects` durable as one step.
+#[pyfunction]
+#[pyo3(signature = (objects, *, cut = false))]
+pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: bool) -> PyResult<()> {
+    // By address: each once, and in an order that keeps two threads from waiting for each other.
+    let mut found: BTreeMap<usize, Arc<Attachment>> = BTreeMap::new();
+    for object in &objects {
+        let attachment = match (object.cast::<Object>(), object.cast::<Heap>()) {
+            (Ok(object), _) => &object.get().attachment,
+            (_, Ok(heap)) => &heap.get().attachment,
+            _ => return Err(PyTypeError::new_err(format!("not an attached object: {}", object.repr()?))),
+        };
+        attachment.check_process(py, "psync")?;
+        found.insert(Arc::as_ptr(attachment).addr(), attachment.clone());
+    }
+    if cut && found.len() > 1 {
+        return Err(PyValueError::new_err("a consistent cut is of one object: call psync for each"));
+    }
+    let together = || {
+        let mut locked: Vec<_> = found.values().map(|attachment| (attachment, attachment.open())).collect();
+        let (mut objects, mut heaps) = (Vec::new(), Vec::new());
+        for (attachment, held) in &mut locked {
+            match held.as_mut().and_then(|held| held.as_mut()) {
+                Some(held) if found.len() == 1 => return Ok(one(held, cut)),
+                Some(Held::Writer(object)) => objects.push(object),
+                Some(Held::Heap(heap)) => heaps.push(heap),
+                Some(Held::Reader(_) | Held::ReadHeap(_)) => {}
+                None => return Err(attachment.name.clone()),
+            }
+        }
+        Ok(indelible::Heap::psync_all(&mut heaps, &mut objects))
+    };
+    match py.detach(together) {
+        Ok(result) => result.map_err(|error| exception(py, &error)),
+        Err(name) => Err(closed(py, "psync", &format!("object {name:?}"))),
+    }
+}

@@ -1,0 +1,37 @@
+"""The pages that people read, run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import indelible
+import pytest
+from conftest import python
+
+PROJECT = Path(__file__).parents[3]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("page", "least"), [("docs/cookbook/python.md", 10), ("README.md", 1), ("crates/python/README.md", 1)]
+)
+def test_every_block_of_a_page_runs(tmp_path: Path, page: str, least: int) -> None:
+    found = blocks(PROJECT / page, "python")
+    assert len(found) >= least
+    # A line of its own for each, so that an error names the block.
+    program = "\n".join(f"# block {number}\n{block}" for number, block in enumerate(found))
+    done = subprocess.run(python(program), cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    again = subprocess.run(python(found[0]), cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr
+
+
+def test_what_is_installed_is_typed_and_for_every_version() -> None:
+    folder = Path(indelible.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "_indelible.pyi").exists()
+    assert [file.name for file in folder.glob("*.so")] == ["_indelible.abi3.so"]

@@ -1,0 +1,268 @@
+"""Memory that somebody can still reach: nothing may crash, and nothing may be taken for durable that is not."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+from pathlib import Path
+
+import indelible
+import numpy as np
+import pytest
+from conftest import MIB, Open, python
+
+
+def test_closing_is_refused_while_views_exist(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.create("a", 4096)
+    obj = pool.attach("a")
+    view, array = memoryview(obj), np.frombuffer(obj, np.uint8)
+    part = array[5:10]
+    assert obj.views == 2
+    with pytest.raises(BufferError, match='object "a"'):
+        obj.close()
+    view.release()
+    del array
+    with pytest.raises(BufferError):
+        obj.close()
+    part[0] = 3  # still good
+    obj.psync()
+    del part
+    obj.close()
+    assert obj.closed and pool.stat("a").state == "D"
+    obj.close()  # again
+    for use in (
+        obj.psync,
+        lambda: obj.size,
+        lambda: memoryview(obj),
+        lambda: obj.grow(9999),
+        obj.__enter__().psync,
+    ):
+        with pytest.raises(indelible.Closed) as caught:
+            use()
+        assert 'object "a"' in str(caught.value) and isinstance(caught.value, ValueError)
+
+
+def test_an_exception_is_not_covered_by_another(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.create("a", 4096)
+    kept = []
+    with pytest.raises(ZeroDivisionError), pool.attach("a") as obj:
+        kept.append(np.frombuffer(obj, np.uint8))
+        1 / 0  # noqa: B018
+    assert obj.closed and pool.stat("a").state == "W"
+    with pytest.raises(indelible.Closed):
+        obj.psync()
+    with pytest.raises(indelible.Closed):
+        indelible.psync(obj)
+    kept[0][0] = 1  # memory still; never durable
+    kept.clear()
+    assert pool.stat("a").state == "D"
+    values = pool.dict("run")
+    values["w"] = np.ones(10)
+    values.psync()
+    with pytest.raises(ZeroDivisionError), values:
+        kept.append(values["w"])
+        1 / 0  # noqa: B018
+    with pytest.raises(indelible.Closed):
+        values["x"] = 1
+    assert kept[0].sum() == 10
+    kept.clear()
+    assert dict(pool.dict("run")).keys() == {"w"}
+
+
+def test_an_array_outlives_everything_it_came_from(open_pool: Open) -> None:
+    with open_pool() as pool:
+        array = pool.array("w", 100)
+        values = pool.dict("run")
+        values["a"] = np.arange(5)
+        inner = values["a"][1:]
+        with pytest.raises(BufferError):
+            values.close()
+    del pool, values
+    gc.collect()
+    array[:] = 4
+    inner[:] = 9
+    array.psync()
+    del array
+    gc.collect()
+    with open_pool() as pool:
+        assert (pool.array("w") == 4).all()
+        del inner
+        assert dict(pool.dict("run")) == {}  # it was never psynced
+
+
+def test_cycles_are_collected(open_pool: Open) -> None:
+    pool = open_pool()
+    array = pool.array("w", 10)
+    cycle: list[object] = [array]
+    cycle.append(cycle)
+    del array, cycle
+    gc.collect()
+    assert pool.stat("w").state == "D"
+
+
+def test_a_view_of_a_view_keeps_the_object(open_pool: Open) -> None:
+    pool = open_pool()
+    array = pool.array("w", (10, 10), "u1")
+    views = [
+        array.T[2:],
+        array.view(np.int8),
+        np.asarray(array),
+        memoryview(array),
+        np.lib.stride_tricks.as_strided(array),
+    ]
+    del array
+    gc.collect()
+    for _ in range(5):
+        assert pool.stat("w").state == "W"
+        views.pop()
+    assert pool.stat("w").state == "D"
+
+
+EXIT = """
+import sys, indelible, numpy as np
+pool = indelible.open(sys.argv[1])
+class Keeper:
+    def __init__(self, *kept): self.kept = kept; self.me = self
+    def __del__(self): assert self.kept[0][1] >= 0
+array, values = pool.array("w", 1000), pool.dict("run")
+values["a"] = np.arange(10)
+keepers = [Keeper(array), Keeper(values["a"], values, pool), Keeper(memoryview(array[5:]))]
+sys.modules["keeps"] = keepers
+raw = pool.attach("raw"); view = memoryview(raw)
+if sys.argv[2] == "thread":
+    import threading
+    def busy():
+        while True: array.sum()
+    threading.Thread(target=busy, daemon=True).start()
+elif sys.argv[2] == "error":
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "thread", "error"])
+def test_the_interpreter_ends_in_peace(open_pool: Open, path: Path, how: str) -> None:
+    pool = open_pool()
+    pool.create("raw", 4096)
+    done = subprocess.run(python(EXIT, path, how), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (3 if how == "error" else 0, "")
+    assert pool.array("w").sum() == 0 and dict(pool.dict("run")) == {}
+
+
+FORK = """
+import os, sys, indelible, numpy as np
+pool = indelible.open(sys.argv[1])
+array, values = pool.array("w", 10), pool.dict("run")
+values["a"] = np.arange(3)
+inner = values["a"]
+raw = pool.attach("raw")
+array[:] = 1
+indelible.psync(array, values)
+# A thread that the child does not have is in the middle of a change.
+import threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+inside, done = threading.Event(), threading.Event()
+def change():
+    with values._change():
+        inside.set()
+        done.wait()
+thread = threading.Thread(target=change)
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    try:
+        assert "closed" in repr(values)
+        uses = [
+            pool.list, lambda: pool.attach("raw"), lambda: pool.array("w"), lambda: pool.dict("run"),
+            array.psync, lambda: array.grow(20), lambda: indelible.psync(array, values),
+            lambda: values["a"], lambda: values.update(b=1), lambda: len(values), values.psync, values.close,
+            lambda: memoryview(raw), raw.psync, raw.close, lambda: raw.size, lambda: raw.grow(10000),
+        ]
+        for number, use in enumerate(uses):
+            try:
+                use()
+            except indelible.Forked as error:
+                assert "fork" in str(error) and error.kind == "Forked"
+            else:
+                raise AssertionError(f"use {number} was not refused")
+        assert pool.closed and raw.closed and values.closed
+        del array, inner, values, raw, pool
+        import gc
+        gc.collect()
+        pool = indelible.open(sys.argv[1])
+        try:
+            pool.array("w")
+        except indelible.Held as error:
+            pass
+        else:
+            raise AssertionError("the parent has it")
+        pool.array("own", 5)[:] = 2
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+done.set()
+thread.join()
+array[:] = 2
+indelible.psync(array, values)
+assert inner.sum() == 3
+if sys.argv[2] == "touch":
+    child = os.fork()
+    if child == 0:
+        array[0] = 5  # absent here: a fault, not silent divergence
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    import signal
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV, status
+"""
+
+
+@pytest.mark.parametrize("how", ["calls", "touch"])
+def test_a_fork_has_nothing_and_says_so(open_pool: Open, path: Path, how: str) -> None:
+    pool = open_pool()
+    pool.create("raw", 4096)
+    command = [word for word in python(FORK, path, how) if word not in ("-X", "faulthandler")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (pool.array("w") == 2).all()
+
+
+SPAWN = """
+import multiprocessing, sys, indelible
+def work(path):
+    array = indelible.open(path).array("w", mode="r")
+    return float(array.sum())
+if __name__ == "__main__":
+    pool = indelible.open(sys.argv[1], 16 << 20)
+    array = pool.array("w", 1000)
+    array[:] = 1
+    array.psync()
+    del array
+    with multiprocessing.get_context(sys.argv[2]).Pool(2) as workers:
+        print(workers.map(work, [sys.argv[1]] * 4))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing_read_together(tmp_path: Path, method: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SPAWN)
+    command = [python("")[0], str(program), str(tmp_path / "p.pmo"), method]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[1000.0, 1000.0, 1000.0, 1000.0]\n", "")
+
+
+def test_growth_beyond_everything_harms_nobody(pool: indelible.Pool) -> None:
+    array = pool.array("w", 100)
+    array[:] = 1
+    for length in (1 << 40, 1 << 61, 1 << 62):
+        with pytest.raises((indelible.NoRoom, ValueError)):
+            array.grow(length)
+    with pytest.raises(TypeError):
+        array.grow(200.5)  # type: ignore[arg-type]
+    assert array.grow(MIB).sum() == 100

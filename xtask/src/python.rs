@@ -1,0 +1,110 @@
+//! The Python package: built, installed into an environment of its own, and tested there.
+
+use crate::steps::Result;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// What the tests need from the registry of Python.
+const PACKAGES: [&str; 5] = ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18"];
+
+/// The oldest version whose stable interface has buffers.
+const OLDEST: (u32, u32) = (3, 11);
+
+/// Builds, installs, tests; `arguments` go to pytest. What this machine lacks is said, and is no failure.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let Some(python) = interpreter() else {
+        return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
+    };
+    let environment = target().join("python-tests");
+    let own = environment.join("bin/python");
+    if !own.exists()
+        && !succeeds("an environment", Command::new(&python).args(["-m", "venv"]).arg(&environment))
+    {
+        return not_tested("python3 -m venv fails (package python3-venv)");
+    }
+    let pip = |arguments: &[&str]| {
+        let mut command = Command::new(&own);
+        command.args(["-m", "pip", "--quiet", "--disable-pip-version-check"]).args(arguments);
+        command
+    };
+    let mut install = vec!["install"];
+    install.extend(PACKAGES);
+    if !succeeds("packages", &mut pip(&install)) {
+        return not_tested(&format!("pip cannot install {}: no network?", PACKAGES.join(", ")));
+    }
+    // As the cookbook says, but with what is installed already, and quicker to build.
+    let mut package = pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
+    package.arg(folder()).env("MATURIN_PEP517_ARGS", "--profile dev").env("PATH", with_path(&environment));
+    if !succeeds("the package", &mut package) {
+        return Err("the Python package does not build".into());
+    }
+    let step = |name: &str, arguments: &[&str]| {
+        if succeeds(name, Command::new(&own).args(arguments).current_dir(folder())) {
+            return Ok(());
+        }
+        Err(format!("step failed: {name}"))
+    };
+    if arguments.is_empty() {
+        step(
+            "types",
+            &["-m", "mypy", "--strict", "python/indelible", "../../examples/python/simulation.py"],
+        )?;
+        step(
+            "stubs",
+            &[
+                "-m",
+                "mypy.stubtest",
+                "--concise",
+                "--allowlist",
+                "tests/stubtest.txt",
+                "--ignore-unused-allowlist",
+                "indelible._indelible",
+            ],
+        )?;
+    }
+    let mut tests = vec!["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+    tests.extend(arguments.iter().map(String::as_str));
+    step("tests", &tests)
+}
+
+/// The first interpreter that is new enough.
+fn interpreter() -> Option<PathBuf> {
+    let given = std::env::var_os("PYTHON").map(PathBuf::from);
+    let names = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+    given.into_iter().chain(names.map(PathBuf::from)).find(|python| {
+        let check = format!("import sys; sys.exit(sys.version_info < {OLDEST:?})");
+        Command::new(python).args(["-c", &check]).output().is_ok_and(|output| output.status.success())
+    })
+}
+
+fn not_tested(why: &str) -> Result {
+    println!("\nNOT TESTED: the Python package: {why}");
+    Ok(())
+}
+
+fn succeeds(name: &str, command: &mut Command) -> bool {
+    println!("\n== python, {name}: {command:?}");
+    let begin = Instant::now();
+    let status = command.status();
+    println!("== python, {name}: {:.0} s", begin.elapsed().as_secs_f64());
+    status.is_ok_and(|status| status.success())
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates").join("python")
+}
+
+fn target() -> PathBuf {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
+    let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));
+    std::path::absolute(&given).unwrap_or(given)
+}
+
+/// The search path, with the environment's programs first: maturin is one.
+fn with_path(environment: &Path) -> impl AsRef<OsStr> {
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(environment.join("bin")).chain(std::env::split_paths(&old));
+    std::env::join_paths(all).unwrap_or(old)
+}
