@@ -21,12 +21,15 @@ pub trait Keeper {
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
 }
 
+/// Makes arrays of so many bytes.
+type Open = fn(&Place<'_>, &[usize]) -> Result<Box<dyn Keeper>>;
+
 /// Somebody who can be measured.
 pub struct Contestant {
     pub name: &'static str,
     /// Whether a crash leaves the arrays as one sync left them.
     pub atomic: bool,
-    pub open: fn(&Place<'_>, &[usize]) -> Result<Box<dyn Keeper>>,
+    pub open: Open,
 }
 
 /// Where arrays are kept.
