@@ -330,7 +330,7 @@ fn a_heap_that_may_grow_grows_under_a_container() {
     list.extend((0..2000).map(|number| format!("{number:100}")));
     assert!(list.iter().enumerate().all(|(number, text)| text.trim() == number.to_string()));
     heap.psync().unwrap();
-    assert!(heap.object().len() > 200 << 10);
+    assert!(heap.size() > 200 << 10);
     drop(heap);
     let heap = reopen(&world);
     assert_eq!(heap.root_ref::<PVec<PString>>("list").unwrap().len(), 2000);

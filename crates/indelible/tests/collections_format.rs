@@ -54,15 +54,16 @@ fn the_constants_are_as_format_md_says() {
 }
 
 /// The value of a root, as words.
-fn words(heap: &Heap, name: &str) -> Vec<u64> {
+fn words(heap: &mut Heap, name: &str) -> Vec<u64> {
     let root = heap.root_any(name).unwrap();
-    let start = root.address - heap.object().as_ptr().addr();
+    let start = root.address - heap.base().addr();
     let bytes = &heap.object().as_slice()[start..start + root.size as usize];
     bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-fn bytes(heap: &Heap, address: u64, len: usize) -> &[u8] {
-    &heap.object().as_slice()[address as usize - heap.object().as_ptr().addr()..][..len]
+fn bytes(heap: &mut Heap, address: u64, len: usize) -> Vec<u8> {
+    let start = address as usize - heap.base().addr();
+    heap.object().as_slice()[start..][..len].to_vec()
 }
 
 fn number(bytes: &[u8]) -> u64 {
@@ -84,34 +85,34 @@ fn what_is_in_an_object_is_as_format_md_says() {
     tree.extend((0..16_u64).map(|key| (key, key + 100)));
     heap.root_or_default::<PBTreeMap<u64, u64>>("empty").unwrap();
 
-    let list = words(&heap, "list");
+    let list = words(&mut heap, "list");
     assert_eq!((list.len(), list[2]), (3, 3));
-    assert!(bytes(&heap, list[0], 24).chunks_exact(8).map(number).eq([1, 2, 3]));
-    let text = words(&heap, "text");
-    assert_eq!((bytes(&heap, text[0], 4), text[2]), (&b"text"[..], 4));
-    assert_eq!(words(&heap, "empty"), [0, 0, 0]);
+    assert!(bytes(&mut heap, list[0], 24).chunks_exact(8).map(number).eq([1, 2, 3]));
+    let text = words(&mut heap, "text");
+    assert_eq!((bytes(&mut heap, text[0], 4), text[2]), (b"text".to_vec(), 4));
+    assert_eq!(words(&mut heap, "empty"), [0, 0, 0]);
 
-    let [at, slots, len, left, seed] = words(&heap, "map")[..] else { panic!("five words") };
+    let [at, slots, len, left, seed] = words(&mut heap, "map")[..] else { panic!("five words") };
     assert_eq!((slots, len, left), (16, 9, 5));
-    let control = bytes(&heap, at, 16);
+    let control = bytes(&mut heap, at, 16);
     assert_eq!(control.iter().filter(|byte| **byte == 0xff).count(), 7);
     for key in (0..10_u64).filter(|key| *key != 3) {
         let product = u128::from(seed ^ key) * 0x9e37_79b9_7f4a_7c15;
         let hash = (product ^ (product >> 64)) as u64;
-        let slot = |index: usize| bytes(&heap, at + 16 + index as u64 * 16, 16);
+        let mut slot = |index: usize| bytes(&mut heap, at + 16 + index as u64 * 16, 16);
         let index =
             (0..16).find(|index| control[*index] < 0x80 && number(&slot(*index)[..8]) == key).unwrap();
         assert_eq!(u64::from(control[index]), hash >> 57);
         assert_eq!(number(&slot(index)[8..]), key * key);
     }
 
-    let [root, height, len] = words(&heap, "tree")[..] else { panic!("three words") };
+    let [root, height, len] = words(&mut heap, "tree")[..] else { panic!("three words") };
     assert_eq!((height, len), (2, 16));
-    let inner = bytes(&heap, root, 376);
+    let inner = bytes(&mut heap, root, 376);
     assert_eq!(inner[..8], [1, 0, 1, 0, 0, 0, 0, 0], "one key, level 1");
     assert_eq!((number(&inner[8..16]), number(&inner[128..136])), (7, 107));
     for (child, keys) in [(0, 0..7_u64), (1, 8..16)] {
-        let leaf = bytes(&heap, number(&inner[248 + child * 8..][..8]), 248);
+        let leaf = bytes(&mut heap, number(&inner[248 + child * 8..][..8]), 248);
         assert_eq!(leaf[..8], [keys.end as u8 - keys.start as u8, 0, 0, 0, 0, 0, 0, 0]);
         for (index, key) in keys.enumerate() {
             assert_eq!(number(&leaf[8 + index * 8..][..8]), key);

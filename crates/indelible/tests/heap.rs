@@ -54,7 +54,7 @@ fn bad_pointers_are_refused_and_nothing_changes() {
             assert!(error.to_string().contains(&format!("{:#x}", block.addr())), "{error}");
         }
     }
-    let base = heap.object().as_ptr().cast_mut();
+    let base = heap.base().cast_mut();
     let mut outside = 0_u64;
     let beyond = base.wrapping_add(8 * MIB);
     for foreign in [base, base.wrapping_add(4096), beyond, base.wrapping_sub(1), (&raw mut outside).cast()] {
@@ -300,7 +300,7 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
     let options = HeapOptions::new().grow(true);
     let mut heap = Heap::open_with(pool.attach("heap").unwrap(), options).unwrap();
     let blocks: Vec<_> = (0..10).map(|_| heap.malloc(MIB).unwrap()).collect();
-    assert!(heap.object().len() > 8 * MIB);
+    assert!(heap.size() > 8 * MIB);
     assert_eq!(heap.check(), []);
     heap.psync().unwrap();
     assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);

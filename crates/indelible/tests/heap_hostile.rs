@@ -52,7 +52,7 @@ fn use_it(object: Object) {
         // SAFETY: nobody uses these blocks.
         let _ = unsafe { heap.free(address as *mut u8) };
     }
-    let _ = heap.create_root("more", heap.object().as_ptr(), 1, &TYPE);
+    let _ = heap.create_root("more", heap.base(), 1, &TYPE);
     let _ = heap.remove_root("root");
     let _ = heap.check();
 }

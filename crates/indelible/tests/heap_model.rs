@@ -68,8 +68,8 @@ impl Run<'_> {
     fn given(&mut self, address: usize, size: usize, align: usize) {
         let room = self.heap().usable_size(address as *const u8).expect("a live block");
         assert!(room >= size && address.is_multiple_of(align), "{room} bytes at {address:#x}");
-        let base = self.heap().object().as_ptr().addr();
-        assert!(address >= base && address + room <= base + self.heap().object().len());
+        let base = self.heap().base().addr();
+        assert!(address >= base && address + room <= base + self.heap().size());
         if let Some((before, (len, _))) = self.live.range(..address).next_back() {
             assert!(before + len <= address, "overlaps the block before");
         }
@@ -158,7 +158,7 @@ impl Run<'_> {
                 self.live = self.psynced.clone();
             }
             Step::Grow(more) => {
-                let size = self.heap().object().len() as u64 + more;
+                let size = self.heap().size() as u64 + more;
                 // A crash does not undo growth.
                 let _ = self.heap().grow(size);
             }

@@ -30,7 +30,7 @@ impl Held {
         match self {
             Held::Writer(object) => object.as_ptr(),
             Held::Reader(object) => object.as_ptr(),
-            Held::Heap(heap) => heap.object().as_ptr(),
+            Held::Heap(heap) => heap.base(),
             Held::ReadHeap(heap) => heap.object().as_ptr(),
         }
     }
@@ -39,7 +39,7 @@ impl Held {
         match self {
             Held::Writer(object) => object.len(),
             Held::Reader(object) => object.len(),
-            Held::Heap(heap) => heap.object().len(),
+            Held::Heap(heap) => heap.size(),
             Held::ReadHeap(heap) => heap.object().len(),
         }
     }
@@ -49,7 +49,7 @@ impl Held {
     }
 
     /// The object of a writer.
-    pub(crate) fn object(&self) -> Option<&Object> {
+    pub(crate) fn object(&mut self) -> Option<&Object> {
         match self {
             Held::Writer(object) => Some(object),
             Held::Heap(heap) => Some(heap.object()),

@@ -116,7 +116,7 @@ impl Heap {
     fn malloc(&self, py: Python<'_>, size: usize, align: usize) -> PyResult<usize> {
         self.with(py, "allocate in", |heap| {
             let block = heap.aligned(align, size)?;
-            Ok(block.addr().get() - heap.object().as_ptr().addr())
+            Ok(block.addr().get() - heap.base().addr())
         })
     }
 
@@ -128,7 +128,7 @@ impl Heap {
             if let Some(views) = counts.get(&offset) {
                 return Ok(*views);
             }
-            let block = heap.object().as_ptr().wrapping_add(offset).cast_mut();
+            let block = heap.base().wrapping_add(offset).cast_mut();
             // SAFETY: nobody can reach it (2), and nobody begins to while the lock is held (1). What else
             // refers to memory of the heap copies it, under the same lock.
             unsafe { heap.free(block)? };
@@ -188,7 +188,7 @@ impl Heap {
     /// Makes `size` bytes at `offset` the dict's root.
     fn create_root(&self, py: Python<'_>, offset: usize, size: u64) -> PyResult<()> {
         self.with(py, "create the dict of", |heap| {
-            heap.create_root(ROOT, heap.object().as_ptr().wrapping_add(offset), size, &DICT)
+            heap.create_root(ROOT, heap.base().wrapping_add(offset), size, &DICT)
         })
     }
 
@@ -209,10 +209,9 @@ impl Heap {
     /// Stores `data` at `offset`.
     fn write(&self, py: Python<'_>, offset: usize, data: &[u8]) -> PyResult<()> {
         let done = self.with(py, "write", |heap| {
-            let object = heap.object();
-            let fits = offset.checked_add(data.len()).is_some_and(|end| end <= object.len());
+            let fits = offset.checked_add(data.len()).is_some_and(|end| end <= heap.size());
             if fits {
-                let start = object.as_ptr().wrapping_add(offset).cast_mut();
+                let start = heap.base().wrapping_add(offset).cast_mut();
                 // SAFETY: mapped for writing while the lock is held; `data` lies elsewhere. Bytes that are the
                 // heap's own it would not believe.
                 unsafe { start.copy_from_nonoverlapping(data.as_ptr(), data.len()) };

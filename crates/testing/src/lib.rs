@@ -35,6 +35,7 @@
 mod crash;
 pub mod hostile;
 pub mod oracle;
+pub mod page;
 pub mod pool;
 pub mod scenario;
 mod seed;

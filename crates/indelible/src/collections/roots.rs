@@ -64,7 +64,7 @@ impl Heap {
     }
 
     fn wrong(&self, operation: &'static str, error: HeapError) -> Error {
-        self.object().error(operation, Cause::Heap(error))
+        self.attached().error(operation, Cause::Heap(error))
     }
 
     /// The value of the root `name`, which is a `T`.

@@ -105,7 +105,7 @@ impl Drop for Ticket {
 impl Heap {
     /// Takes the seat.
     pub(crate) fn sit(&self) -> Seat {
-        let (base, len) = (self.object().as_ptr().addr(), self.object().len());
+        let (base, len) = (self.base().addr(), self.size());
         self.ticket.sit(base, len, std::ptr::from_ref(self).expose_provenance())
     }
 }

@@ -410,9 +410,26 @@ impl Heap {
         self.done("extend the heap of", result)
     }
 
-    /// The object.
+    /// The object, its bytes included. Not beside containers and locks of the heap, whose contents change
+    /// while it is borrowed as they do.
     #[must_use]
-    pub fn object(&self) -> &Object {
+    pub fn object(&mut self) -> &Object {
+        &self.object
+    }
+
+    /// The first byte of the object.
+    #[must_use]
+    pub fn base(&self) -> *const u8 {
+        self.object.as_ptr()
+    }
+
+    /// Bytes of the object.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.object.len()
+    }
+
+    pub(crate) fn attached(&self) -> &Object {
         &self.object
     }
 

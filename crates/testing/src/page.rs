@@ -1,0 +1,70 @@
+//! Pages of documentation followed to the letter: programs are written to files, commands are run, and what
+//! they print is compared.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The fenced blocks of a page: what follows the fence, and the text.
+///
+/// # Panics
+/// If the last block does not end.
+#[must_use]
+pub fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(kind), None) => open = Some((kind.to_owned(), String::new())),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some((_, text))) => *text += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block does not end");
+    blocks
+}
+
+/// Follows a page in an empty folder. Files are blocks of one of the `languages`, named in their first line;
+/// `sh install` is left to `install`. Returns how many outputs were compared.
+///
+/// # Panics
+/// If a command fails, prints something else than the page says, or a block is of another kind.
+pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&str)) -> usize {
+    let (mut exports, mut printed, mut compared) = (String::new(), None, 0);
+    for (kind, block) in blocks(page) {
+        match kind.as_str() {
+            "sh install" => install(&block),
+            "sh" => {
+                assert_eq!(printed.take(), None, "nothing is said about what was printed");
+                printed = Some(shell(folder, &block, &mut exports));
+            }
+            "text" => {
+                assert_eq!(printed.take().as_deref(), Some(block.as_str()));
+                compared += 1;
+            }
+            kind if languages.contains(&kind) => {
+                let first = block.lines().next().expect("a first line");
+                let name = first.trim_matches(['/', '*', ' ', '#']);
+                assert!(name.contains('.'), "no name of a file: {first}");
+                let path = folder.join(name);
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+                std::fs::write(path, &block).expect("a file");
+            }
+            other => panic!("a block of {other:?} is not tested"),
+        }
+    }
+    compared
+}
+
+/// Runs commands in a shell that remembers what earlier ones exported.
+fn shell(folder: &Path, commands: &str, exports: &mut String) -> String {
+    let script = format!("set -e\n{exports}\n{commands}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(folder).env("HOME", folder).env_remove("PMO_POOL");
+    let output = command.output().expect("sh runs");
+    assert!(output.status.success(), "{commands}{}", String::from_utf8_lossy(&output.stderr));
+    for export in commands.lines().filter(|line| line.starts_with("export ")) {
+        *exports += &format!("{export}\n");
+    }
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
