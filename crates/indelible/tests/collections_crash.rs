@@ -9,8 +9,6 @@ use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
 use indelible::{Heap, Persist, Pool, Tracking};
 use indelible_testing::{Limits, Seeded, for_each_crash};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use support::{Ground, World};
 
@@ -93,8 +91,8 @@ fn format(pool: &Pool) {
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn work() {
-    let Some(path) = std::env::var_os("COLLECTIONS_POOL") else { return };
-    let options = support::options_of(&std::env::var("COLLECTIONS_WORLD").unwrap());
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
     let mut heap = Heap::open(options.open(path).unwrap().attach("heap").unwrap()).unwrap();
     loop {
         let data = heap.root_mut::<Data>("data").unwrap();
@@ -113,27 +111,7 @@ fn killed_at_any_moment_the_collections_are_as_a_psync_left_them() {
         let mut random = Seeded::new(12);
         let mut said = 0;
         for _ in 0..20 {
-            let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "work", "--nocapture", "--ignored"])
-                .env("COLLECTIONS_POOL", world.path())
-                .env("COLLECTIONS_WORLD", format!("{:?} {:?} false", world.ground, world.tracking))
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            let rounds = lines.map_while(Result::ok).filter_map(|line| {
-                line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap())
-            });
-            // Killed once it said so many rounds, wherever it is by then; what it said until its death counts.
-            let last = random.usize(..12);
-            for (number, round) in rounds.enumerate() {
-                said = round;
-                if number == last {
-                    child.kill().unwrap();
-                }
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
+            said = support::killed_at_work(&world, random.usize(..12)).unwrap_or(said);
             let mut heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
             let found = verify(&mut heap);
             assert!(found >= said, "round {said} was said to be durable, {found} is there");

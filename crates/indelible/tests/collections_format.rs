@@ -4,30 +4,11 @@
 use indelible::collections::format::{CONSTANTS, STRUCTS};
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash};
 use indelible::{Heap, Pool};
-use std::collections::BTreeMap;
-
-/// Rows of the tables of FORMAT.md whose first column has this head, by the heading above.
-fn tables(head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
-    let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
-    for line in include_str!("../../../FORMAT.md").lines() {
-        let cells: Vec<String> =
-            line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
-        if line.starts_with('#') {
-            heading = line.trim_start_matches('#').trim().trim_matches('`').to_owned();
-        } else if !line.starts_with('|') {
-            inside = false;
-        } else if cells[1] == head {
-            inside = true;
-        } else if inside && !line.starts_with("|---") {
-            all.entry(heading.clone()).or_default().push(cells[1..cells.len() - 1].to_vec());
-        }
-    }
-    all
-}
+use indelible_testing::page::tables;
 
 #[test]
 fn the_structs_are_as_format_md_says() {
-    let tables = tables("At");
+    let tables = tables(include_str!("../../../FORMAT.md"), "At");
     for (name, fields, size) in STRUCTS {
         let rows = tables.get(name).unwrap_or_else(|| panic!("FORMAT.md does not describe {name}"));
         let written: Vec<(String, usize, usize)> = rows
@@ -46,7 +27,7 @@ fn the_structs_are_as_format_md_says() {
 
 #[test]
 fn the_constants_are_as_format_md_says() {
-    let tables = tables("Collection constant");
+    let tables = tables(include_str!("../../../FORMAT.md"), "Collection constant");
     let rows = tables.values().next().expect("a table of constants");
     let written: Vec<(&str, u64)> =
         rows.iter().map(|row| (row[0].as_str(), row[1].parse().unwrap())).collect();

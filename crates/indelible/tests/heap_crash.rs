@@ -8,8 +8,6 @@ mod support;
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};
 use indelible_testing::Seeded;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use support::{Ground, World};
 
 const LIST: TypeInfo =
@@ -78,8 +76,8 @@ fn nodes(list: &List) -> BTreeSet<usize> {
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
-    let Some(path) = std::env::var_os("HEAP_POOL") else { return };
-    let options = support::options_of(&std::env::var("HEAP_WORLD").unwrap());
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
     let pool = options.open(path).unwrap();
     let mut heap = Heap::open_with(pool.attach("heap").unwrap(), HeapOptions::new()).unwrap();
     let root = heap.root("list", &LIST).unwrap().address as *mut List;
@@ -115,27 +113,7 @@ fn killed_at_any_moment_heap_and_data_agree() {
         let mut random = Seeded::new(11);
         let mut said = 0;
         for _ in 0..25 {
-            let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "work", "--nocapture", "--ignored"])
-                .env("HEAP_POOL", world.path())
-                .env("HEAP_WORLD", format!("{:?} {:?} false", world.ground, world.tracking))
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            let rounds = lines.map_while(Result::ok).filter_map(|line| {
-                line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap())
-            });
-            // Killed once it said so many rounds, wherever it is by then; what it said until its death counts.
-            let last = random.usize(..12);
-            for (number, round) in rounds.enumerate() {
-                said = round;
-                if number == last {
-                    child.kill().unwrap();
-                }
-            }
-            child.kill().unwrap();
-            child.wait().unwrap();
+            said = support::killed_at_work(&world, random.usize(..12)).unwrap_or(said);
             let mut heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
             let root = heap.root("list", &LIST).unwrap().address;
             // SAFETY: the root's block.

@@ -2,7 +2,7 @@
 //! here once more.
 
 use indelible::heap::layout::{self, *};
-use std::collections::BTreeMap;
+use indelible_testing::page::tables;
 
 /// (name, offset, size) of a field.
 type Field = (&'static str, usize, usize);
@@ -71,28 +71,9 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     ]
 }
 
-/// Rows of the tables of FORMAT.md whose first column has this head, by the heading above.
-fn tables(head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
-    let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
-    for line in include_str!("../../../FORMAT.md").lines() {
-        let cells: Vec<String> =
-            line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
-        if line.starts_with('#') {
-            heading = line.trim_start_matches('#').trim().trim_matches('`').to_owned();
-        } else if !line.starts_with('|') {
-            inside = false;
-        } else if cells[1] == head {
-            inside = true;
-        } else if inside && !line.starts_with("|---") {
-            all.entry(heading.clone()).or_default().push(cells[1..cells.len() - 1].to_vec());
-        }
-    }
-    all
-}
-
 #[test]
 fn the_structs_are_as_format_md_says() {
-    let mut described = tables("Byte");
+    let mut described = tables(include_str!("../../../FORMAT.md"), "Byte");
     for (title, fields, size) in structs() {
         let rows = described.remove(title).unwrap_or_else(|| panic!("FORMAT.md does not describe {title}"));
         let rows: Vec<(&str, usize, usize)> =
@@ -129,7 +110,7 @@ fn the_constants_are_as_format_md_says() {
         ("NAME_MAX", NAME_MAX.to_string()),
         ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
     ];
-    let tables = tables("Heap constant");
+    let tables = tables(include_str!("../../../FORMAT.md"), "Heap constant");
     let rows: Vec<(&str, String)> = tables.values().flatten().map(|row| (&*row[0], row[1].clone())).collect();
     assert_eq!(rows, constants);
 }

@@ -1,6 +1,7 @@
 //! Pages of documentation followed to the letter: programs are written to files, commands are run, and what
 //! they print is compared.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -22,6 +23,26 @@ pub fn blocks(page: &str) -> Vec<(String, String)> {
     }
     assert!(open.is_none(), "a block does not end");
     blocks
+}
+
+/// Rows of a page's tables whose first column has this head, by the heading above.
+#[must_use]
+pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
+    for line in page.lines() {
+        let cells: Vec<String> =
+            line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().trim_matches('`').to_owned();
+        } else if !line.starts_with('|') {
+            inside = false;
+        } else if cells[1] == head {
+            inside = true;
+        } else if inside && !line.starts_with("|---") {
+            all.entry(heading.clone()).or_default().push(cells[1..cells.len() - 1].to_vec());
+        }
+    }
+    all
 }
 
 /// Follows a page in an empty folder. Files are blocks of one of the `languages`, named in their first line;

@@ -3,7 +3,9 @@
 
 use indelible::{MediumKind, Pool, PoolOptions, Tracking};
 use indelible_testing::{SimConfig, SimMedium};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -133,4 +135,31 @@ pub fn options_of(name: &str) -> PoolOptions {
         _ => Tracking::Auto,
     };
     PoolOptions::new().medium(medium).tracking(tracking).fault_in(words[2] == "true")
+}
+
+/// Runs this test program's ignored test `work` on the world's pool, as a process of its own, and kills it once
+/// it has said so many times which round a psync made durable. The last round that it said before it died.
+pub fn killed_at_work(world: &World, last: usize) -> Option<u64> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "work", "--nocapture", "--ignored"])
+        .env("WORK_POOL", world.path())
+        .env("WORK_WORLD", format!("{:?} {:?} false", world.ground, world.tracking))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let rounds = lines
+        .map_while(Result::ok)
+        .filter_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap()));
+    // Killed wherever it is by then; what it said until its death counts.
+    let mut said = None;
+    for (number, round) in rounds.enumerate() {
+        said = Some(round);
+        if number == last {
+            child.kill().unwrap();
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    said
 }
