@@ -192,7 +192,7 @@ mod tests {
             (names, quick, json),
             (vec!["psync".to_owned(), "open".to_owned()], true, Some("f".into()))
         );
-        assert!(Arguments::try_parse_from(["pmo-bench", "report"]).is_err());
+        assert!(Arguments::try_parse_from(["pmo-bench", "run", "psync", "--all"]).is_err());
     }
 
     #[test]
