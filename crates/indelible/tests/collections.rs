@@ -363,3 +363,30 @@ fn a_value_of_another_heap_is_refused() {
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| a[0].len()));
     assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }
+
+/// Data used by type are not named store by store where that is the tracking: a psync of several has to do it, too.
+#[test]
+fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
+    support::everywhere(|world| {
+        let pool = world.format();
+        let open = |name: &str| {
+            if pool.stat(name).is_err() {
+                pool.create(name, 1 << 20).unwrap();
+            }
+            Heap::open_or_format(pool.attach(name).unwrap()).unwrap()
+        };
+        let (mut one, mut two) = (open("one"), open("two"));
+        for value in 1..=3_u64 {
+            for heap in [&mut one, &mut two] {
+                *heap.root_or_default::<PVec<u64>>("list").unwrap() = PVec::default();
+                heap.root_mut::<PVec<u64>>("list").unwrap().push(value);
+                heap.root_mut::<PVec<u64>>("list").unwrap()[0] = value;
+            }
+            Heap::psync_all(&mut [&mut one, &mut two], &mut []).unwrap();
+        }
+        drop((one, two));
+        for name in ["one", "two"] {
+            assert_eq!(open(name).root_mut::<PVec<u64>>("list").unwrap()[..], [3]);
+        }
+    });
+}

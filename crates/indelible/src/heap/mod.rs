@@ -19,6 +19,7 @@ mod guard;
 pub mod layout;
 mod leaked;
 mod pages;
+mod psync;
 mod raw;
 mod read;
 mod roots;

@@ -7,10 +7,10 @@ use super::error::HeapError;
 use super::gate::Gate;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
-use super::seats::{Ticket, find};
+use super::seats::Ticket;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, Result};
-use crate::object::{Object, psync_all};
+use crate::object::Object;
 use crate::sys::PAGE;
 use std::ptr::NonNull;
 
@@ -57,8 +57,8 @@ pub struct Heap {
     /// Left before the object is detached: nobody finds a heap that is gone.
     pub(super) ticket: Ticket,
     /// Before the object: it is closed while the object is still mapped.
-    raw: RawHeap,
-    object: Object,
+    pub(super) raw: RawHeap,
+    pub(super) object: Object,
     options: HeapOptions,
     pub(super) gate: Gate,
 }
@@ -122,7 +122,7 @@ impl Heap {
 
     /// Tells the object what was stored to, where it has to be told.
     #[inline]
-    fn note(&self) {
+    pub(super) fn note(&self) {
         if self.object.is_named() {
             self.tell();
         }
@@ -138,7 +138,7 @@ impl Heap {
 
     #[cold]
     #[inline(never)]
-    fn error(&self, operation: &'static str, error: HeapError) -> Error {
+    pub(super) fn error(&self, operation: &'static str, error: HeapError) -> Error {
         self.note();
         self.object.error(operation, Cause::Heap(error))
     }
@@ -345,51 +345,6 @@ impl Heap {
     pub fn roots(&self) -> Result<Vec<Root>> {
         let result = self.raw.roots();
         self.done("list the roots of", result)
-    }
-
-    /// Makes everything stored since the last psync durable as one step: see [`Object::psync`].
-    ///
-    /// # Errors
-    /// As for [`Object::psync`].
-    pub fn psync(&mut self) -> Result<()> {
-        self.note();
-        self.note_data();
-        self.object.psync()
-    }
-
-    /// Where stores have to be named, data used by type are not, except here: all of them.
-    fn note_data(&self) {
-        if self.object.is_named() && find(self.object.as_ptr().addr()).is_some() {
-            self.object.note(0..self.object.len());
-        }
-    }
-
-    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
-    /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
-    /// to anything yet may be in it.
-    ///
-    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: what is
-    /// done under such a lock is in the cut as a whole, or not at all.
-    ///
-    /// # Errors
-    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock.
-    pub fn psync_cut(&self) -> Result<()> {
-        self.note();
-        self.note_data();
-        let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
-        cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
-    }
-
-    /// psync of several heaps, and of other objects of the pool, as one atomic step: see
-    /// [`psync_all`](crate::psync_all).
-    ///
-    /// # Errors
-    /// As for [`psync_all`](crate::psync_all).
-    pub fn psync_all(heaps: &mut [&mut Heap], objects: &mut [&mut Object]) -> Result<()> {
-        heaps.iter().for_each(|heap| heap.note());
-        let heaps = heaps.iter_mut().map(|heap| &mut heap.object);
-        let mut all: Vec<&mut Object> = heaps.chain(objects.iter_mut().map(|object| &mut **object)).collect();
-        psync_all(&mut all)
     }
 
     /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].

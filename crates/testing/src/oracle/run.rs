@@ -203,13 +203,13 @@ impl Run<'_> {
             match store.attach_reader(NAMES[*object], Key::default()) {
                 Ok(reader) => reader.detach().map_err(text)?,
                 Err(StoreError::NotFound) => {}
-                // Another process writes to it: the step was refused.
-                Err(StoreError::Held { .. }) if before == after => {}
+                // Another process has it: the step was refused, or concerned others.
+                Err(StoreError::Held { .. }) if self.is_attached(*object) => {}
                 Err(error) => return Err(text(error)),
             }
         }
         // What another process is loading is in place and not published.
-        concerned.retain(|object| !self.model.attached.keys().any(|key| key.1 == *object));
+        concerned.retain(|object| !self.is_attached(*object));
         let names: Vec<&str> = concerned.iter().map(|object| NAMES[*object]).collect();
         let mut found = if agree(&store, &before, &names).map_err(text)? {
             before
@@ -234,6 +234,11 @@ impl Run<'_> {
         self.model.durable = found;
         self.promised(self.promise.states.len() - 1);
         Ok(())
+    }
+
+    /// Whether any process has the object.
+    fn is_attached(&self, object: usize) -> bool {
+        self.model.attached.keys().any(|key| key.1 == object)
     }
 
     /// The process is gone; a new one takes its place.
