@@ -376,10 +376,12 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
             Heap::open_or_format(pool.attach(name).unwrap()).unwrap()
         };
         let (mut one, mut two) = (open("one"), open("two"));
+        for heap in [&mut one, &mut two] {
+            heap.root_or_default::<PVec<u64>>("list").unwrap().push(0_u64);
+        }
+        // The last ones allocate nothing that would name the place.
         for value in 1..=3_u64 {
             for heap in [&mut one, &mut two] {
-                *heap.root_or_default::<PVec<u64>>("list").unwrap() = PVec::default();
-                heap.root_mut::<PVec<u64>>("list").unwrap().push(value);
                 heap.root_mut::<PVec<u64>>("list").unwrap()[0] = value;
             }
             Heap::psync_all(&mut [&mut one, &mut two], &mut []).unwrap();
