@@ -68,6 +68,8 @@ struct Runner {
     contestant: &'static Contestant,
     peer: Box<dyn Peer>,
     samples: Vec<Samples>,
+    /// Nanoseconds behind the samples.
+    spent: Vec<f64>,
     traffic: Vec<Option<f64>>,
     /// What it was told.
     expected: BTreeMap<u64, u64>,
@@ -90,8 +92,7 @@ impl Runner {
 
     /// Whether it takes part in another round: the slow get fewer.
     fn is_ready(&self, at: usize, share: Duration) -> bool {
-        let samples = &self.samples[at];
-        samples.len() < LEAST || samples.median() * (samples.len() as f64) < share.as_nanos() as f64
+        self.samples[at].len() < LEAST || self.spent[at] < share.as_nanos() as f64
     }
 }
 
@@ -113,8 +114,8 @@ fn of_size(
         match (contestant.open)(&place).map_err(|error| format!("{}: {error}", contestant.name))? {
             Opened::Ready(peer) => {
                 let samples = COUNTS.iter().map(|_| Samples::default()).collect();
-                let (traffic, expected) = (vec![None; COUNTS.len()], BTreeMap::new());
-                runners.push(Runner { contestant, peer, samples, traffic, expected });
+                let (spent, traffic) = (vec![0.0; COUNTS.len()], vec![None; COUNTS.len()]);
+                runners.push(Runner { contestant, peer, samples, spent, traffic, expected: BTreeMap::new() });
             }
             Opened::Missing(why) => {
                 missing.insert(contestant.name, why);
@@ -185,6 +186,7 @@ fn rounds(
             runner.keep(&batch);
             if done >= 2 {
                 runner.samples[at].push(took);
+                runner.spent[at] += took;
             }
         }
         if !anybody {

@@ -51,6 +51,18 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
+    /// The heap of a container: where `at`, its block or the heap it was made in, lies; where it is itself if
+    /// there is neither.
+    ///
+    /// # Safety
+    /// As for [`of`](HeapRef::of), for both.
+    #[inline]
+    pub(super) unsafe fn of_container<C>(at: u64, container: &C) -> HeapRef<'h> {
+        let address = if at == 0 { std::ptr::from_ref(container).addr() } else { at as usize };
+        // SAFETY: the caller's promise.
+        unsafe { HeapRef::of(address) }
+    }
+
     fn heap(self) -> Result<&'h Heap> {
         match heap::find(self.address) {
             None => Err(nowhere(HeapError::Nowhere)),

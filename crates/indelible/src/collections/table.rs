@@ -22,7 +22,6 @@ use crate::error::Result;
 use crate::heap::Heap;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
-use std::ptr;
 
 #[repr(C)]
 pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
@@ -51,9 +50,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
 
     #[inline]
     pub(super) fn heap(&self) -> HeapRef<'h> {
-        let address = if self.at == 0 { ptr::from_ref(self).addr() } else { self.at as usize };
         // SAFETY: our own block, the heap we were made in, or where we are.
-        unsafe { HeapRef::of(address) }
+        unsafe { HeapRef::of_container(self.at, self) }
     }
 
     #[inline]

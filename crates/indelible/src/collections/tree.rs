@@ -18,7 +18,6 @@ use super::place::{HeapRef, bounds_at, free};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
-use std::ptr;
 
 #[repr(C)]
 pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
@@ -74,9 +73,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
 
     #[inline]
     pub(super) fn heap(&self) -> HeapRef<'h> {
-        let address = if self.root == 0 { ptr::from_ref(self).addr() } else { self.root as usize };
         // SAFETY: our own node, the heap we were made in, or where we are.
-        unsafe { HeapRef::of(address) }
+        unsafe { HeapRef::of_container(self.root, self) }
     }
 
     #[inline]

@@ -80,9 +80,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
-        let address = if self.at == 0 { ptr::from_ref(self).addr() } else { self.at as usize };
         // SAFETY: our own block, the heap we were made in, or where we are.
-        unsafe { HeapRef::of(address) }
+        unsafe { HeapRef::of_container(self.at, self) }
     }
 
     /// Elements.
@@ -330,17 +329,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// # Panics
     /// If there are not so many.
     pub fn remove(&mut self, index: usize) -> T {
-        let len = self.len();
-        assert!(index < len, "removal of {index} of {len} elements");
-        // SAFETY: an element, checked; moved out once, as those behind it take its place.
-        unsafe {
-            let at = self.start().add(index);
-            verify(at);
-            let value = at.read();
-            ptr::copy(at.add(1), at, len - index - 1);
-            self.len -= 1;
-            value
-        }
+        // SAFETY: those behind it take its place.
+        self.take(index, |at, behind| unsafe { ptr::copy(at.add(1), at, behind) })
     }
 
     /// Takes the element `index` out; the last one takes its place.
@@ -348,14 +338,21 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// # Panics
     /// If there are not so many.
     pub fn swap_remove(&mut self, index: usize) -> T {
+        // SAFETY: the last one, or itself, takes its place.
+        self.take(index, |at, behind| unsafe { ptr::copy(at.add(behind), at, 1) })
+    }
+
+    /// Takes the element `index` out. `close` has one of the elements behind it take its place, and so on; it is
+    /// told where that is, and how many there are.
+    fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
         let len = self.len();
         assert!(index < len, "removal of {index} of {len} elements");
-        // SAFETY: as for `remove`.
+        // SAFETY: an element, checked; moved out once, as its place is closed.
         unsafe {
             let at = self.start().add(index);
             verify(at);
             let value = at.read();
-            ptr::copy(self.start().add(len - 1), at, 1);
+            close(at, len - index - 1);
             self.len -= 1;
             value
         }

@@ -29,7 +29,8 @@ pub fn beyond(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<Option<La
 }
 
 /// Whether the log ends with damage, as far as that is known at the cost of reading the log: where a batch
-/// was begun, everything behind it is searched; where none is to be seen, as much as the log has, and a megabyte at most.
+/// was begun, everything behind it is searched; where none is to be seen, as much as the log has, and a megabyte
+/// at most.
 pub fn ends_damaged(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     let reach = if broken(medium, seed, log)? { log.len } else { log.used().clamp(NEAR, FAR) };
     Ok(within(medium, seed, log, reach)?.is_some_and(|later| later.proves_damage))
