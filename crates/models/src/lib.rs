@@ -38,9 +38,56 @@ mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
+#[path = "../../indelible/src/heap/cache.rs"]
+mod cache;
+#[path = "../../indelible/src/heap/gate.rs"]
+mod gate;
+#[path = "../../indelible/src/heap/leaked.rs"]
+mod leaked;
+#[path = "../../indelible/src/collections/lock_word.rs"]
+mod lock_word;
+#[path = "../../indelible/src/heap/mark.rs"]
+mod mark;
+#[path = "../../indelible/src/heap/span.rs"]
+mod span;
+
+/// One class, and spans of up to two words of blocks.
+mod layout {
+    pub(crate) const CLASSES: usize = 1;
+    pub(crate) const SPAN_BLOCKS: usize = 64;
+}
+
+/// One room for all locks, and no tries before a thread waits there.
+mod room {
+    use crate::sys::sync::{Condvar, Mutex};
+    use crate::sys::total::AtomicU64;
+
+    pub(crate) struct Room {
+        pub(crate) doors: Mutex<()>,
+        pub(crate) bell: Condvar,
+    }
+
+    loom::lazy_static! {
+        static ref ROOM: Room = Room { doors: Mutex::new(()), bell: Condvar::new() };
+    }
+
+    pub(crate) const SPINS: usize = 0;
+
+    pub(crate) fn room(_: &AtomicU64) -> &'static Room {
+        &ROOM
+    }
+}
+
 mod sys {
+    pub(crate) mod total {
+        pub(crate) use crate::total::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+        pub(crate) use loom::sync::atomic::{Ordering, fence};
+    }
+
     pub(crate) mod sync {
         pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+        pub(crate) use loom::sync::{Condvar, Mutex};
+        pub(crate) use loom::thread_local;
 
         pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
             (0..words).map(|_| AtomicU64::new(0)).collect()
@@ -48,9 +95,12 @@ mod sys {
     }
 }
 
+mod blocks;
 mod commits;
 mod dirty;
+mod locks;
 mod shared;
+mod total;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,18 +146,27 @@ pub const MODELS: &[Model] = &[
     whole("a hold excludes handlers", dirty::a_hold_excludes_handlers),
     whole("a withdrawn range is left alone", dirty::a_withdrawn_range_is_left_alone),
     whole("a hold sees what handlers set", dirty::a_hold_sees_what_handlers_set),
-    bounded("commits of two threads are both kept", commits::commits_of_two_threads_are_both_kept),
+    bounded(5, "commits of two threads are both kept", commits::commits_of_two_threads_are_both_kept),
     bounded(
+        5,
         "a checkpoint beside a commit loses nothing",
         commits::a_checkpoint_beside_a_commit_loses_nothing,
     ),
-    bounded("a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
+    whole("a lock in an object has one holder", locks::a_lock_has_one_holder),
+    whole("a lock is shared, or exclusive", locks::a_lock_is_shared_or_exclusive),
+    whole("a cut holds whole sections", locks::a_cut_holds_whole_sections),
+    bounded(2, "a cut beside two sections ends", locks::a_cut_beside_two_sections_ends),
+    whole("of two frees of a block one is refused", blocks::of_two_frees_one_is_refused),
+    bounded(2, "blocks that others freed come back", blocks::blocks_that_others_freed_come_back),
+    whole("a block freed while its owner looks comes back", blocks::a_block_freed_while_its_owner_looks),
+    whole("a block freed as its owner ends comes back", blocks::a_block_freed_as_its_owner_ends),
+    bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 
 const fn whole(name: &'static str, body: fn()) -> Model {
     Model { name, preemptions: None, body }
 }
 
-const fn bounded(name: &'static str, body: fn()) -> Model {
-    Model { name, preemptions: Some(5), body }
+const fn bounded(preemptions: usize, name: &'static str, body: fn()) -> Model {
+    Model { name, preemptions: Some(preemptions), body }
 }

@@ -1,9 +1,9 @@
 //! The word of a lock in an object: the number of the attachment in its upper half, who has the lock in
 //! the lower. A word of another attachment is that of a dead process, or of a time before a crash: free.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Condvar, Mutex};
+use super::room::{SPINS, room};
+use crate::sys::total::AtomicU64;
+use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
 /// Somebody has it exclusively.
 pub(super) const WRITER: u32 = 1 << 31;
@@ -11,19 +11,6 @@ pub(super) const WRITER: u32 = 1 << 31;
 const PARKED: u32 = 1 << 30;
 /// Those who share it are counted in the bits below.
 const READERS: u32 = PARKED - 1;
-
-/// Where threads wait for locks: any number of locks share one.
-struct Room {
-    doors: Mutex<()>,
-    bell: Condvar,
-}
-
-static ROOMS: [Room; 64] = [const { Room { doors: Mutex::new(()), bell: Condvar::new() } }; 64];
-
-fn room(word: &AtomicU64) -> &'static Room {
-    let address = std::ptr::from_ref(word).addr();
-    &ROOMS[(address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58]
-}
 
 fn state(word: u64, attachment: u32) -> u32 {
     if (word >> 32) as u32 == attachment { word as u32 } else { 0 }
@@ -56,7 +43,7 @@ pub(super) fn try_acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Op
 
 /// Takes a lock; waits until that is possible.
 pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option<u32>) {
-    for _ in 0..64 {
+    for _ in 0..SPINS {
         if try_acquire(word, attachment, next) {
             return;
         }

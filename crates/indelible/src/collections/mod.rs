@@ -100,6 +100,7 @@ mod ordered_entry;
 mod ordered_map;
 mod persist;
 mod place;
+mod room;
 mod roots;
 mod slots;
 mod string;

@@ -5,23 +5,24 @@
 
 #![allow(unsafe_code)]
 
-use super::cache::{self, Cache};
+use super::cache::Cache;
 use super::class::{SMALL_MAX, aligned_class, class_of, size_of_class};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
 use super::layout::{Kind, PAGE, mark};
+use super::marks::Marks;
 use super::pages::Found;
-use super::span::{Marks, Span};
+use super::span::Span;
 use super::state::Shared;
 use super::window::Window;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 thread_local! {
     /// The heap this thread used last, and its cache there.
-    static LAST: Cell<(u64, &'static Cache)> = const { Cell::new((0, &cache::NONE)) };
+    static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +36,7 @@ struct Member {
 impl Drop for Member {
     fn drop(&mut self) {
         // The cache may be another thread's from here on; destructors that follow get a new one.
-        LAST.set((0, &cache::NONE));
+        LAST.set((0, None));
         if let Some(heap) = self.heap.upgrade() {
             heap.part(self.cache);
         }
@@ -65,7 +66,7 @@ impl Allocator {
     #[inline]
     fn fast(&self) -> Option<&'static Cache> {
         let (id, cache) = LAST.get();
-        (id == self.id).then_some(cache)
+        if id == self.id { cache } else { None }
     }
 
     #[cold]
@@ -84,7 +85,7 @@ impl Allocator {
         // with a cache that nobody uses again until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         if !self.shared.is_slow() {
-            LAST.set((self.id, cache));
+            LAST.set((self.id, Some(cache)));
         }
         cache
     }
@@ -262,13 +263,7 @@ impl Allocator {
             }
             return Ok(());
         }
-        if span.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
-            return Err(HeapError::DoubleFree { address });
-        }
-        if let Some(owner) = span.owner.get() {
-            owner.send(span, 1 << (block / 64));
-        }
-        Ok(())
+        if span.free_for_owner(block) { Ok(()) } else { Err(HeapError::DoubleFree { address }) }
     }
 
     /// The long way of freeing.

@@ -9,12 +9,14 @@
 
 #![allow(unsafe_code)]
 
-use super::layout::{CLASSES, mark};
+use super::layout::CLASSES;
 use super::leaked::{Slot, Spare};
+use super::mark;
 use super::span::{Span, place};
+use crate::sys::total::Ordering::{Relaxed, SeqCst};
+use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
+use std::array::from_fn;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
 /// Where a thread allocates blocks of a class. It gives away some that it claimed before it looks at what it
 /// freed meanwhile: the address of a block then does not wait for the block before to be found and freed.
@@ -27,7 +29,7 @@ struct Current {
 }
 
 impl Current {
-    const fn blank() -> Current {
+    fn blank() -> Current {
         Current {
             left: AtomicU64::new(0),
             marks: AtomicPtr::new(ptr::null_mut()),
@@ -46,19 +48,16 @@ pub(super) struct Cache {
     inbox: Slot<Span>,
 }
 
-/// That of a thread without a heap.
-pub(super) static NONE: Cache = Cache::blank();
-
 /// Caches of threads that ended.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
 impl Cache {
-    pub(super) const fn blank() -> Cache {
+    pub(super) fn blank() -> Cache {
         Cache {
-            current: [const { Current::blank() }; CLASSES],
-            spans: [const { Slot::new() }; CLASSES],
-            partial: [const { Slot::new() }; CLASSES],
-            last: [const { Slot::new() }; CLASSES],
+            current: from_fn(|_| Current::blank()),
+            spans: from_fn(|_| Slot::new()),
+            partial: from_fn(|_| Slot::new()),
+            last: from_fn(|_| Slot::new()),
             inbox: Slot::new(),
         }
     }

@@ -3,13 +3,15 @@
 //!
 //! A thread that is inside already goes on inside, also while a cut waits: it may need several locks.
 
+use crate::sys::sync::{Condvar, Mutex, thread_local};
+use crate::sys::total::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Condvar, Mutex};
 
 thread_local! {
     /// Gates this thread is inside of, each with how often.
-    static INSIDE: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
+    // The models' threads have no const initializers.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static INSIDE: RefCell<Vec<(usize, usize)>> = RefCell::new(Vec::new());
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +30,8 @@ impl Gate {
 
     /// How often this thread is inside, changed by `by`.
     fn mine(&self, by: isize) -> usize {
-        INSIDE.with_borrow_mut(|all| {
+        INSIDE.with(|all| {
+            let mut all = all.borrow_mut();
             let name = self.name();
             let at = match all.iter().position(|(gate, _)| *gate == name) {
                 Some(at) => at,
@@ -104,16 +107,5 @@ impl Drop for Opened<'_> {
         self.0.closed.store(false, SeqCst);
         drop(self.0.waiting.lock());
         self.0.changed.notify_all();
-    }
-}
-
-impl super::writer::Heap {
-    /// This thread is going to store under a lock of the object.
-    pub(crate) fn enter(&self) {
-        self.gate.enter();
-    }
-
-    pub(crate) fn leave(&self) {
-        self.gate.leave();
     }
 }

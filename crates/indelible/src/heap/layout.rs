@@ -3,6 +3,7 @@
 //! Every field that changes is an atomic: threads, and programs that scribble over their objects, may
 //! change it at any time, so that nothing here is ever borrowed as plain memory.
 
+pub use super::mark;
 use crate::plain::Plain;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -112,16 +113,6 @@ pub struct SpanHeader {
     /// Offset of the mark of block 0 in the span.
     pub marks: AtomicU32,
     pub reserved: [AtomicU64; 4],
-}
-
-/// What a block's byte says.
-pub mod mark {
-    /// It is free.
-    pub const FREE: u8 = 0;
-    /// It is the user's.
-    pub const USED: u8 = 1;
-    /// It is free; a thread that does not own the span freed it, and the owner did not notice yet.
-    pub const FREED: u8 = 2;
 }
 
 /// Fixed part of a root's page; name, type name and layout follow back to back.

@@ -5,15 +5,15 @@
 
 #![allow(unsafe_code)]
 
+use crate::sys::total::{AtomicPtr, Ordering};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// An atomic `Option<&'static T>`.
 pub(super) struct Slot<T: 'static>(AtomicPtr<T>);
 
 impl<T> Slot<T> {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Slot(AtomicPtr::new(ptr::null_mut()))
     }
 
@@ -30,6 +30,12 @@ impl<T> Slot<T> {
     #[inline]
     pub(super) fn get(&self) -> Option<&'static T> {
         Self::reference(self.0.load(Ordering::Acquire))
+    }
+
+    /// As [`get`](Slot::get), ordered behind what this thread stored before with `SeqCst`: of two threads that
+    /// each store and then look at what the other stored, one sees the other.
+    pub(super) fn latest(&self) -> Option<&'static T> {
+        Self::reference(self.0.load(Ordering::SeqCst))
     }
 
     /// Whether it holds `value`.

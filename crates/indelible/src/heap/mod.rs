@@ -18,6 +18,9 @@ mod guard;
 #[doc(hidden)]
 pub mod layout;
 mod leaked;
+#[doc(hidden)]
+pub mod mark;
+mod marks;
 mod pages;
 mod psync;
 mod raw;

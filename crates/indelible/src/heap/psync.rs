@@ -7,6 +7,15 @@ use crate::error::Result;
 use crate::object::{Object, psync_all};
 
 impl Heap {
+    /// This thread is going to store under a lock of the object.
+    pub(crate) fn enter(&self) {
+        self.gate.enter();
+    }
+
+    pub(crate) fn leave(&self) {
+        self.gate.leave();
+    }
+
     /// Makes everything stored since the last psync durable as one step: see [`Object::psync`].
     ///
     /// # Errors

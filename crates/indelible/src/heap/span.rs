@@ -17,14 +17,12 @@
 #![allow(unsafe_code)]
 
 use super::cache::Cache;
-use super::class::Geometry;
-use super::error::{Result, damaged};
-use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SPAN_MAGIC, SpanHeader, mark};
+use super::layout::{CLASSES, SPAN_BLOCKS};
 use super::leaked::{Slot, Spare};
-use super::window::Window;
+use super::mark;
+use crate::sys::total::Ordering::{Relaxed, SeqCst};
+use crate::sys::total::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 use std::ptr;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 /// Where the owner has a span.
 pub(super) mod place {
@@ -77,8 +75,19 @@ pub(super) struct Span {
     pub(super) live: AtomicBool,
 }
 
-const _: () =
-    assert!(std::mem::offset_of!(Span, unused) == 64 && std::mem::offset_of!(Span, pending) % 64 == 0);
+/// What is known of a span.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site {
+    pub(super) page: u64,
+    pub(super) pages: u64,
+    pub(super) class: usize,
+    /// Bytes of a block.
+    pub(super) size: usize,
+    /// Address of the first block.
+    pub(super) data: usize,
+    /// Offset of the first mark in the object.
+    pub(super) first: u64,
+}
 
 /// Spans of heaps that were closed, and those that were emptied.
 pub(super) static SPARE: Spare<Span> = Spare::new();
@@ -97,7 +106,7 @@ impl Span {
             class: AtomicU8::new(0),
             ahead: AtomicU64::new(1),
             page: AtomicU64::new(0),
-            unused: [const { AtomicU64::new(0) }; WORDS],
+            unused: std::array::from_fn(|_| AtomicU64::new(0)),
             pending: AtomicU64::new(0),
             waiting: Slot::new(),
             next: Slot::new(),
@@ -110,63 +119,32 @@ impl Span {
         }
     }
 
-    /// Writes the header of a new span without blocks in use.
-    pub(super) fn format(window: &Window, page: u64, pages: u64, class: usize) -> Result<()> {
-        let offset = page * PAGE;
-        let Some(geometry) = Geometry::of(class, pages) else {
-            return damaged(offset, "a span without room for blocks");
-        };
-        let marks = geometry.marks(page);
-        window.fill(offset, size_of::<SpanHeader>(), 0)?;
-        window.fill(offset + marks as u64, geometry.count, 0)?;
-        let header: &SpanHeader = window.at(offset)?;
-        header.class.store(class as u32, Relaxed);
-        header.page.store(page, Relaxed);
-        header.pages.store(pages as u32, Relaxed);
-        header.count.store(geometry.count as u32, Relaxed);
-        header.data.store(geometry.data as u32, Relaxed);
-        header.marks.store(marks as u32, Relaxed);
-        header.magic.store(SPAN_MAGIC, Relaxed);
-        Ok(())
-    }
-
-    /// Verifies the span at `page`, and gets to know it. A `new` one was formatted just now.
-    pub(super) fn adopt(
-        window: &Window,
-        page: u64,
-        pages: u64,
-        class: usize,
-        new: bool,
-    ) -> Result<&'static Span> {
-        let Marks { geometry: Geometry { size, count, data }, marks, first } =
-            Marks::open(window, page, pages, class)?;
-        let offset = page * PAGE;
-        let strange = |mark: &AtomicU8| mark.load(Relaxed) > mark::FREED;
-        if !new && let Some(block) = marks.iter().position(strange) {
-            return damaged(first + block as u64, "a mark that does not exist");
-        }
-        let span = SPARE.take(Span::blank);
-        span.data.store(window.base() + offset as usize + data, Relaxed);
-        span.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
-        span.size.store(size as u32, Relaxed);
-        span.count.store(count as u32, Relaxed);
-        span.marks.store(marks.as_ptr().cast_mut(), Relaxed);
-        span.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
-        span.class.store(class as u8, Relaxed);
-        span.page.store(page, Relaxed);
-        span.first.store(first, Relaxed);
-        span.pages.store(pages, Relaxed);
-        span.listed.store(false, Relaxed);
-        span.live.store(true, Relaxed);
-        span.owner.set(None);
+    /// Makes it stand for a span with these marks. A `new` one has no block in use.
+    ///
+    /// # Safety
+    /// (1) holds from here on, as long as the span is live.
+    pub(super) unsafe fn become_of(&self, site: &Site, marks: &[AtomicU8], new: bool) {
+        let Site { page, pages, class, size, data, first } = *site;
+        self.data.store(data, Relaxed);
+        self.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
+        self.size.store(size as u32, Relaxed);
+        self.count.store(marks.len() as u32, Relaxed);
+        self.marks.store(marks.as_ptr().cast_mut(), Relaxed);
+        self.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
+        self.class.store(class as u8, Relaxed);
+        self.page.store(page, Relaxed);
+        self.first.store(first, Relaxed);
+        self.pages.store(pages, Relaxed);
+        self.listed.store(false, Relaxed);
+        self.live.store(true, Relaxed);
+        self.owner.set(None);
         if new {
-            (0..WORDS).for_each(|word| span.unused[word].store(span.valid(word), Relaxed));
-            span.put(place::NEW);
+            (0..WORDS).for_each(|word| self.unused[word].store(self.valid(word), Relaxed));
+            self.put(place::NEW);
         } else {
-            span.put(place::FULL);
-            span.survey();
+            self.put(place::FULL);
+            self.survey();
         }
-        Ok(span)
     }
 
     #[inline]
@@ -339,6 +317,18 @@ impl Span {
         self.set_free(block, self.mark(block));
     }
 
+    /// Frees a block for whoever owns the span, if it is in use. The owner notices when it opens its inbox;
+    /// if there is none any more, whoever comes next by the marks.
+    pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
+        if self.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
+            return false;
+        }
+        if let Some(owner) = self.owner.latest() {
+            owner.send(self, 1 << (block / 64));
+        }
+        true
+    }
+
     #[inline]
     fn set_free(&self, block: usize, mark: &AtomicU8) {
         mark.store(mark::FREE, Relaxed);
@@ -359,48 +349,16 @@ fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     (block < count && fraction < reciprocal).then_some(block as usize)
 }
 
-/// A span's marks, its header verified.
-pub(super) struct Marks<'a> {
-    pub(super) geometry: Geometry,
-    pub(super) marks: &'a [AtomicU8],
-    /// Offset of the first in the object.
-    pub(super) first: u64,
-}
-
-impl<'a> Marks<'a> {
-    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Marks<'a>> {
-        let offset = page * PAGE;
-        let geometry = if class < CLASSES { Geometry::of(class, pages.min(255)) } else { None };
-        let Some(geometry) = geometry else {
-            return damaged(offset, "a span of a class or length that does not exist");
-        };
-        let header: &SpanHeader = window.at(offset)?;
-        let same = header.magic.load(Relaxed) == SPAN_MAGIC
-            && header.class.load(Relaxed) == class as u32
-            && header.page.load(Relaxed) == page
-            && u64::from(header.pages.load(Relaxed)) == pages
-            && header.count.load(Relaxed) == geometry.count as u32
-            && header.data.load(Relaxed) == geometry.data as u32;
-        let first = header.marks.load(Relaxed) as usize;
-        let placed = (size_of::<SpanHeader>()..=geometry.data - geometry.count).contains(&first);
-        if !same || !placed {
-            return damaged(offset, "the header of a span contradicts its chunk");
-        }
-        window.pointer(offset, (pages * PAGE) as usize)?;
-        let first = offset + first as u64;
-        Ok(Marks { geometry, marks: window.slice(first, geometry.count)?, first })
-    }
-
-    /// Whether the user has a block.
-    pub(super) fn is_live(&self, block: usize) -> bool {
-        self.marks[block].load(Relaxed) == mark::USED
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::class::span_pages;
+    use crate::heap::class::{Geometry, span_pages};
+
+    #[test]
+    fn what_others_store_to_has_lines_of_its_own() {
+        assert_eq!(std::mem::offset_of!(Span, unused), 64);
+        assert_eq!(std::mem::offset_of!(Span, pending) % 64, 0);
+    }
 
     #[test]
     fn blocks_are_found_by_their_first_byte_alone() {

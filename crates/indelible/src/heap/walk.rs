@@ -3,8 +3,8 @@
 use super::directory::Directory;
 use super::error::Result;
 use super::layout::{CHUNK_PAGES, Kind, PAGE, Use};
+use super::marks::Marks;
 use super::pages::{Found, whole};
-use super::span::Marks;
 use super::window::Window;
 
 /// A live block.

@@ -13,6 +13,7 @@ pub(crate) mod ofd;
 pub(crate) mod pagemap;
 pub(crate) mod signal;
 pub(crate) mod sync;
+pub(crate) mod total;
 pub(crate) mod uffd;
 
 pub(crate) use facilities::{Facilities, UffdAccess, max_map_count, va_bits};

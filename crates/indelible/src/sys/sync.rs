@@ -1,9 +1,11 @@
-//! What a signal handler and its object share is made of these: the models crate compiles the same sources
-//! with loom's versions.
+//! What a signal handler and its object share, and what threads of a heap share, is made of these: the models
+//! crate compiles the same sources with loom's versions.
 
 #![allow(unsafe_code)]
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::{Condvar, Mutex};
+pub(crate) use std::thread_local;
 
 /// Words of zeros, whose memory is not touched.
 pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {

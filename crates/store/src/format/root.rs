@@ -109,6 +109,7 @@ impl Root {
             && self.chunk_next.get() <= self.chunk_end.get()
             && self.chunk_end.get() <= pool_len
             && self.virgin.get() <= pool_len
+            && self.free_pages.get() <= pool_len / PAGE
             && self.trees.iter().all(|tree| page(tree.node.get()) && tree.height.get() <= 16)
     }
 }

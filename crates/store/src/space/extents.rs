@@ -41,7 +41,20 @@ impl FreeMap {
 
     /// The largest free extent.
     pub fn largest(self, draft: &Draft<'_>) -> Result<u64> {
-        Ok(draft.before(self.by_size, (u64::MAX, u64::MAX))?.map_or(0, |slot| slot.key().0))
+        let Some(slot) = draft.before(self.by_size, (u64::MAX, u64::MAX))? else { return Ok(0) };
+        Ok(self.within(draft, slot.key())?.0)
+    }
+
+    /// An extent (its length, its start) as a tree has it, unless it reaches beyond the space.
+    fn within(self, draft: &Draft<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
+        let space = match self.by_start {
+            TreeId::FreeByAddress => u64::MAX,
+            _ => draft.pool_len() / PAGE,
+        };
+        match extent.0.checked_add(extent.1) {
+            Some(end) if end <= space => Ok(extent),
+            _ => Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT)),
+        }
     }
 
     /// The extent that `len` units would be taken from: (its length, its start).
@@ -57,7 +70,7 @@ impl FreeMap {
                 },
             });
         };
-        Ok(slot.key())
+        self.within(draft, slot.key())
     }
 
     /// Takes `len` units in one piece and returns where.

@@ -10,6 +10,7 @@
 
 mod clean;
 mod damage;
+mod found;
 mod hostile;
 mod rebuild;
 mod sample;

@@ -96,6 +96,7 @@ pub struct Report {
     /// Batches of writers that are gone, waiting to be recovered.
     pub waiting: u64,
     cures: Vec<Cure>,
+    incurable: u64,
     kept: [usize; 3],
 }
 
@@ -117,10 +118,18 @@ impl Report {
         self.cures.contains(&cure)
     }
 
+    /// Errors that cannot be put right from what is intact.
+    pub(in crate::store) fn incurable(&self) -> u64 {
+        self.incurable
+    }
+
     pub(in crate::store) fn add(&mut self, found: Found, object: Option<String>, what: String) {
         let Found(severity, part, offset, cure) = found;
         if !self.cures.contains(&cure) {
             self.cures.push(cure);
+        }
+        if severity == Severity::Error && matches!(cure, Cure::Drop | Cure::Manual | Cure::None) {
+            self.incurable += 1;
         }
         let kept = &mut self.kept[severity as usize];
         if *kept == KEPT {

@@ -9,6 +9,7 @@ use crate::lane::{LaneLog, scan};
 use crate::medium::{Gather, Medium, Overlay, read_struct};
 use crate::recovery::{catch_up, redo_table};
 use crate::store::check::{Severity, Survey};
+use std::collections::HashMap;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -79,7 +80,9 @@ impl Repair {
     }
 
     /// One batch is damaged, later ones are intact. What lies in place may be newer than all of them;
-    /// if it does not make a sound table, all batches but the damaged one are redone.
+    /// if it does not make a sound table, all batches but the damaged one are redone. Not if that takes an object
+    /// back behind its last attach, which the damaged batch told of, unless something is gained that cannot be
+    /// made anew: its psyncs since then would be lost.
     fn close_gap(
         &mut self,
         survey: &Survey,
@@ -93,7 +96,11 @@ impl Repair {
         let tried = Arc::new(Overlay::new(self.medium.clone()));
         redo_around(&*tried, self.seed, start)?;
         let redone = Survey::make(tried, self.superblock, progress)?;
-        let better = errors(&redone) < errors(survey);
+        let better = if takes_back(survey, &redone) {
+            redone.report.incurable() < survey.report.incurable()
+        } else {
+            errors(&redone) < errors(survey)
+        };
         let what = if better {
             redo_around(&*self.medium, self.seed, start)?;
             "a damaged batch of the table's lane was left out, all others redone"
@@ -104,6 +111,15 @@ impl Repair {
         self.losing("what the damaged batch changed, where it was not in place yet");
         Ok(())
     }
+}
+
+/// Whether an object was attached later by `now` than by `then`: bindings are numbered.
+fn takes_back(now: &Survey, then: &Survey) -> bool {
+    let bindings: HashMap<u64, u64> =
+        then.objects.iter().map(|object| (object.offset, object.binding)).collect();
+    now.objects
+        .iter()
+        .any(|object| bindings.get(&object.offset).is_some_and(|binding| *binding < object.binding))
 }
 
 /// Redoes every intact batch of the table lane's generation, whatever lies between them.

@@ -1,0 +1,8 @@
+//! What a block's byte says.
+
+/// It is free.
+pub const FREE: u8 = 0;
+/// It is the user's.
+pub const USED: u8 = 1;
+/// It is free; a thread that does not own the span freed it, and the owner did not notice yet.
+pub const FREED: u8 = 2;

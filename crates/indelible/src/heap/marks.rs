@@ -1,0 +1,93 @@
+//! A span's marks in the object, and the header that says where they are.
+
+#![allow(unsafe_code)]
+
+use super::class::Geometry;
+use super::error::{Result, damaged};
+use super::layout::{CLASSES, PAGE, SPAN_MAGIC, SpanHeader, mark};
+use super::span::{SPARE, Site, Span};
+use super::window::Window;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Span {
+    /// Writes the header of a new span without blocks in use.
+    pub(super) fn format(window: &Window, page: u64, pages: u64, class: usize) -> Result<()> {
+        let offset = page * PAGE;
+        let Some(geometry) = Geometry::of(class, pages) else {
+            return damaged(offset, "a span without room for blocks");
+        };
+        let marks = geometry.marks(page);
+        window.fill(offset, size_of::<SpanHeader>(), 0)?;
+        window.fill(offset + marks as u64, geometry.count, 0)?;
+        let header: &SpanHeader = window.at(offset)?;
+        header.class.store(class as u32, Relaxed);
+        header.page.store(page, Relaxed);
+        header.pages.store(pages as u32, Relaxed);
+        header.count.store(geometry.count as u32, Relaxed);
+        header.data.store(geometry.data as u32, Relaxed);
+        header.marks.store(marks as u32, Relaxed);
+        header.magic.store(SPAN_MAGIC, Relaxed);
+        Ok(())
+    }
+
+    /// Verifies the span at `page`, and gets to know it. A `new` one was formatted just now.
+    pub(super) fn adopt(
+        window: &Window,
+        page: u64,
+        pages: u64,
+        class: usize,
+        new: bool,
+    ) -> Result<&'static Span> {
+        let Marks { geometry: Geometry { size, data, .. }, marks, first } =
+            Marks::open(window, page, pages, class)?;
+        let offset = page * PAGE;
+        let strange = |mark: &AtomicU8| mark.load(Relaxed) > mark::FREED;
+        if !new && let Some(block) = marks.iter().position(strange) {
+            return damaged(first + block as u64, "a mark that does not exist");
+        }
+        let span = SPARE.take(Span::blank);
+        let data = window.base() + offset as usize + data;
+        // SAFETY: verified, and in the window, which is mapped as long as its heap has live spans.
+        unsafe { span.become_of(&Site { page, pages, class, size, data, first }, marks, new) };
+        Ok(span)
+    }
+}
+
+/// A span's marks, its header verified.
+pub(super) struct Marks<'a> {
+    pub(super) geometry: Geometry,
+    pub(super) marks: &'a [AtomicU8],
+    /// Offset of the first in the object.
+    pub(super) first: u64,
+}
+
+impl<'a> Marks<'a> {
+    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Marks<'a>> {
+        let offset = page * PAGE;
+        let geometry = if class < CLASSES { Geometry::of(class, pages.min(255)) } else { None };
+        let Some(geometry) = geometry else {
+            return damaged(offset, "a span of a class or length that does not exist");
+        };
+        let header: &SpanHeader = window.at(offset)?;
+        let same = header.magic.load(Relaxed) == SPAN_MAGIC
+            && header.class.load(Relaxed) == class as u32
+            && header.page.load(Relaxed) == page
+            && u64::from(header.pages.load(Relaxed)) == pages
+            && header.count.load(Relaxed) == geometry.count as u32
+            && header.data.load(Relaxed) == geometry.data as u32;
+        let first = header.marks.load(Relaxed) as usize;
+        let placed = (size_of::<SpanHeader>()..=geometry.data - geometry.count).contains(&first);
+        if !same || !placed {
+            return damaged(offset, "the header of a span contradicts its chunk");
+        }
+        window.pointer(offset, (pages * PAGE) as usize)?;
+        let first = offset + first as u64;
+        Ok(Marks { geometry, marks: window.slice(first, geometry.count)?, first })
+    }
+
+    /// Whether the user has a block.
+    pub(super) fn is_live(&self, block: usize) -> bool {
+        self.marks[block].load(Relaxed) == mark::USED
+    }
+}

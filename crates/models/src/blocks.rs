@@ -1,0 +1,148 @@
+//! Blocks of a span that one thread owns, freed by others.
+
+use crate::cache::Cache;
+use crate::mark;
+use crate::span::{Site, Span, place};
+use crate::sys::total::AtomicU8;
+use loom::sync::Arc;
+use loom::sync::Mutex;
+use loom::thread;
+use std::ptr::NonNull;
+
+const SIZE: usize = 1024;
+/// Where the blocks are said to be: nobody stores to them.
+const DATA: usize = 1 << 20;
+
+/// What a model made, which the heap takes to be there for ever, and what is to be given back behind each order.
+struct Made<T: 'static>(NonNull<T>);
+
+impl<T> Made<T> {
+    fn new(thing: T) -> (Made<T>, &'static T) {
+        let thing: &'static T = Box::leak(Box::new(thing));
+        (Made(NonNull::from(thing)), thing)
+    }
+}
+
+impl<T> Drop for Made<T> {
+    fn drop(&mut self) {
+        // SAFETY: made from a box, and the model's threads have ended.
+        #[allow(unsafe_code)]
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// A span of two blocks that two threads may own, one after the other.
+struct Scene {
+    span: &'static Span,
+    caches: [&'static Cache; 2],
+    /// The heap's: owners change with it.
+    lock: Arc<Mutex<()>>,
+    _made: (Made<Span>, Made<[AtomicU8; 2]>, Made<Cache>, Made<Cache>),
+}
+
+impl Scene {
+    /// The first thread owns the span, and has given both blocks away.
+    fn new() -> Scene {
+        let (span_made, span) = Made::new(Span::blank());
+        let (marks_made, marks) = Made::new([(); 2].map(|()| AtomicU8::new(mark::FREE)));
+        let (first_made, first) = Made::new(Cache::blank());
+        let (second_made, second) = Made::new(Cache::blank());
+        let site = Site { page: 1, pages: 1, class: 0, size: SIZE, data: DATA, first: 0 };
+        // SAFETY: the marks are there as long as the span.
+        #[allow(unsafe_code)]
+        unsafe {
+            span.become_of(&site, marks, true)
+        };
+        span.own(first);
+        first.enter(span);
+        let scene = Scene {
+            span,
+            caches: [first, second],
+            lock: Arc::new(Mutex::new(())),
+            _made: (span_made, marks_made, first_made, second_made),
+        };
+        for block in 0..2 {
+            let taken = first.take(0).or_else(|| first.take_next(0)).unwrap();
+            assert_eq!(span.block(taken.addr().get()), Some(block));
+        }
+        scene
+    }
+
+    /// A thread that does not own the span frees a block of it.
+    fn free(&self, block: usize) -> thread::JoinHandle<bool> {
+        let span = self.span;
+        thread::spawn(move || span.free_for_owner(block))
+    }
+}
+
+/// Looks for a block as a thread does that has none at hand; whether the span was found to be empty.
+fn advance(cache: &'static Cache) -> (bool, usize) {
+    let mut released = 0;
+    let found = cache.advance(0, &mut |_| released += 1);
+    (found, released)
+}
+
+/// Two threads free the same block.
+pub(crate) fn of_two_frees_one_is_refused() {
+    let scene = Scene::new();
+    let thread = scene.free(1);
+    let mine = scene.span.free_for_owner(1);
+    assert!(mine != thread.join().unwrap());
+}
+
+/// Two threads free a block each, while the owner looks for one, and again when they are done: both are there then.
+pub(crate) fn blocks_that_others_freed_come_back() {
+    let scene = Scene::new();
+    let threads = [scene.free(0), scene.free(1)];
+    let early = advance(scene.caches[0]);
+    threads.into_iter().for_each(|thread| assert!(thread.join().unwrap()));
+    let late = if early.1 == 0 && !early.0 { advance(scene.caches[0]) } else { early };
+    assert!(late.0 || late.1 == 1, "{early:?} {late:?}");
+    scene.caches[0].open_inbox(&mut |_| {});
+    assert_eq!(
+        [0, 1].map(|block| scene.span.mark(block).load(std::sync::atomic::Ordering::Relaxed)),
+        [mark::FREE; 2]
+    );
+}
+
+/// The owner frees one block itself, and looks, while another thread frees the other.
+pub(crate) fn a_block_freed_while_its_owner_looks() {
+    let scene = Scene::new();
+    let thread = scene.free(1);
+    let owner = scene.caches[0];
+    // None is left: the span goes out of the way, and back into the list with its first free block.
+    let early = advance(owner);
+    if early == (false, 0) {
+        assert!(!scene.span.free_unheeded(0), "the owner has to look");
+        scene.span.free(0);
+        let _ = owner.look(scene.span);
+    }
+    thread.join().unwrap();
+    let mut released = early.1;
+    owner.open_inbox(&mut |_| released += 1);
+    let known = scene.span.has_free() || owner.take(0).is_some();
+    assert!(known || released == 1, "{early:?} {released}");
+}
+
+/// The owner ends and another thread takes the span, while a third frees a block: the new owner finds it.
+pub(crate) fn a_block_freed_as_its_owner_ends() {
+    let scene = Scene::new();
+    let thread = scene.free(1);
+    let [old, new] = scene.caches;
+    {
+        let _heap = scene.lock.lock().unwrap();
+        old.clear();
+        scene.span.disown();
+    }
+    {
+        let _heap = scene.lock.lock().unwrap();
+        scene.span.own(new);
+        // What was sent to a thread that ended goes to who owns it now.
+        old.open_inbox(&mut |_| panic!("it is another thread's"));
+    }
+    scene.span.put(place::FULL);
+    thread.join().unwrap();
+    old.open_inbox(&mut |_| panic!("it is another thread's"));
+    new.open_inbox(&mut |_| panic!("a block is in use"));
+    assert!(scene.span.has_free());
+}

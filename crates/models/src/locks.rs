@@ -1,0 +1,112 @@
+//! Locks that lie in objects, and the gate at which a cut waits for those who have one.
+
+use crate::gate::Gate;
+use crate::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared};
+use crate::sys::total::AtomicU64;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// The number of this attachment, and of one that is no more.
+const NOW: u32 = 7;
+const BEFORE: u64 = 6 << 32;
+
+/// Data with a lock that a dead process left behind as taken, and a gate.
+struct Guarded {
+    word: AtomicU64,
+    gate: Gate,
+    data: UnsafeCell<usize>,
+}
+
+// SAFETY: what the models are to show; loom checks every access.
+#[allow(unsafe_code)]
+unsafe impl Sync for Guarded {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Send for Guarded {}
+
+impl Guarded {
+    fn new() -> Arc<Guarded> {
+        let word = AtomicU64::new(BEFORE | 1 << 31);
+        Arc::new(Guarded { word, gate: Gate::default(), data: UnsafeCell::new(0) })
+    }
+
+    fn add(&self) {
+        // SAFETY: loom reports an access that is not exclusive before it happens.
+        #[allow(unsafe_code)]
+        self.data.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    fn get(&self) -> usize {
+        // SAFETY: loom reports a store beside it.
+        #[allow(unsafe_code)]
+        self.data.with(|data| unsafe { *data })
+    }
+
+    fn add_locked(&self) {
+        acquire(&self.word, NOW, exclusive);
+        self.add();
+        release_exclusive(&self.word);
+    }
+
+    /// Two stores that belong together.
+    fn add_inside(&self) {
+        self.gate.enter();
+        self.add();
+        self.add();
+        self.gate.leave();
+    }
+}
+
+/// Two threads store under a lock: neither beside the other, and neither waits for ever.
+pub(crate) fn a_lock_has_one_holder() {
+    let guarded = Guarded::new();
+    let other = guarded.clone();
+    let thread = thread::spawn(move || other.add_locked());
+    guarded.add_locked();
+    thread.join().unwrap();
+    assert_eq!(guarded.get(), 2);
+}
+
+/// A thread that shares the lock sees what another stored under it, or not, but never stores beside its look.
+pub(crate) fn a_lock_is_shared_or_exclusive() {
+    let guarded = Guarded::new();
+    let other = guarded.clone();
+    let thread = thread::spawn(move || {
+        acquire(&other.word, NOW, shared);
+        let seen = other.get();
+        release_shared(&other.word, NOW);
+        seen
+    });
+    guarded.add_locked();
+    assert!(thread.join().unwrap() <= 1);
+    guarded.add_locked();
+    assert_eq!(guarded.get(), 2);
+}
+
+/// A cut waits for a thread that is inside, and none comes in meanwhile.
+pub(crate) fn a_cut_holds_whole_sections() {
+    let guarded = Guarded::new();
+    let other = guarded.clone();
+    let thread = thread::spawn(move || other.add_inside());
+    let cut = guarded.gate.cut(|| guarded.get());
+    assert!(matches!(cut, Some(0 | 2)), "{cut:?}");
+    thread.join().unwrap();
+}
+
+/// As before, with two threads that exclude each other by a lock of the object.
+pub(crate) fn a_cut_beside_two_sections_ends() {
+    let guarded = Guarded::new();
+    let threads = [(); 2].map(|()| {
+        let other = guarded.clone();
+        thread::spawn(move || {
+            other.gate.enter();
+            other.add_locked();
+            other.gate.leave();
+        })
+    });
+    let cut = guarded.gate.cut(|| guarded.get());
+    assert!(matches!(cut, Some(0..=2)), "{cut:?}");
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(guarded.get(), 2);
+}

@@ -1,0 +1,100 @@
+//! loom's atomics, mended in two respects.
+//!
+//! All that is `SeqCst` has one order. loom itself takes it for `AcqRel`, so that two threads that each store and then
+//! look at what the other stored might miss each other, which they may not. A fence before each such
+//! operation gives the order. loom's fences do more: who passes one knows all that those before knew. So where a
+//! model needs knowledge of plain data that only `SeqCst` operations on other atomics carry, it sees less than
+//! the memory model allows.
+//!
+//! Every two operations on an atomic are tried in both orders. loom remembers one access of each, so that a
+//! thread that loads before it exchanges makes it forget another thread's load, and the order in which that
+//! comes behind the exchange. A counter beside each atomic, changed by every operation, is what it remembers.
+
+use loom::sync::atomic::{AtomicUsize as Counter, Ordering, fence};
+
+macro_rules! total {
+    ($name:ident $(<$of:ident>)?, $value:ty) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct $name $(<$of>)? {
+            atomic: loom::sync::atomic::$name $(<$of>)?,
+            operations: Counter,
+        }
+
+        impl $(<$of>)? $name $(<$of>)? {
+            pub(crate) fn new(value: $value) -> Self {
+                Self { atomic: loom::sync::atomic::$name::new(value), operations: Counter::new(0) }
+            }
+
+            /// Does `operation` in its place among those on this atomic, and among all that is `SeqCst`.
+            fn placed<R>(&self, order: Ordering, operation: impl FnOnce(&loom::sync::atomic::$name $(<$of>)?) -> R) -> R {
+                self.operations.fetch_add(1, Ordering::Relaxed);
+                if order == Ordering::SeqCst {
+                    fence(Ordering::SeqCst);
+                }
+                operation(&self.atomic)
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                let own = if order == Ordering::SeqCst { Ordering::Acquire } else { order };
+                self.placed(order, |atomic| atomic.load(own))
+            }
+
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                let own = if order == Ordering::SeqCst { Ordering::Release } else { order };
+                self.placed(order, |atomic| atomic.store(value, own));
+            }
+
+            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.placed(order, |atomic| atomic.swap(value, order))
+            }
+
+            pub(crate) fn compare_exchange(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                self.placed(order, |atomic| atomic.compare_exchange(old, new, order, failed))
+            }
+
+            /// As `compare_exchange`: loom's never fails for nothing, either.
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(old, new, order, failed)
+            }
+        }
+    };
+}
+
+macro_rules! counting {
+    ($name:ident, $value:ty) => {
+        total!($name, $value);
+
+        impl $name {
+            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.placed(order, |atomic| atomic.fetch_add(value, order))
+            }
+
+            pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.placed(order, |atomic| atomic.fetch_sub(value, order))
+            }
+
+            pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.placed(order, |atomic| atomic.fetch_or(value, order))
+            }
+        }
+    };
+}
+
+total!(AtomicBool, bool);
+total!(AtomicPtr<T>, *mut T);
+counting!(AtomicU8, u8);
+counting!(AtomicU32, u32);
+counting!(AtomicU64, u64);
+counting!(AtomicUsize, usize);

@@ -1,0 +1,30 @@
+//! What fuzzing found, one test each. Its inputs are also in `fuzz/corpus`.
+
+use indelible_store::error::{Part, StoreError};
+use indelible_store::store::Store;
+use indelible_testing::hostile::edit;
+use indelible_testing::hostile::whole::{self, Sight};
+use indelible_testing::pool::process;
+use std::sync::Arc;
+
+/// A tree told of a free extent larger than the pool: arithmetic overflowed.
+#[test]
+fn a_free_extent_larger_than_the_pool_is_damage() {
+    let forged = edit::forged(&[0, 7, 7, 3, 0x83, 0, 0x24, 0, 7, 0, 2, 8, 0, 0, 0, 0, 0, 0]);
+    let store = Store::open(Arc::new(forged.image), process(5)).unwrap();
+    let error = store.info().unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { part: Part::FreeSpace, .. }), "{error}");
+}
+
+/// Beside a damaged batch of the table's lane a tree's node was damaged. To have that back, the
+/// batches before were redone, and with them what they had to say of an object that the damaged one attached.
+#[test]
+fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
+    let forged = edit::damaged(&[
+        0x0c, 0x04, 0x04, 0x03, 0x68, 0x89, 0x00, 0x00, 0x21, 0xff, 0x03, 0x00, 0x02, 0x29, 0x00, 0x01, 0x0f,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x03, 0x89, 0x00,
+    ]);
+    let actions = whole::repaired(&forged.image, false, false).unwrap();
+    let shown = whole::shown(&forged.image, forged.pool);
+    assert!(shown.iter().all(|(_, sight)| *sight == Sight::Same), "{shown:?} {actions:?}");
+}
