@@ -1,4 +1,7 @@
 //! A span's marks in the object, and the header that says where they are.
+//!
+//! Invariant of [`Marks`]: (1) the header was verified, and the marks and blocks lie in the window. Its marks are
+//! borrowed as the window is; what keeps them longer ends with the window.
 
 #![allow(unsafe_code)]
 
@@ -48,7 +51,7 @@ impl Span {
         }
         let span = SPARE.take(Span::blank);
         let data = window.base() + offset as usize + data;
-        // SAFETY: verified, and in the window, which is mapped as long as its heap has live spans.
+        // SAFETY: verified and within the window (1), which is mapped as long as its heap has live spans.
         unsafe { span.become_of(&Site { page, pages, class, size, data, first }, marks, new) };
         Ok(span)
     }
