@@ -26,6 +26,7 @@ struct ObjectId {
 }
 
 type Create = unsafe extern "C" fn(*const c_char, *const c_char, usize, libc::mode_t) -> *mut c_void;
+type Open = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut c_void;
 type Root = unsafe extern "C" fn(*mut c_void, usize) -> ObjectId;
 type Direct = unsafe extern "C" fn(ObjectId) -> *mut u8;
 type Persist = unsafe extern "C" fn(*mut c_void, *const u8, usize);
@@ -37,6 +38,17 @@ type Constructor = Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_
 type Alloc = unsafe extern "C" fn(*mut c_void, *mut ObjectId, usize, u64, Constructor, *mut c_void) -> c_int;
 type Free = unsafe extern "C" fn(*mut ObjectId);
 type Close = unsafe extern "C" fn(*mut c_void);
+
+const LAYOUT: &CStr = c"bench";
+
+/// The library. It flushes lines where it knows or is told that pages are memory, and calls msync elsewhere;
+/// what it is told it remembers as long as it is loaded.
+fn start(medium: Medium) -> Option<Library> {
+    let memory = if medium == Medium::Memory { "1" } else { "0" };
+    // SAFETY: no other thread of this program reads or changes the environment meanwhile.
+    unsafe { std::env::set_var("PMEM_IS_PMEM_FORCE", memory) };
+    load(NAMES)
+}
 
 /// Invariant 1: the pool is open until drop; an offset of it lies behind `base`; the functions live as long as
 /// the library, dropped last.
@@ -66,16 +78,27 @@ unsafe impl Sync for Pmem {}
 impl Pmem {
     /// A new pool of `len` bytes whose root object has `root` bytes, all zero; `None` without the library.
     pub fn create(path: &Path, medium: Medium, len: usize, root: usize) -> Result<Option<Pmem>> {
-        // It flushes lines where it knows or is told that pages are memory, and calls msync elsewhere.
-        let memory = if medium == Medium::Memory { "1" } else { "0" };
-        // SAFETY: no other thread of this program reads or changes the environment meanwhile.
-        unsafe { std::env::set_var("PMEM_IS_PMEM_FORCE", memory) };
-        let Some(library) = load(NAMES) else { return Ok(None) };
+        let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: signature as in libpmemobj.h; used as its manual says.
+        let pool = unsafe {
+            function::<Create>(&library, "pmemobj_create")?(path.as_ptr(), LAYOUT.as_ptr(), len, 0o600)
+        };
+        Pmem::new(library, pool, root).map(Some)
+    }
+
+    /// A pool that `create` made and nobody has.
+    pub fn open(path: &Path, medium: Medium, root: usize) -> Result<Option<Pmem>> {
+        let Some(library) = start(medium) else { return Ok(None) };
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: as in `create`.
+        let pool = unsafe { function::<Open>(&library, "pmemobj_open")?(path.as_ptr(), LAYOUT.as_ptr()) };
+        Pmem::new(library, pool, root).map(Some)
+    }
+
+    fn new(library: Library, pool: *mut c_void, root: usize) -> Result<Pmem> {
         // SAFETY: signatures as in libpmemobj.h; used as its manual says.
         unsafe {
-            let create: Create = function(&library, "pmemobj_create")?;
-            let pool = create(path.as_ptr(), c"bench".as_ptr(), len, 0o600);
             if pool.is_null() {
                 let message: unsafe extern "C" fn() -> *const c_char =
                     function(&library, "pmemobj_errormsg")?;
@@ -86,7 +109,7 @@ impl Pmem {
             if root.is_null() {
                 return Err("libpmemobj: no room for the root object".into());
             }
-            Ok(Some(Pmem {
+            Ok(Pmem {
                 pool,
                 id: oid.pool,
                 base: root.sub(usize::try_from(oid.offset)?),
@@ -104,7 +127,7 @@ impl Pmem {
                 free: function(&library, "pmemobj_free")?,
                 close: function(&library, "pmemobj_close")?,
                 _library: library,
-            }))
+            })
         }
     }
 

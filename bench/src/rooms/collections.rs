@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::pattern::Random;
 use crate::stats::{Samples, Spread};
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString};
 use indelible::{CreateOptions, Heap, Persist};
@@ -148,13 +149,22 @@ impl Keys {
     fn new(count: usize) -> Keys {
         let (numbers, absent) = (random(count, 0x9e37_79b9), random(count, 0x85eb_ca6b));
         let word = |number: &u64| format!("{:.*}", 6 + (*number % 12) as usize, format!("{number:020}"));
-        let mut order: Vec<usize> = (0..count).collect();
-        for (index, number) in random(count, 0xc2b2_ae35).into_iter().enumerate() {
-            order.swap(index, number as usize % count);
-        }
         let words =
             |numbers: &[u64], prefix: &str| numbers.iter().map(|n| prefix.to_owned() + &word(n)).collect();
-        Keys { words: words(&numbers, ""), absent_words: words(&absent, "-"), numbers, absent, order }
+        Keys {
+            words: words(&numbers, ""),
+            absent_words: words(&absent, "-"),
+            numbers,
+            absent,
+            order: (0..count).collect(),
+        }
+    }
+
+    /// Another order of everything: else processors learn it from turn to turn, as no program's keys are.
+    fn shuffle(&mut self, random: &mut Random) {
+        random.shuffle(&mut self.numbers);
+        random.shuffle(&mut self.words);
+        random.shuffle(&mut self.order);
     }
 }
 
@@ -207,7 +217,8 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     let turns = if ground.quick { 5 } else { 7 };
     let bar = progress(counts.len() * MAPS.len() * turns, "collections");
     for count in counts {
-        let keys = Keys::new(*count);
+        let mut keys = Keys::new(*count);
+        let mut shuffler = Random::new(*count as u64);
         let mut table = Table::new(
             format!(
                 "{count} keys: nanoseconds a key, in an object and of std's map in DRAM with the same hash"
@@ -224,6 +235,7 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
             let mut samples: [[Samples; 6]; 2] = Default::default();
             // The first turn is for page faults.
             for number in 0..=turns {
+                keys.shuffle(&mut shuffler);
                 let figures = turn(&mut heap, &keys)?;
                 if number > 0 {
                     for (samples, figures) in samples.iter_mut().zip(figures) {

@@ -22,7 +22,7 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     let mut transaction = env.write_txn()?;
     let pairs = env.create_database(&mut transaction, None)?;
     transaction.commit()?;
-    Opened::ready(Lmdb { env, pairs })
+    Opened::ready(Lmdb { env, pairs }, place)
 }
 
 impl Map for Lmdb {
@@ -34,11 +34,13 @@ impl Map for Lmdb {
         Ok(transaction.commit()?)
     }
 
-    fn look(&mut self, keys: &[u64]) -> Result<u64> {
-        let transaction = self.env.read_txn()?;
+    fn look(&mut self, keys: &[u64], every: usize) -> Result<u64> {
         let mut sum: u64 = 0;
-        for key in keys {
-            sum = sum.wrapping_add(self.pairs.get(&transaction, key)?.ok_or(GONE)?);
+        for keys in keys.chunks(every) {
+            let transaction = self.env.read_txn()?;
+            for key in keys {
+                sum = sum.wrapping_add(self.pairs.get(&transaction, key)?.ok_or(GONE)?);
+            }
         }
         Ok(sum)
     }

@@ -21,8 +21,8 @@ pub fn open(kind: Kind, place: &Place<'_>) -> Result<Opened> {
     pool.create_with("map", &CreateOptions::new(len))?;
     let own = Own { heap: Heap::format(pool.attach("map")?)?, _pool: pool };
     match kind {
-        Kind::Hash => Opened::ready(OwnHash(own)),
-        Kind::Ordered => Opened::ready(OwnOrdered(own)),
+        Kind::Hash => Opened::ready(OwnHash(own), place),
+        Kind::Ordered => Opened::ready(OwnOrdered(own), place),
     }
 }
 
@@ -39,7 +39,7 @@ macro_rules! map {
                 Ok(self.0.heap.psync()?)
             }
 
-            fn look(&mut self, keys: &[u64]) -> Result<u64> {
+            fn look(&mut self, keys: &[u64], _: usize) -> Result<u64> {
                 let map = self.0.heap.root_or_default::<$map>("map")?;
                 let mut sum: u64 = 0;
                 for key in keys {

@@ -3,9 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use super::{GONE, Map, Opened, Pair, Place};
+use super::{GONE, Map, Opened, Pair, Place, on_pmem};
 use crate::Result;
-use crate::peers::pmem::{MISSING, Pmem, Transaction};
+use crate::peers::pmem::{Pmem, Transaction};
 use indelible::collections::KeyHash;
 
 const FIRST: u64 = 1024;
@@ -30,22 +30,7 @@ struct Entry {
 struct PmemHash(Pmem);
 
 pub fn open(place: &Place<'_>) -> Result<Opened> {
-    let len = usize::try_from(place.keys * 256 + (128 << 20))?;
-    let path = place.dir.join("pairs");
-    let Some(pmem) = Pmem::create(&path, place.medium, len, size_of::<Root>())? else {
-        return Ok(Opened::Missing(MISSING.into()));
-    };
-    let map = PmemHash(pmem);
-    map.0.transaction(|transaction| {
-        // SAFETY: the root object, added before it is stored to.
-        unsafe {
-            transaction.add(map.0.root(), size_of::<Root>())?;
-            let buckets = transaction.alloc(FIRST as usize * 8, true)?;
-            *map.root() = Root { buckets, count: FIRST, entries: 0 };
-        }
-        Ok(())
-    })?;
-    Opened::ready(map)
+    on_pmem(place, size_of::<Root>(), PmemHash::begin, PmemHash)
 }
 
 fn hash(key: u64) -> u64 {
@@ -55,6 +40,20 @@ fn hash(key: u64) -> u64 {
 }
 
 impl PmemHash {
+    fn begin(pmem: Pmem) -> Result<PmemHash> {
+        let map = PmemHash(pmem);
+        map.0.transaction(|transaction| {
+            // SAFETY: the root object, added before it is stored to.
+            unsafe {
+                transaction.add(map.0.root(), size_of::<Root>())?;
+                let buckets = transaction.alloc(FIRST as usize * 8, true)?;
+                *map.root() = Root { buckets, count: FIRST, entries: 0 };
+            }
+            Ok(())
+        })?;
+        Ok(map)
+    }
+
     fn root(&self) -> *mut Root {
         self.0.root().cast()
     }
@@ -132,7 +131,7 @@ impl Map for PmemHash {
         self.0.transaction(|transaction| pairs.iter().try_for_each(|pair| self.put(transaction, *pair)))
     }
 
-    fn look(&mut self, keys: &[u64]) -> Result<u64> {
+    fn look(&mut self, keys: &[u64], _: usize) -> Result<u64> {
         let mut sum: u64 = 0;
         for key in keys {
             // SAFETY: an entry (2).

@@ -3,9 +3,9 @@
 
 #![allow(unsafe_code)]
 
-use super::{GONE, Map, Opened, Pair, Place};
+use super::{GONE, Map, Opened, Pair, Place, on_pmem};
 use crate::Result;
-use crate::peers::pmem::{MISSING, Pmem, Transaction};
+use crate::peers::pmem::{Pmem, Transaction};
 use std::ptr;
 
 const KEYS: usize = 15;
@@ -38,12 +38,8 @@ type Node = *mut Inner;
 struct PmemTree(Pmem);
 
 pub fn open(place: &Place<'_>) -> Result<Opened> {
-    let len = usize::try_from(place.keys * 256 + (128 << 20))?;
-    let path = place.dir.join("pairs");
-    let Some(pmem) = Pmem::create(&path, place.medium, len, size_of::<Root>())? else {
-        return Ok(Opened::Missing(MISSING.into()));
-    };
-    Opened::ready(PmemTree(pmem))
+    // All zero: no node.
+    on_pmem(place, size_of::<Root>(), |pmem| Ok(PmemTree(pmem)), PmemTree)
 }
 
 const fn size(level: u64) -> usize {
@@ -207,7 +203,7 @@ impl Map for PmemTree {
             .transaction(|transaction| pairs.iter().try_for_each(|pair| self.insert_one(transaction, *pair)))
     }
 
-    fn look(&mut self, keys: &[u64]) -> Result<u64> {
+    fn look(&mut self, keys: &[u64], _: usize) -> Result<u64> {
         let mut sum: u64 = 0;
         for key in keys {
             sum = sum.wrapping_add(self.get(*key).ok_or(GONE)?);

@@ -13,7 +13,7 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     let transaction = database.begin_write()?;
     transaction.open_table(PAIRS)?;
     transaction.commit()?;
-    Opened::ready(Redb(database))
+    Opened::ready(Redb(database), place)
 }
 
 impl Map for Redb {
@@ -28,11 +28,13 @@ impl Map for Redb {
         Ok(transaction.commit()?)
     }
 
-    fn look(&mut self, keys: &[u64]) -> Result<u64> {
-        let table = self.0.begin_read()?.open_table(PAIRS)?;
+    fn look(&mut self, keys: &[u64], every: usize) -> Result<u64> {
         let mut sum: u64 = 0;
-        for key in keys {
-            sum = sum.wrapping_add(table.get(key)?.ok_or(GONE)?.value());
+        for keys in keys.chunks(every) {
+            let table = self.0.begin_read()?.open_table(PAIRS)?;
+            for key in keys {
+                sum = sum.wrapping_add(table.get(key)?.ok_or(GONE)?.value());
+            }
         }
         Ok(sum)
     }
