@@ -276,6 +276,10 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
         ]);
         let what = format!("{name}: to mimalloc");
         section.goals.push(Goal::at_most(what, Unit::Ratio, 1.5, to_mimalloc));
+        if pmem.is_some() {
+            let what = format!("{name}: to libpmemobj");
+            section.goals.push(Goal::at_most(what, Unit::Ratio, 1.0, own.median() / durable.median()));
+        }
     }
     bar.finish_and_clear();
     section.tables.push(table);
