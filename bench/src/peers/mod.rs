@@ -6,7 +6,9 @@
 mod in_place;
 mod library;
 mod lmdb;
+pub mod maps;
 mod own;
+pub mod pmem;
 mod pmemobj;
 mod redb;
 mod rocksdb;

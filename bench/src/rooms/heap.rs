@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::ground::{Ground, Medium, discard, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::peers::pmem::{MISSING, Pmem};
 use crate::stats::{Samples, Spread};
 use indelible::{CreateOptions, Heap};
 use std::sync::Barrier;
@@ -10,7 +11,12 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
-const CONTESTANTS: [&str; 3] = ["indelible", "mimalloc", "system"];
+const CONTESTANTS: [&str; 4] = ["indelible", "mimalloc", "system", "libpmemobj"];
+/// Bytes of libpmemobj's pool, which it takes at once.
+const PMEM_SIZE: usize = 256 << 20;
+/// Its blocks are measured less often: each is durable before the next.
+const PMEM_ROUNDS: usize = 100_000;
+const PMEM_TURNS: usize = 5;
 
 /// An allocator. Blocks are freed with the allocator they came from.
 trait Malloc: Sync {
@@ -62,6 +68,22 @@ impl Malloc for Mimalloc {
     fn give(&self, block: *mut u8) {
         // SAFETY: as for Heap.
         unsafe { libmimalloc_sys::mi_free(block.cast()) }
+    }
+}
+
+#[allow(unsafe_code)]
+impl Malloc for Pmem {
+    #[inline]
+    fn take(&self, size: usize) -> *mut u8 {
+        let block = self.malloc(size);
+        assert!(!block.is_null(), "libpmemobj: its pool is full");
+        block
+    }
+
+    #[inline]
+    fn give(&self, block: *mut u8) {
+        // SAFETY: as for Heap.
+        unsafe { Pmem::give(self, block) }
     }
 }
 
@@ -200,6 +222,7 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     let pool = ground.pool(Medium::Memory, "heap", SIZE + (64 << 20))?;
     pool.create_with("heap", &CreateOptions::new(SIZE).sparse(true))?;
     let heap = Heap::format(pool.attach("heap")?)?;
+    let pmem = Pmem::create(&ground.path(Medium::Memory, "heap-pmem"), Medium::Memory, PMEM_SIZE, 64)?;
     let (rounds, turns) = if ground.quick { (100_000, 5) } else { (1_000_000, 15) };
     let bar = progress(LOADS.len() * turns, "heap");
     let mut table = Table::new(
@@ -209,8 +232,10 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
             (CONTESTANTS[0], Unit::Nanoseconds),
             (CONTESTANTS[1], Unit::Nanoseconds),
             (CONTESTANTS[2], Unit::Nanoseconds),
+            (CONTESTANTS[3], Unit::Nanoseconds),
             ("to mimalloc", Unit::Ratio),
             ("to system", Unit::Ratio),
+            ("to libpmemobj", Unit::Ratio),
         ],
     );
     for (number, name) in LOADS.iter().enumerate() {
@@ -227,6 +252,15 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
                 bar.inc(1);
             }
         }
+        let mut durable = Samples::default();
+        if let Some(pmem) = &pmem {
+            for turn in 0..=PMEM_TURNS.min(turns) {
+                let figure = measure(pmem, number, rounds.min(PMEM_ROUNDS));
+                if turn > 0 {
+                    durable.push(figure);
+                }
+            }
+        }
         let [own, mimalloc, system] = &samples;
         let (to_mimalloc, to_system) = (own.median() / mimalloc.median(), own.median() / system.median());
         let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
@@ -235,11 +269,17 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
             cell(own),
             cell(mimalloc),
             cell(system),
+            cell(&durable),
             to_mimalloc.into(),
             to_system.into(),
+            pmem.as_ref().map_or(Cell::Empty, |_| (own.median() / durable.median()).into()),
         ]);
         let what = format!("{name}: to mimalloc");
         section.goals.push(Goal::at_most(what, Unit::Ratio, 1.5, to_mimalloc));
+        if pmem.is_some() {
+            let what = format!("{name}: to libpmemobj");
+            section.goals.push(Goal::at_most(what, Unit::Ratio, 1.0, own.median() / durable.median()));
+        }
     }
     bar.finish_and_clear();
     section.tables.push(table);
@@ -249,7 +289,12 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
          moment; freeing checks the pointer."
             .into(),
     );
-    section.notes.push("libpmemobj: not measured, there is no driver for it yet.".into());
+    section.notes.push(match pmem {
+        Some(_) => "libpmemobj: its atomic allocation and freeing, which write back and fence what they change of the \
+                    heap each time. There is none that does not."
+            .into(),
+        None => format!("libpmemobj: not measured. {MISSING}"),
+    });
     drop(heap);
     discard(pool);
     Ok(())

@@ -6,6 +6,7 @@ mod commit;
 mod heap;
 mod kernels;
 mod lane_bytes;
+mod maps;
 mod open;
 mod psync;
 mod recovery;
@@ -43,6 +44,7 @@ pub const ALL: &[Room] = &[
         about: "random changes and a durable commit beside databases and libraries",
         run: commit::run,
     },
+    Room { name: "maps", about: "maps with durable commits beside databases and libraries", run: maps::run },
     Room {
         name: "kernels",
         about: "the computations of the papers, made durable some times a second",

@@ -2,7 +2,7 @@
 
 mod support;
 
-use indelible::collections::{HeapRef, IntoPersist, PBox, POption, PString, PVec};
+use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
 use support::{Ground, World, everywhere};
@@ -391,4 +391,63 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
             assert_eq!(open(name).root_mut::<PVec<u64>>("list").unwrap()[..], [3]);
         }
     });
+}
+
+/// Places in nodes behind the last key hold what was moved or taken from there.
+#[test]
+fn numbers_are_found_whatever_lies_behind_them() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    for count in 1..200_u64 {
+        let map = heap.root_or_default::<PBTreeMap<u64, u64>>("map").unwrap();
+        // Twice as many, of which every other one goes again.
+        for number in (1..=2 * count).rev() {
+            map.insert(number * 10, number);
+        }
+        for number in (1..=2 * count).step_by(2) {
+            assert_eq!(map.remove(&(number * 10)), Some(number));
+        }
+        for number in 0..=2 * count + 1 {
+            let expected = (number > 0 && number % 2 == 0 && number <= 2 * count).then_some(number);
+            assert_eq!(map.get(&(number * 10)).copied(), expected, "{count}: {number}");
+            assert_eq!(map.get(&(number * 10 + 1)), None, "{count}: behind {number}");
+        }
+        assert_eq!(map.get(&u64::MAX), None);
+        heap.drop_root::<PBTreeMap<u64, u64>>("map").unwrap();
+    }
+    assert_eq!(blocks(&mut heap), 0);
+}
+
+/// From wherever both ends are, in one go and step by step.
+#[test]
+fn a_walk_in_one_go_is_the_walk_step_by_step() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let map = heap.root_or_default::<PBTreeMap<u64, u64>>("map").unwrap();
+    map.iter().for_each(|_| panic!("an empty map"));
+    map.extend((0..600).map(|number| (number, number * 3)));
+    for (front, back) in [(0, 0), (1, 0), (0, 1), (7, 8), (16, 300), (299, 300), (300, 300)] {
+        let mut walk = map.iter();
+        assert_eq!(walk.by_ref().take(front).count(), front);
+        assert_eq!(walk.by_ref().rev().take(back).count(), back);
+        let mut steps = Vec::new();
+        let mut step = walk.clone();
+        while let Some(pair) = step.next() {
+            steps.push(pair);
+        }
+        let all = walk.fold(Vec::new(), |mut all, pair| {
+            all.push(pair);
+            all
+        });
+        assert_eq!(all, steps, "{front} and {back}");
+        assert_eq!(all.len(), 600 - front - back);
+    }
+    for (from, to) in [(0, 0), (5, 5), (0, 600), (13, 14), (100, 463)] {
+        let mut sum = 0;
+        map.range_mut(from..to).for_each(|(key, value)| {
+            *value += 1;
+            sum += *key;
+        });
+        assert_eq!(sum, (from..to).sum::<u64>(), "{from}..{to}");
+    }
 }

@@ -172,7 +172,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     #[inline]
     #[must_use]
     pub fn get_key_value<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
-        let slot = self.table.find(self.table.hash(key), key)?;
+        let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: in the table; the key was checked.
         unsafe {
             verify(&raw const (*slot).value);
@@ -184,7 +184,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     #[inline]
     #[must_use]
     pub fn get_mut<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
-        let slot = self.table.find(self.table.hash(key), key)?;
+        let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: as for `get_key_value`, and borrowed exclusively.
         unsafe {
             verify(&raw const (*slot).value);
@@ -237,7 +237,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     {
         let hash = self.table.hash(&key);
         match self.table.find(hash, &key) {
-            Some(slot) => Entry::Occupied(OccupiedEntry::new(&mut self.table, slot)),
+            Some(slot) => Entry::Occupied(OccupiedEntry::new(&mut self.table, slot.as_ptr())),
             None => Entry::Vacant(VacantEntry::new(&mut self.table, hash, key)),
         }
     }
@@ -250,7 +250,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
 
     /// Takes a key and its value out.
     pub fn remove_entry<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
-        let slot = self.table.find(self.table.hash(key), key)?;
+        let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: in use, of this table.
         Some(unsafe { self.table.take(slot) })
     }

@@ -316,6 +316,9 @@ impl<K, V> Node<K, V> {
         K: Persist<'h>,
     {
         let len = self.len().min(KEYS);
+        if K::ANY {
+            return self.bisect(key, len);
+        }
         for index in 0..len {
             // SAFETY: a key (2), checked.
             let found = unsafe {
@@ -330,5 +333,25 @@ impl<K, V> Node<K, V> {
             }
         }
         (len, false)
+    }
+
+    /// As `search`, for keys that are numbers: where each comes as a surprise, a branch for each costs more than
+    /// comparing does. There are `len` keys.
+    #[inline]
+    fn bisect<'h, Q: Compare<K> + ?Sized>(self, key: &Q, len: usize) -> (usize, bool)
+    where
+        K: Persist<'h>,
+    {
+        const { assert!((KEYS + 1).is_power_of_two()) };
+        // SAFETY: in the node (1), and any bits are a value, those behind the last key, too.
+        let compare = |index: usize| unsafe { key.compare(&*self.key(index)) };
+        let (mut index, mut step) = (0, KEYS / 2 + 1);
+        while step > 0 {
+            let probe = index + step - 1;
+            let behind = (probe < len) & compare(probe).is_gt();
+            index += if behind { step } else { 0 };
+            step /= 2;
+        }
+        (index, index < len && compare(index).is_eq())
     }
 }

@@ -138,12 +138,16 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Whether `count` times `size` bytes at `address` lie in the object, aligned to `align`.
+    /// No bytes.
+    pub(super) const NONE: Bounds = Bounds { base: 0, len: 0 };
+
+    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to `align`.
     #[inline]
     pub(super) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
-        let offset = address.wrapping_sub(self.base as u64);
+        // None before the object, too: the difference is beyond every length.
+        let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));
         let Some(bytes) = count.checked_mul(size as u64) else { return false };
-        address.is_multiple_of(align as u64) && offset < self.len as u64 && bytes <= self.len as u64 - offset
+        address.is_multiple_of(align as u64) && bytes.wrapping_sub(1) < room
     }
 }
 

@@ -170,7 +170,7 @@ pub(super) fn pointer<T>(address: u64) -> *mut T {
 pub(super) fn bounds_at(address: usize) -> Bounds {
     match heap::find(address) {
         Some(seat) => Bounds { base: seat.base, len: seat.len },
-        None => Bounds { base: 0, len: 0 },
+        None => Bounds::NONE,
     }
 }
 

@@ -38,7 +38,8 @@ impl Described {
 fn place<'h, T: Persist<'h>>(root: &Root, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
-    if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>(), align_of::<T>()) {
+    if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
+    {
         return Err(wrong("a root is not where it could be"));
     }
     let at = pointer::<T>(address);

@@ -16,12 +16,14 @@ use super::format::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, discard, free, pointer, verify};
+use super::place::{HeapRef, bounds_at, discard, free, pointer, verify, verify_within};
 use super::slots::{Iter, Slot};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::ptr::NonNull;
 
 #[repr(C)]
 pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
@@ -102,51 +104,70 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
 
     /// The slot whose key `key` stands for.
     #[inline]
-    pub(super) fn find<Q: Lookup<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<*mut Slot<K, V>> {
+    pub(super) fn find<Q: Lookup<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<NonNull<Slot<K, V>>> {
         if self.len == 0 {
             return None;
         }
+        // Known before the slot is: nothing waits for it.
+        let bounds = if K::ANY { Bounds::NONE } else { bounds_at(self.at as usize) };
         let probe = Probe::new(hash, self.slots);
-        match self.find_in(&probe, tag(hash), key) {
-            Ok(slot) => slot,
-            Err(()) => self.find_further(probe, tag(hash), key),
+        match self.find_in(&probe, tag(hash), key, &bounds) {
+            ControlFlow::Break(found) => found,
+            // Integers are compared without a call, and searching on without one leaves them all registers.
+            ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
+            ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
         }
     }
 
-    /// Looks for a key in one group; fails if it may be in the next.
+    /// Looks for a key in one group; continues if it may be in the next.
     #[inline]
     fn find_in<Q: Lookup<K> + ?Sized>(
         &self,
         probe: &Probe,
         tag: u8,
         key: &Q,
-    ) -> std::result::Result<Option<*mut Slot<K, V>>, ()> {
+        bounds: &Bounds,
+    ) -> ControlFlow<Option<NonNull<Slot<K, V>>>> {
         // SAFETY: the group lies in the block (2), and so do its slots.
         unsafe {
             let group = Group::load(self.control().add(probe.at));
             // Before a key is compared, which may be a call that keeps no vector registers.
             let (matches, last) = (group.matches(tag), group.empty().any());
             for index in matches {
-                let slot = self.first().add(probe.at + index);
-                verify(&raw const (*slot).key);
-                if key.matches(&(*slot).key) {
-                    return Ok(Some(slot));
+                let slot = NonNull::new_unchecked(self.first().add(probe.at + index));
+                let found = &raw const (*slot.as_ptr()).key;
+                verify_within(found, bounds);
+                if key.matches(&*found) {
+                    return ControlFlow::Break(Some(slot));
                 }
             }
-            if last { Ok(None) } else { Err(()) }
+            if last { ControlFlow::Break(None) } else { ControlFlow::Continue(()) }
         }
     }
 
     #[cold]
     #[inline(never)]
+    fn find_far<Q: Lookup<K> + ?Sized>(
+        &self,
+        probe: Probe,
+        tag: u8,
+        key: &Q,
+        bounds: &Bounds,
+    ) -> Option<NonNull<Slot<K, V>>> {
+        self.find_further(probe, tag, key, bounds)
+    }
+
+    /// Looks for a key in the groups behind this one.
+    #[inline]
     fn find_further<Q: Lookup<K> + ?Sized>(
         &self,
         mut probe: Probe,
         tag: u8,
         key: &Q,
-    ) -> Option<*mut Slot<K, V>> {
+        bounds: &Bounds,
+    ) -> Option<NonNull<Slot<K, V>>> {
         while probe.next() {
-            if let Ok(found) = self.find_in(&probe, tag, key) {
+            if let ControlFlow::Break(found) = self.find_in(&probe, tag, key, bounds) {
                 return found;
             }
         }

@@ -192,6 +192,28 @@ impl<K, V> Walk<K, V> {
         front.next(&self.bounds)
     }
 
+    /// All that is left, node by node.
+    #[inline]
+    fn fold<B>(self, init: B, mut f: impl FnMut(B, Node<K, V>, usize, &Bounds) -> B) -> B {
+        let (mut value, mut left, bounds) = (init, self.left, self.bounds);
+        let Some((mut front, back)) = self.ends else { return value };
+        loop {
+            let last = front.leaf == back.leaf;
+            let end = if last { back.index } else { front.len };
+            let count = end.saturating_sub(front.index).min(left);
+            for index in front.index..front.index + count {
+                value = f(value, front.leaf, index, &bounds);
+            }
+            left -= count;
+            if last || left == 0 {
+                return value;
+            }
+            let Some((node, index)) = front.climb(&bounds, false) else { return value };
+            value = f(value, node, index, &bounds);
+            left -= 1;
+        }
+    }
+
     #[inline]
     fn next_back(&mut self) -> Option<(Node<K, V>, usize)> {
         let (front, back) = self.ends.as_mut()?;
@@ -220,6 +242,12 @@ macro_rules! iterator {
                 let $bounds = &self.walk.bounds;
                 // SAFETY: the invariant.
                 Some(unsafe { $pair })
+            }
+
+            #[inline]
+            fn fold<B, F: FnMut(B, $item) -> B>(self, init: B, mut f: F) -> B {
+                // SAFETY: as for `next`.
+                self.walk.fold(init, |value, $node, $index, $bounds| f(value, unsafe { $pair }))
             }
 
             fn size_hint(&self) -> (usize, Option<usize>) {

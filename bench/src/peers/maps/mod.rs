@@ -1,0 +1,183 @@
+//! Maps from number to number that are durable after each commit: Indelible's, and what else there is.
+
+mod lmdb;
+mod own;
+mod pmem_hash;
+mod pmem_tree;
+mod redb;
+
+use crate::Result;
+use crate::ground::Medium;
+use crate::peers::pmem::{MISSING, Pmem};
+use std::fs::File;
+use std::path::Path;
+
+/// The two maps of every library, as far as it has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Hash,
+    Ordered,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 2] = [Kind::Hash, Kind::Ordered];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Hash => "hash map",
+            Kind::Ordered => "ordered map",
+        }
+    }
+
+    /// For names of files.
+    pub fn short(self) -> &'static str {
+        match self {
+            Kind::Hash => "hash",
+            Kind::Ordered => "ordered",
+        }
+    }
+}
+
+/// A key and its value.
+pub type Pair = (u64, u64);
+
+/// A map in a file.
+pub trait Map {
+    /// Gives new keys their values, and returns when all of that is durable.
+    fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
+
+    /// The sum of the values of keys that are there, `every` of them in a transaction if reading takes one.
+    fn look(&mut self, keys: &[u64], every: usize) -> Result<u64>;
+
+    /// Calls `each` for every key, in one transaction.
+    fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()>;
+}
+
+/// Where a map is kept, and how many keys it will have at most.
+pub struct Place<'a> {
+    /// An empty folder.
+    pub dir: &'a Path,
+    pub medium: Medium,
+    pub keys: u64,
+    /// What is in the map at the beginning.
+    pub loaded: &'a [Pair],
+}
+
+/// Somebody who has maps.
+pub struct Contestant {
+    pub name: &'static str,
+    /// What its maps of this kind are.
+    pub what: fn(Kind) -> &'static str,
+    pub open: fn(Kind, &Place<'_>) -> Result<Opened>,
+}
+
+/// What came of opening.
+pub enum Opened {
+    Ready(Box<dyn Map>),
+    /// Why it cannot be measured here, and what to do about it.
+    Missing(String),
+}
+
+impl Opened {
+    fn ready(mut map: impl Map + 'static, place: &Place<'_>) -> Result<Opened> {
+        place.loaded.chunks(PIECE).try_for_each(|pairs| map.insert(pairs))?;
+        Ok(Opened::Ready(Box::new(map)))
+    }
+}
+
+/// Everybody, ourselves first.
+pub const ALL: &[Contestant] = &[
+    Contestant {
+        name: "indelible",
+        what: |kind| match kind {
+            Kind::Hash => "PHashMap",
+            Kind::Ordered => "PBTreeMap",
+        },
+        open: own::open,
+    },
+    Contestant {
+        name: "libpmemobj",
+        what: |kind| match kind {
+            Kind::Hash => "chained buckets",
+            Kind::Ordered => "B-tree of 15 keys a node",
+        },
+        open: |kind, place| match kind {
+            Kind::Hash => pmem_hash::open(place),
+            Kind::Ordered => pmem_tree::open(place),
+        },
+    },
+    Contestant { name: "LMDB", what: |_| "B+ tree", open: |_, place| lmdb::open(place) },
+    Contestant { name: "redb", what: |_| "B tree", open: |_, place| redb::open(place) },
+];
+
+/// A map on libpmemobj, which is loaded as if its file were memory: on a disk that takes seconds for each
+/// thousand keys.
+fn on_pmem<M: Map + 'static>(
+    place: &Place<'_>,
+    root: usize,
+    begin: fn(Pmem) -> Result<M>,
+    again: fn(Pmem) -> M,
+) -> Result<Opened> {
+    let len = usize::try_from(place.keys * 256 + (128 << 20))?;
+    let path = place.dir.join("pairs");
+    let Some(pmem) = Pmem::create(&path, Medium::Memory, len, root)? else {
+        return Ok(Opened::Missing(MISSING.into()));
+    };
+    let mut map = begin(pmem)?;
+    place.loaded.chunks(PIECE).try_for_each(|pairs| map.insert(pairs))?;
+    drop(map);
+    File::open(&path)?.sync_all()?;
+    match Pmem::open(&path, place.medium, root)? {
+        Some(pmem) => Ok(Opened::Ready(Box::new(again(pmem)))),
+        None => Ok(Opened::Missing(MISSING.into())),
+    }
+}
+
+const GONE: &str = "a key is gone";
+
+/// Keys that are loaded in one commit.
+const PIECE: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Random;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn everybody_keeps_what_was_inserted() {
+        let dir = std::env::temp_dir().join(format!("maps-{}", std::process::id()));
+        let mut random = Random::new(7);
+        let pairs: Vec<Pair> = (0..20_000).map(|_| (random.next(), random.next())).collect();
+        let expected: BTreeMap<u64, u64> = pairs.iter().copied().collect();
+        for (kind, contestant) in Kind::ALL.iter().flat_map(|kind| ALL.iter().map(|c| (*kind, c))) {
+            let own = dir.join(format!("{}-{}", contestant.name, kind.short()));
+            std::fs::create_dir_all(&own).unwrap();
+            let (loaded, more) = pairs.split_at(15_000);
+            let place = Place { dir: &own, medium: Medium::Memory, keys: 20_000, loaded };
+            let mut map = match (contestant.open)(kind, &place).unwrap() {
+                Opened::Ready(map) => map,
+                Opened::Missing(why) => {
+                    eprintln!("not tested: {}: {why}", contestant.name);
+                    continue;
+                }
+            };
+            // One by one, and many in a commit.
+            let (single, many) = more.split_at(40);
+            single.iter().for_each(|pair| map.insert(&[*pair]).unwrap());
+            many.chunks(3_000).for_each(|pairs| map.insert(pairs).unwrap());
+            let mut found = Vec::new();
+            map.walk(&mut |key, value| found.push((key, value))).unwrap();
+            if kind == Kind::Ordered {
+                assert!(found.is_sorted(), "{}", contestant.name);
+            }
+            assert_eq!(found.len(), pairs.len(), "{}", contestant.name);
+            assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), expected, "{}", contestant.name);
+            let keys: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
+            let sum = pairs.iter().fold(0, |sum: u64, pair| sum.wrapping_add(pair.1));
+            assert_eq!(map.look(&keys, 100).unwrap(), sum, "{}", contestant.name);
+            assert!(map.look(&[1], 1).is_err(), "{}", contestant.name);
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
