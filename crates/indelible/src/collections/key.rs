@@ -46,7 +46,8 @@ impl KeyHash {
     }
 }
 
-/// What can be the key of a hash map: its hash never changes. Derive it for structs and enums without fields.
+/// What can be the key of a hash map: its hash never changes. Derive it for structs, and for enums with
+/// an integer as `repr`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
