@@ -1,6 +1,7 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
 use crate::steps::Result;
+use crate::unprivileged::{self, Nobody};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let Some(python) = interpreter() else {
         return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
     };
-    let environment = target().join("python-tests");
+    let environment = unprivileged::shared(target().join("python-tests"));
     let own = environment.join("bin/python");
     if !own.exists()
         && !succeeds("an environment", Command::new(&python).args(["-m", "venv"]).arg(&environment))
@@ -66,7 +67,21 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     }
     let mut tests = vec!["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     tests.extend(arguments.iter().map(String::as_str));
-    step("tests", &tests)
+    step("tests", &tests)?;
+    match Nobody::new()? {
+        Some(nobody) if arguments.is_empty() => {
+            let mut command = nobody.command(&own);
+            let python = nobody.project().join("crates/python");
+            command.args(&tests).arg("--rootdir").arg(&python).arg(python.join("tests"));
+            // Nothing is written where the tests are.
+            command.env("PYTHONDONTWRITEBYTECODE", "1");
+            match succeeds("tests as an unprivileged user", &mut command) {
+                true => Ok(()),
+                false => Err("step failed: tests of Python as an unprivileged user".into()),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first interpreter that is new enough.

@@ -84,7 +84,7 @@ impl<'a> Variants<'a> {
     }
 }
 
-pub(crate) fn member<'a>((index, field): (usize, &'a Field)) -> (Member, &'a Type) {
+pub(crate) fn member((index, field): (usize, &Field)) -> (Member, &Type) {
     let member = match &field.ident {
         Some(ident) => Member::Named(ident.clone()),
         None => Member::Unnamed(Index::from(index)),

@@ -334,7 +334,8 @@ fn damaged_tags_and_fields_are_found() {
     }
     let (inside, outside) = ((base + 4096).to_le_bytes(), 0x1000_u64.to_le_bytes());
     let long = (MIB * 2).to_le_bytes();
-    let cases: [(&[(usize, &[u8])], bool); 14] = [
+    type Case<'a> = (&'a [(usize, &'a [u8])], bool);
+    let cases: [Case<'_>; 14] = [
         (&[(0, &[1]), (1, &[1])], true),
         (&[(0, &[1]), (1, &[2])], false),
         (&[(0, &[2]), (4, &[0, 0xd8, 0, 0])], false),

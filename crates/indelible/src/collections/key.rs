@@ -142,7 +142,7 @@ impl<T: StableHash + ?Sized> StableHash for &T {
     }
 }
 
-/// What a `K` can be looked up by in a hash map: itself, and `&str` for a [`PString`].
+/// What a `K` can be looked up by in a hash map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
 pub trait Lookup<K>: StableHash {
     /// Whether this stands for `key`, whose hash is the same then.
     fn matches(&self, key: &K) -> bool;
@@ -155,7 +155,7 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// What a `K` can be looked up by in an ordered map: itself, and `&str` for a [`PString`].
+/// What a `K` can be looked up by in an ordered map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
 pub trait Compare<K> {
     /// How this stands to `key`.
     fn compare(&self, key: &K) -> Ordering;
@@ -165,6 +165,20 @@ impl<K: Ord> Compare<K> for K {
     #[inline]
     fn compare(&self, key: &K) -> Ordering {
         self.cmp(key)
+    }
+}
+
+impl<'h, T: Persist<'h> + StableHash + Eq> Lookup<PVec<'h, T>> for [T] {
+    #[inline]
+    fn matches(&self, key: &PVec<'h, T>) -> bool {
+        self == key.as_slice()
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Compare<PVec<'h, T>> for [T] {
+    #[inline]
+    fn compare(&self, key: &PVec<'h, T>) -> Ordering {
+        self.cmp(key.as_slice())
     }
 }
 
