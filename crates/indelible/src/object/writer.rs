@@ -191,18 +191,20 @@ impl Object {
     /// # Errors
     /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
     pub fn grow(&mut self, size: u64) -> Result<()> {
-        let result = self.pool.alive().and_then(|()| self.core_mut().grow(size));
-        let len = self.core_mut().size();
-        self.len.store(len, Ordering::Release);
-        result.map_err(|cause| self.error("grow", cause))
+        let result = self.pool.alive().and_then(|()| {
+            let core = self.core_mut();
+            core.grow(size).map(|()| core.size())
+        });
+        result.map(|len| self.len.store(len, Ordering::Release)).map_err(|cause| self.error("grow", cause))
     }
 
     /// As [`grow`](Object::grow), only where the object stands, while other threads use it.
     pub(crate) fn grow_in_place(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_in_place(size));
-        self.len.store(core.size(), Ordering::Release);
-        result.map_err(|cause| self.error("grow", cause))
+        result
+            .map(|()| self.len.store(core.size(), Ordering::Release))
+            .map_err(|cause| self.error("grow", cause))
     }
 
     /// Bytes the object may have one day, by the addresses kept for it.
