@@ -136,7 +136,10 @@ impl Core {
         self.ranges.clear();
         shadow.collect(&mut self.ranges)?;
         let end = writer.object().entry.size.get() as usize;
-        shadow.keep((size as usize).next_multiple_of(PAGE))?;
+        // What the pool cannot hold the store refuses.
+        if size <= self.pool.media.device().len() {
+            shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
+        }
         let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
         if !moved {
             let grown = shadow.grow(writer.object().entry.extent_len() as usize);

@@ -189,7 +189,9 @@ impl Object {
     /// into the object stay good. The growth itself is durable on return.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
+    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
+    /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
+    /// the kernel's error; the object is `Poisoned` from then on, its memory good for nothing: attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| {
             let core = self.core_mut();
