@@ -1,7 +1,7 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
 use crate::steps::Result;
-use crate::unprivileged::{self, Nobody};
+use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,20 +68,42 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let mut tests = vec!["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     tests.extend(arguments.iter().map(String::as_str));
     step("tests", &tests)?;
-    match Nobody::new()? {
-        Some(nobody) if arguments.is_empty() => {
-            let mut command = nobody.command(&own);
-            let python = nobody.project().join("crates/python");
-            command.args(&tests).arg("--rootdir").arg(&python).arg(python.join("tests"));
-            // Nothing is written where the tests are.
-            command.env("PYTHONDONTWRITEBYTECODE", "1");
-            match succeeds("tests as an unprivileged user", &mut command) {
-                true => Ok(()),
-                false => Err("step failed: tests of Python as an unprivileged user".into()),
-            }
-        }
-        _ => Ok(()),
+    if !arguments.is_empty() {
+        return Ok(());
     }
+    let Some(nobody) = Nobody::new()? else { return Ok(()) };
+    let (Some(python), Some(packages)) = (for_everybody(&own), ask(&own, PACKAGES_FOLDER)) else {
+        return not_tested("as an unprivileged user: no python3 of this version that everybody may run");
+    };
+    let mut command = nobody.command(&python);
+    let package = nobody.project().join("crates/python");
+    command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
+    // Nothing is written where the tests are.
+    command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
+    if succeeds("tests as an unprivileged user", &mut command) {
+        return Ok(());
+    }
+    Err("step failed: tests of Python as an unprivileged user".into())
+}
+
+const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
+
+/// An interpreter of the same version as `own`, which everybody may run: itself, or one of the system's.
+fn for_everybody(own: &Path) -> Option<PathBuf> {
+    const VERSION: &str = "import sys; print(sys.version_info[:2])";
+    let version = ask(own, VERSION)?;
+    let system = ["/usr/bin/python3", "/usr/local/bin/python3"].map(PathBuf::from);
+    std::iter::once(own.to_owned()).chain(system).find(|python| {
+        python.canonicalize().is_ok_and(|real| reachable(&real))
+            && ask(python, VERSION).as_ref() == Some(&version)
+    })
+}
+
+/// What an interpreter prints.
+fn ask(python: &Path, code: &str) -> Option<String> {
+    let output = Command::new(python).args(["-c", code]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    output.status.success().then_some(text)
 }
 
 /// The first interpreter that is new enough.

@@ -101,8 +101,8 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
-/// Whether everybody may look into the folder and those above it.
-fn reachable(folder: &Path) -> bool {
+/// Whether everybody may look into the folder, or run the file, and look into those above it.
+pub(crate) fn reachable(folder: &Path) -> bool {
     folder.ancestors().all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }
 
