@@ -28,5 +28,5 @@ fn the_page_for_rust_is_true() {
         scratch.display(),
     );
     let compared = follow(&page, folder.path(), &["toml", "rust"], &|_| unreachable!("nothing to install"));
-    assert_eq!(compared, 4);
+    assert_eq!(compared, 5);
 }

@@ -1,4 +1,5 @@
-//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool.
+//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 against the same
+//! program on collections.
 //!
 //! What is checked after each round, in a fresh process per object:
 //! 1. the index is whole (`word-index verify`);
@@ -15,45 +16,55 @@ mod model;
 #[path = "common/victim.rs"]
 mod victim;
 
-use common::{Ground, corpus};
+use common::{COLLECTIONS, Ground, WORD_INDEX, corpus};
 use indelible_testing::Seeded;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use victim::{Builder, Death};
 
-/// Rounds of each of the six tests.
+/// Rounds of each of the eight tests.
 const ROUNDS: usize = 34;
 const FILES: usize = 60;
 
 #[test]
 fn killed_on_disk_with_wp_async() {
-    rounds(Ground::Disk, "wp-async");
+    rounds(WORD_INDEX, Ground::Disk, "wp-async");
 }
 
 #[test]
 fn killed_on_disk_with_mprotect() {
-    rounds(Ground::Disk, "mprotect");
+    rounds(WORD_INDEX, Ground::Disk, "mprotect");
 }
 
 #[test]
 fn killed_on_disk_with_named_ranges() {
-    rounds(Ground::Disk, "named");
+    rounds(WORD_INDEX, Ground::Disk, "named");
 }
 
 #[test]
 fn killed_in_memory_with_wp_async() {
-    rounds(Ground::Memory, "wp-async");
+    rounds(WORD_INDEX, Ground::Memory, "wp-async");
 }
 
 #[test]
 fn killed_in_memory_with_mprotect() {
-    rounds(Ground::Memory, "mprotect");
+    rounds(WORD_INDEX, Ground::Memory, "mprotect");
 }
 
 #[test]
 fn killed_in_memory_with_named_ranges() {
-    rounds(Ground::Memory, "named");
+    rounds(WORD_INDEX, Ground::Memory, "named");
+}
+
+#[test]
+fn collections_killed_on_disk_with_wp_async() {
+    rounds(COLLECTIONS, Ground::Disk, "wp-async");
+}
+
+#[test]
+fn collections_killed_in_memory_with_mprotect() {
+    rounds(COLLECTIONS, Ground::Memory, "mprotect");
 }
 
 /// Builders that die while they recover leave what there was to recover.
@@ -62,11 +73,11 @@ fn killed_during_recovery() {
     let scene = Scene::new(Ground::Disk);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let mut builder = scene.builder("words", "auto");
+    let mut builder = scene.builder(WORD_INDEX, "words", "auto");
     let (mut early, mut kills) = (0, 0);
     for _ in 0..12 {
         let store = rng.u64(2_000..20_000).to_string();
-        let seen = builder.start(&["--psync-every", "2", "--kill-at-store", &store]).wait();
+        let seen = builder.start(&["--psync-every", "2", "--kill-at-change", &store]).wait();
         builder.saw(seen);
         for _ in 0..4 {
             // Line 2 comes right before the pool is opened and the object attached.
@@ -87,7 +98,7 @@ fn killed_during_recovery() {
     scene.compare(&builder);
 }
 
-fn rounds(ground: Ground, tracking: &str) {
+fn rounds(program: &'static str, ground: Ground, tracking: &str) {
     let words: Vec<_> =
         indelible::Tracking::WORDS.into_iter().filter(|(word, _)| *word == tracking).collect();
     if !words[0].1.is_available() {
@@ -97,7 +108,8 @@ fn rounds(ground: Ground, tracking: &str) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
     let mut scene = Scene::new(ground);
-    let mut builders: Vec<_> = ["one", "two", "three"].map(|name| scene.builder(name, tracking)).into();
+    let mut builders: Vec<_> =
+        ["one", "two", "three"].map(|name| scene.builder(program, name, tracking)).into();
     let (mut died, mut during) = (0, 0);
     for round in 0..ROUNDS {
         let running: Vec<_> = builders
@@ -107,7 +119,7 @@ fn rounds(ground: Ground, tracking: &str) {
                 let store = rng.u64(1..60_000).to_string();
                 let mut args = vec!["--psync-every", &every];
                 if rng.u8(0..3) == 0 {
-                    args.extend(["--kill-at-store", &store]);
+                    args.extend(["--kill-at-change", &store]);
                 }
                 let death = Death { lines: rng.usize(0..FILES), spins: rng.u32(0..100_000) };
                 builder.start(&args).kill_later(death)
@@ -148,8 +160,8 @@ impl Scene {
         Scene { folder, corpus, edits: 0 }
     }
 
-    fn builder(&self, name: &str, tracking: &str) -> Builder {
-        Builder::new(self.folder.path().join("pool.pmo"), &self.corpus, name, tracking)
+    fn builder(&self, program: &'static str, name: &str, tracking: &str) -> Builder {
+        Builder::new(program, self.folder.path().join("pool.pmo"), &self.corpus, name, tracking)
     }
 
     /// Changes a file, deletes one, adds one.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ground, LINKED_LIST, WORD_INDEX, command, corpus, fail, succeed, text};
+use common::{COLLECTIONS, Ground, LINKED_LIST, WORD_INDEX, command, corpus, fail, succeed, text};
 use indelible::{Pool, Tracking};
 use indelible_testing::Seeded;
 use std::fs;
@@ -10,23 +10,47 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn word_index(pool: &Path, args: &[&str]) -> Command {
-    let mut command = command(WORD_INDEX, args);
-    command.arg("--pool").arg(pool);
-    command
+/// A program and its pool.
+#[derive(Clone, Copy)]
+struct Words<'a>(&'static str, &'a Path);
+
+impl Words<'_> {
+    fn run(self, args: &[&str]) -> Command {
+        let mut command = command(self.0, args);
+        command.arg("--pool").arg(self.1);
+        command
+    }
+
+    fn build(self, corpus: &Path, args: &[&str]) -> Command {
+        let mut command = self.run(&["build", "--pool-size", "1"]);
+        command.args(args).arg(corpus);
+        command
+    }
 }
 
-fn build(pool: &Path, corpus: &Path, args: &[&str]) -> Command {
-    let mut command = word_index(pool, &["build", "--pool-size", "1"]);
-    command.args(args).arg(corpus);
-    command
+macro_rules! of_each_index {
+    ($($test:ident),*) => {
+        mod native {
+            $(#[test] fn $test() { super::$test(super::WORD_INDEX); })*
+        }
+        mod collections {
+            $(#[test] fn $test() { super::$test(super::COLLECTIONS); })*
+        }
+    };
 }
 
-#[test]
-fn the_demo_runs() {
+of_each_index!(
+    the_demo_runs,
+    a_killed_build_continues_and_a_finished_one_does_nothing,
+    what_is_gone_or_changed_is_no_longer_found,
+    a_query_while_building_says_who_builds,
+    an_object_that_cannot_grow_where_it_stands_is_moved
+);
+
+fn the_demo_runs(program: &'static str) {
     let folder = Ground::Disk.folder();
     let corpus = corpus(folder.path(), 40);
-    let mut demo = command(WORD_INDEX, &["demo", "--keep"]);
+    let mut demo = command(program, &["demo", "--keep"]);
     demo.arg(folder.path()).arg(&corpus);
     let output = succeed(demo);
     let expected = [
@@ -40,41 +64,42 @@ fn the_demo_runs() {
     for expected in expected {
         assert!(output.contains(expected), "{expected:?} is not in\n{output}");
     }
-    assert!(folder.path().join("word-index.pmo").exists());
+    let name = Path::new(program).file_name().unwrap().to_str().unwrap();
+    assert!(folder.path().join(format!("{name}.pmo")).exists());
 }
 
-#[test]
-fn a_killed_build_continues_and_a_finished_one_does_nothing() {
+fn a_killed_build_continues_and_a_finished_one_does_nothing(program: &'static str) {
     let folder = Ground::Disk.folder();
     let (corpus, pool) = (corpus(folder.path(), 40), folder.path().join("pool.pmo"));
-    let killed = build(&pool, &corpus, &["--psync-every", "5", "--kill-after", "23"]).output().unwrap();
+    let words = Words(program, &pool);
+    let killed = words.build(&corpus, &["--psync-every", "5", "--kill-after", "23"]).output().unwrap();
     assert_eq!(killed.status.signal(), Some(9), "{}", text(&killed.stderr));
-    succeed(word_index(&pool, &["verify"]));
-    let second = succeed(build(&pool, &corpus, &[]));
+    succeed(words.run(&["verify"]));
+    let second = succeed(words.build(&corpus, &[]));
     assert!(second.contains("files were done already"), "{second}");
     let psyncs = || {
-        let stats = succeed(word_index(&pool, &["stats"]));
+        let stats = succeed(words.run(&["stats"]));
         stats.lines().find(|line| line.starts_with("psyncs")).unwrap().to_owned()
     };
     let before = psyncs();
-    let third = succeed(build(&pool, &corpus, &[]));
+    let third = succeed(words.build(&corpus, &[]));
     assert!(third.contains("nothing new: all 42 files"), "{third}");
     assert_eq!(psyncs(), before, "a build without work psynced");
 }
 
-#[test]
-fn what_is_gone_or_changed_is_no_longer_found() {
+fn what_is_gone_or_changed_is_no_longer_found(program: &'static str) {
     let folder = Ground::Memory.folder();
     let pool = folder.path().join("pool.pmo");
+    let words = Words(program, &pool);
     let corpus = folder.path().join("texts");
     fs::create_dir(&corpus).unwrap();
     let write = |name: &str, text: &str| fs::write(corpus.join(name), text).unwrap();
     write("a", "Persistent memory, persistently");
     write("b", "memory is not persistent");
     write("c", "Größe und Grösse");
-    succeed(build(&pool, &corpus, &[]));
-    let count = |words: &[&str]| {
-        let answer = succeed(word_index(&pool, &[&["query"], words].concat()));
+    succeed(words.build(&corpus, &[]));
+    let count = |asked: &[&str]| {
+        let answer = succeed(words.run(&[&["query"], asked].concat()));
         let last = answer.lines().last().unwrap();
         last.split(' ').next().unwrap().parse::<u64>().unwrap()
     };
@@ -87,33 +112,33 @@ fn what_is_gone_or_changed_is_no_longer_found() {
     assert_eq!(count(&["absent", "memory"]), 0);
     fs::remove_file(corpus.join("a")).unwrap();
     write("b", "other words");
-    let output = succeed(build(&pool, &corpus, &[]));
+    let output = succeed(words.build(&corpus, &[]));
     assert!(output.contains("1 files are gone"), "{output}");
     assert_eq!(count(&["memory"]), 0);
     assert_eq!(count(&["other"]), 1);
-    succeed(word_index(&pool, &["verify", "--recount"]));
+    succeed(words.run(&["verify", "--recount"]));
 }
 
-#[test]
-fn a_query_while_building_says_who_builds() {
+fn a_query_while_building_says_who_builds(program: &'static str) {
     let folder = Ground::Disk.folder();
     let (corpus, pool) = (corpus(folder.path(), 60), folder.path().join("pool.pmo"));
-    succeed(build(&pool, &corpus, &[]));
+    let words = Words(program, &pool);
+    succeed(words.build(&corpus, &[]));
     // A holder that stays: this process.
     let object = Pool::open(&pool).unwrap().attach("words").unwrap();
     let holder = std::process::id().to_string();
-    let (code, stderr) = fail(word_index(&pool, &["query", "the"]));
+    let (code, stderr) = fail(words.run(&["query", "the"]));
     assert!(code == 1 && stderr.contains(&holder), "{stderr}");
-    let (code, stderr) = fail(build(&pool, &corpus, &[]));
+    let (code, stderr) = fail(words.build(&corpus, &[]));
     assert!(code == 1 && stderr.contains(&holder), "{stderr}");
     object.detach().unwrap();
     // One that works: every query is refused or answered, none sees the middle of a psync.
-    let mut builder = build(&pool, &corpus, &["--fresh", "--psync-every", "1"]);
+    let mut builder = words.build(&corpus, &["--fresh", "--psync-every", "1"]);
     let mut builder = builder.stdout(Stdio::null()).spawn().unwrap();
     let holder = builder.id().to_string();
     let (mut refused, mut answered) = (0, 0);
     while builder.try_wait().unwrap().is_none() {
-        let query = word_index(&pool, &["query", "the"]).output().unwrap();
+        let query = words.run(&["query", "the"]).output().unwrap();
         let stderr = text(&query.stderr);
         let why = [holder.as_str(), "no such object", "is empty"];
         match query.status.code() {
@@ -126,16 +151,37 @@ fn a_query_while_building_says_who_builds() {
     println!("{refused} refused, {answered} answered; the builder: {}", builder.wait().unwrap());
 }
 
+fn an_object_that_cannot_grow_where_it_stands_is_moved(program: &'static str) {
+    let folder = Ground::Memory.folder();
+    let (corpus, path) = (corpus(folder.path(), 200), folder.path().join("pool.pmo"));
+    let words = Words(program, &path);
+    succeed(words.build(&corpus.join("part-0"), &[]));
+    // Something lies behind the object, wherever it is.
+    let pool = Pool::open(&path).unwrap();
+    (0..64).for_each(|number| pool.create(&format!("other {number}"), 1 << 20).unwrap());
+    drop(pool);
+    let more = corpus.with_file_name("more");
+    fs::create_dir(&more).unwrap();
+    for file in 0..60 {
+        let text: String = (0..2000).map(|word| format!("word{file}x{word} ")).collect();
+        fs::write(more.join(format!("{file}")), text).unwrap();
+    }
+    succeed(words.build(&more, &[]));
+    succeed(words.run(&["verify", "--recount"]));
+    assert_eq!(succeed(words.run(&["query", "word7x1999"])).lines().count(), 2);
+}
+
 #[test]
 fn damage_is_an_error_and_never_a_crash() {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
     let folder = Ground::Memory.folder();
     let (corpus, pool) = (corpus(folder.path(), 20), folder.path().join("pool.pmo"));
+    let words = Words(WORD_INDEX, &pool);
     let more = self::corpus(&folder.path().join("more"), 10);
     let (mut found, rounds) = (0, 40);
     for _ in 0..rounds {
-        succeed(build(&pool, &corpus, &["--fresh"]));
+        succeed(words.build(&corpus, &["--fresh"]));
         let mut object = Pool::open(&pool).unwrap().attach("words").unwrap();
         let base = object.as_ptr().addr() as u64;
         for _ in 0..rng.usize(1..20) {
@@ -148,7 +194,7 @@ fn damage_is_an_error_and_never_a_crash() {
         object.psync().unwrap();
         object.detach().unwrap();
         for args in [&["verify"][..], &["stats"], &["query", "*"], &["query", "the", "a*"], &["build"]] {
-            let mut command = word_index(&pool, args);
+            let mut command = words.run(args);
             if args[0] == "build" {
                 // So that there is something to do.
                 command.arg(&corpus).arg(&more);
@@ -200,11 +246,12 @@ fn the_list_keeps_what_was_psynced_and_nothing_else() {
 fn every_tracking_word_is_accepted_and_others_are_not() {
     let folder = Ground::Memory.folder();
     let (corpus, pool) = (corpus(folder.path(), 5), folder.path().join("pool.pmo"));
+    let words = Words(WORD_INDEX, &pool);
     for (word, tracking) in Tracking::WORDS {
         if tracking.is_available() {
-            succeed(build(&pool, &corpus, &["--fresh", "--tracking", word]));
-            succeed(word_index(&pool, &["verify", "--recount", "--tracking", word]));
+            succeed(words.build(&corpus, &["--fresh", "--tracking", word]));
+            succeed(words.run(&["verify", "--recount", "--tracking", word]));
         }
     }
-    assert_eq!(fail(build(&pool, &corpus, &["--tracking", "guess"])).0, 2);
+    assert_eq!(fail(words.build(&corpus, &["--tracking", "guess"])).0, 2);
 }

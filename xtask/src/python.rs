@@ -1,6 +1,7 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
 use crate::steps::Result;
+use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let Some(python) = interpreter() else {
         return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
     };
-    let environment = target().join("python-tests");
+    let environment = unprivileged::shared(target().join("python-tests"));
     let own = environment.join("bin/python");
     if !own.exists()
         && !succeeds("an environment", Command::new(&python).args(["-m", "venv"]).arg(&environment))
@@ -66,7 +67,43 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     }
     let mut tests = vec!["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     tests.extend(arguments.iter().map(String::as_str));
-    step("tests", &tests)
+    step("tests", &tests)?;
+    if !arguments.is_empty() {
+        return Ok(());
+    }
+    let Some(nobody) = Nobody::new()? else { return Ok(()) };
+    let (Some(python), Some(packages)) = (for_everybody(&own), ask(&own, PACKAGES_FOLDER)) else {
+        return not_tested("as an unprivileged user: no python3 of this version that everybody may run");
+    };
+    let mut command = nobody.command(&python);
+    let package = nobody.project().join("crates/python");
+    command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
+    // Nothing is written where the tests are.
+    command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
+    if succeeds("tests as an unprivileged user", &mut command) {
+        return Ok(());
+    }
+    Err("step failed: tests of Python as an unprivileged user".into())
+}
+
+const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
+
+/// An interpreter of the same version as `own`, which everybody may run: itself, or one of the system's.
+fn for_everybody(own: &Path) -> Option<PathBuf> {
+    const VERSION: &str = "import sys; print(sys.version_info[:2])";
+    let version = ask(own, VERSION)?;
+    let system = ["/usr/bin/python3", "/usr/local/bin/python3"].map(PathBuf::from);
+    std::iter::once(own.to_owned()).chain(system).find(|python| {
+        python.canonicalize().is_ok_and(|real| reachable(&real))
+            && ask(python, VERSION).as_ref() == Some(&version)
+    })
+}
+
+/// What an interpreter prints.
+fn ask(python: &Path, code: &str) -> Option<String> {
+    let output = Command::new(python).args(["-c", code]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    output.status.success().then_some(text)
 }
 
 /// The first interpreter that is new enough.

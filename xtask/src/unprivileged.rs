@@ -1,6 +1,7 @@
-//! The tests once more as an unprivileged user, where this one is root.
+//! Tests once more as an unprivileged user, where this one is root.
 
 use crate::steps::{Result, cargo};
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,55 +10,131 @@ use std::process::Command;
 const NOBODY: &str = "65534";
 
 /// Packages whose tests concern what users run; the others read the project's files.
-const PACKAGES: [&str; 4] = ["indelible", "indelible-cli", "indelible-examples", "indelible-testing"];
+const PACKAGES: [&str; 5] =
+    ["indelible", "indelible-cli", "indelible-examples", "indelible-testing", "indelible-capi"];
+
+/// An unprivileged user, and a folder that is theirs.
+pub(crate) struct Nobody {
+    scratch: PathBuf,
+    /// The project, where everybody may read it.
+    project: PathBuf,
+}
+
+impl Nobody {
+    /// `None` if this user is unprivileged already.
+    pub(crate) fn new() -> Result<Option<Nobody>> {
+        if !fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0) {
+            return Ok(None);
+        }
+        let scratch = scratch();
+        let failed = |error: std::io::Error| format!("cannot prepare {}: {error}", scratch.display());
+        fs::create_dir_all(&scratch).map_err(failed)?;
+        fs::set_permissions(&scratch, fs::Permissions::from_mode(0o1777)).map_err(failed)?;
+        let mut project =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?.to_owned();
+        if !reachable(&project) {
+            let copy = scratch.join("project");
+            let _ = fs::remove_dir_all(&copy);
+            copy_tree(&project, &copy).map_err(failed)?;
+            project = copy;
+        }
+        Ok(Some(Nobody { scratch, project }))
+    }
+
+    pub(crate) fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// A program, to be run as this user, in their folder.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs"]);
+        command.arg(program).current_dir(&self.scratch);
+        command.env("HOME", &self.scratch).env("TMPDIR", &self.scratch);
+        command
+    }
+
+    fn succeeds(command: &mut Command) -> Result<bool> {
+        let status = command.status();
+        Ok(status.map_err(|error| format!("cannot run setpriv (package util-linux): {error}"))?.success())
+    }
+}
+
+/// Where what an unprivileged user needs is put.
+fn scratch() -> PathBuf {
+    PathBuf::from("/var/tmp/indelible-unprivileged")
+}
+
+/// `folder`, or if root alone may look into it, one of the same name that everybody may look into.
+pub(crate) fn shared(folder: PathBuf) -> PathBuf {
+    let root = fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+    match folder.file_name() {
+        Some(name) if root && !folder.parent().is_some_and(reachable) => scratch().join(name),
+        _ => folder,
+    }
+}
 
 pub(crate) fn run() -> Result {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
-    if !root {
+    let Some(nobody) = Nobody::new()? else {
         println!("\n== unprivileged: this user is unprivileged already");
         return Ok(());
-    }
-    let scratch = Path::new("/var/tmp/indelible-unprivileged");
-    std::fs::create_dir_all(scratch)
-        .map_err(|error| format!("cannot create {}: {error}", scratch.display()))?;
-    open_up(scratch)?;
+    };
     // nobody has to reach the binaries: built where everybody may look if the project is not.
     let target = if reachable(&std::env::current_dir().unwrap_or_default()) {
         None
     } else {
-        Some(scratch.join("target"))
+        Some(nobody.scratch.join("target"))
     };
     println!("\n== unprivileged: tests as user {NOBODY}");
-    for binary in binaries(target.as_deref())? {
-        println!("-- {}", binary.display());
-        let status = Command::new("setpriv")
-            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs"])
-            .arg(&binary)
-            .current_dir(scratch)
-            .env("HOME", scratch)
-            .env("TMPDIR", scratch)
-            .env("INDELIBLE_SECOND_RUN", "1")
-            .status()
-            .map_err(|error| format!("cannot run setpriv (package util-linux): {error}"))?;
-        if !status.success() {
-            return Err(format!("failed as an unprivileged user: {}", binary.display()));
+    let prefix = nobody.scratch.join("pmo");
+    let _ = fs::remove_dir_all(&prefix);
+    crate::install::run(&["--profile", "test", "--prefix", &prefix.to_string_lossy()].map(String::from))?;
+    for Binary { path, package } in binaries(target.as_deref())? {
+        println!("-- {}", path.display());
+        let mut test = nobody.command(&path);
+        // What cargo would say, of the project that this user can read, and where the library is installed.
+        test.env("CARGO_MANIFEST_DIR", nobody.project.join(package)).env("INDELIBLE_PREFIX", &prefix);
+        if !Nobody::succeeds(&mut test)? {
+            return Err(format!("failed as an unprivileged user: {}", path.display()));
         }
     }
     Ok(())
 }
 
-fn open_up(scratch: &Path) -> Result {
-    std::fs::set_permissions(scratch, std::fs::Permissions::from_mode(0o1777))
-        .map_err(|error| format!("cannot open up {}: {error}", scratch.display()))
+/// Whether everybody may look into the folder, or run the file, and look into those above it.
+pub(crate) fn reachable(folder: &Path) -> bool {
+    folder.ancestors().all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }
 
-/// Whether everybody may look into the folder and those above it.
-fn reachable(folder: &Path) -> bool {
-    folder.ancestors().all(|folder| std::fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
+/// Copies a folder, for everybody to read, without what is hidden and what was built.
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let to = to.join(&name);
+        if name.to_string_lossy().starts_with('.') || name == "target" {
+            continue;
+        }
+        if kind.is_dir() {
+            copy_tree(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &to)?;
+            fs::set_permissions(&to, fs::Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
 }
 
-/// Builds the test binaries and returns their paths.
-fn binaries(target: Option<&Path>) -> Result<Vec<PathBuf>> {
+struct Binary {
+    path: PathBuf,
+    /// Its package's folder, in the project.
+    package: PathBuf,
+}
+
+/// Builds the test binaries.
+fn binaries(target: Option<&Path>) -> Result<Vec<Binary>> {
     let mut arguments = vec!["test".into(), "--no-run".into(), "--message-format=json".into()];
     for package in PACKAGES {
         arguments.extend(["-p".into(), package.into()]);
@@ -70,8 +147,14 @@ fn binaries(target: Option<&Path>) -> Result<Vec<PathBuf>> {
     if !output.status.success() {
         return Err("the tests do not build".into());
     }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let tests = messages.filter(|message| message["profile"]["test"] == true);
-    Ok(tests.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect())
+    let binary = |message: serde_json::Value| {
+        let path = PathBuf::from(message["executable"].as_str()?);
+        let package = Path::new(message["manifest_path"].as_str()?).parent()?.strip_prefix(root).ok()?;
+        Some(Binary { path, package: package.to_owned() })
+    };
+    Ok(tests.filter_map(binary).collect())
 }

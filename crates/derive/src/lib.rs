@@ -4,6 +4,7 @@ mod persist;
 mod plain;
 mod repr;
 mod stable_hash;
+mod variants;
 
 use proc_macro::TokenStream;
 
@@ -20,9 +21,9 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 
 /// Derives `indelible::Persist`: values of the type may live in the heap of an object.
 ///
-/// Accepts structs with `#[repr(C)]` or `#[repr(transparent)]` whose fields are all `Persist`, and enums without
-/// fields with the integer they are, such as `#[repr(u8)]`. A struct with containers has one lifetime, that of
-/// the heap.
+/// Accepts structs with `#[repr(C)]` or `#[repr(transparent)]`, and enums with the integer that says which
+/// variant it is, `#[repr(u8)]` or `#[repr(C, u8)]`; all fields are `Persist`. A type with containers has one
+/// lifetime, that of the heap.
 #[proc_macro_derive(Persist)]
 pub fn derive_persist(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
@@ -31,7 +32,7 @@ pub fn derive_persist(input: TokenStream) -> TokenStream {
 
 /// Derives `indelible::collections::StableHash`: the type may be the key of a hash map in an object.
 ///
-/// Hashes the fields in their order; of an enum without fields the integer it is.
+/// Hashes the fields in their order; of an enum first the integer of its variant.
 #[proc_macro_derive(StableHash)]
 pub fn derive_stable_hash(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

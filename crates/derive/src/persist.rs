@@ -1,11 +1,11 @@
 //! `#[derive(Persist)]`.
 
 use crate::repr::Repr;
+use crate::variants::{Variants, member, span_of};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
 use syn::{
-    Data, DataEnum, DataStruct, DeriveInput, Error, Fields, GenericParam, Generics, Lifetime, Result, Type,
+    Data, DataEnum, DataStruct, DeriveInput, Error, GenericParam, Generics, Lifetime, Member, Result, Type,
 };
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -65,6 +65,10 @@ fn refuse(ty: &Type) -> Result<()> {
     Err(Error::new_spanned(ty, why))
 }
 
+fn member_text(member: &Member) -> String {
+    quote!(#member).to_string()
+}
+
 fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<TokenStream> {
     if !repr.fixed {
         return Err(Error::new_spanned(
@@ -78,19 +82,9 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     }
     let (heap, generics) = generics(input)?;
     let (mut any, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, field) in data.fields.iter().enumerate() {
-        refuse(&field.ty)?;
-        let ty = &field.ty;
-        let member = match &field.ident {
-            Some(ident) => quote!(#ident),
-            None => {
-                let index = syn::Index::from(index);
-                quote!(#index)
-            }
-        };
-        let text = member.to_string();
-        // Errors point at the type; names are those of this expansion, whatever macro the type came from.
-        let span = ty.span().resolved_at(Span::call_site());
+    for (member, ty) in data.fields.iter().enumerate().map(member) {
+        refuse(ty)?;
+        let (span, text) = (span_of(ty), member_text(&member));
         any.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::ANY));
         check.push(quote_spanned! {span=>
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
@@ -113,36 +107,58 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
 }
 
 fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStream> {
-    let Some(integer) = &repr.integer else {
-        return Err(Error::new_spanned(
-            &input.ident,
-            "a Persist enum needs the integer it is, such as #[repr(u8)]: without it the compiler chooses one",
-        ));
-    };
-    if let Some(variant) = data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
-        return Err(Error::new_spanned(
-            variant,
-            "an enum with fields cannot be Persist: use a struct with a field that says which, or POption",
-        ));
-    }
-    if data.variants.is_empty() {
-        return Err(Error::new_spanned(&input.ident, "an enum without variants has no value to persist"));
-    }
+    let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
-    let variants: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
-    let names: Vec<_> = variants.iter().map(|variant| variant.to_string()).collect();
+    let (mut check, mut describe) = (Vec::new(), Vec::new());
+    for variant in &variants.all {
+        let (tag, offsets) = (&variant.tag, variants.offsets(variant));
+        let (mut checks, mut fields) = (Vec::new(), Vec::new());
+        for (index, (member, ty)) in variant.fields.iter().enumerate() {
+            refuse(ty)?;
+            let (span, text) = (span_of(ty), member_text(member));
+            checks.push(quote_spanned! {span=>
+                <#ty as ::indelible::Persist<#heap>>::check(at.byte_add(offsets[#index]).cast::<#ty>(), bounds)
+            });
+            fields.push(quote_spanned!(span=> members.field::<#ty>(#text, offsets[#index]);));
+        }
+        check.push(quote! {
+            if tag == #tag {
+                let offsets = #offsets;
+                return true #(&& #checks)*;
+            }
+        });
+        let name = variant.ident.to_string();
+        describe.push(match fields.is_empty() {
+            true => quote!(members.value(#name, #tag as i128);),
+            false => quote! {
+                let offsets = #offsets;
+                members.variant(#name, #tag as i128, |members| { #(#fields)* });
+            },
+        });
+    }
+    let (integer, assert) = (variants.integer, variants.assert());
+    if variants.all.iter().any(|variant| !variant.fields.is_empty()) {
+        describe.insert(0, quote!(members.tag(::core::stringify!(#integer));));
+    }
     let body = quote! {
-        const ANY: bool = false;
+        const ANY: bool = {
+            #assert;
+            false
+        };
 
         #[inline]
-        unsafe fn check(at: *const Self, _: &::indelible::collections::Bounds) -> bool {
-            // SAFETY: readable, and any bits are an integer.
-            let number = unsafe { at.cast::<#integer>().read() };
-            false #(|| number == Self::#variants as #integer)*
+        #[allow(unused_variables)]
+        unsafe fn check(at: *const Self, bounds: &::indelible::collections::Bounds) -> bool {
+            // SAFETY: the tag is readable, and any bits are an integer; then the fields of the variant it names,
+            // where the language puts them.
+            unsafe {
+                let tag = at.cast::<#integer>().read();
+                #(#check)*
+                false
+            }
         }
     };
-    let describe = quote!(#(members.value(#names, Self::#variants as #integer as i128);)*);
-    Ok(assemble(input, &heap, &generics, body, describe))
+    Ok(assemble(input, &heap, &generics, body, quote!(#(#describe)*)))
 }
 
 fn assemble(
@@ -288,20 +304,40 @@ mod tests {
             ),
             (
                 syn::parse_quote!(
-                    #[repr(u8)]
+                    #[repr(C)]
                     enum A {
                         B(u8),
                         C,
                     }
                 ),
-                "an enum with fields",
+                "#[repr(C, u8)]",
+            ),
+            (
+                syn::parse_quote!(
+                    #[repr(u8)]
+                    enum A {
+                        B { text: &'static str },
+                        C,
+                    }
+                ),
+                "a reference cannot live",
+            ),
+            (
+                syn::parse_quote!(
+                    #[repr(u8)]
+                    enum A<'a, 'b> {
+                        B(P<'a>),
+                        C(P<'b>),
+                    }
+                ),
+                "one lifetime is enough",
             ),
             (
                 syn::parse_quote!(
                     #[repr(u8)]
                     enum A {}
                 ),
-                "no value",
+                "no values",
             ),
         ];
         for (input, what) in cases {
@@ -335,6 +371,14 @@ mod tests {
                 enum A {
                     B = -1,
                     C,
+                }
+            ),
+            syn::parse_quote!(
+                #[repr(C, u8)]
+                enum A<'h, T, const N: usize> {
+                    B(PVec<'h, T>, [u8; N]) = 3,
+                    C { next: Option<PBox<'h, Self>> },
+                    D,
                 }
             ),
         ];

@@ -1,9 +1,10 @@
 //! `#[derive(StableHash)]`.
 
 use crate::repr::Repr;
+use crate::variants::{Variant, Variants};
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Data, DeriveInput, Error, Fields, Result};
+use quote::{format_ident, quote};
+use syn::{Data, DeriveInput, Error, Result};
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
@@ -17,18 +18,19 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             quote!(#(::indelible::collections::StableHash::stable_hash(&self.#members, hash);)*)
         }
         Data::Enum(data) => {
-            let plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
-            let (true, Some(integer)) = (plain, Repr::of(input)?.integer) else {
-                return Err(Error::new_spanned(
-                    name,
-                    "an enum needs the integer it is, such as #[repr(u8)], and no fields, for its hash to stay the same",
-                ));
-            };
-            let variants = data.variants.iter().map(|variant| &variant.ident);
-            quote! {
-                let number = match self { #(Self::#variants => Self::#variants as #integer,)* };
-                ::indelible::collections::StableHash::stable_hash(&number, hash);
-            }
+            let repr = Repr::of(input)?;
+            let arms = Variants::of(input, data, &repr)?.all.into_iter().map(|variant| {
+                let Variant { ident, tag, fields } = variant;
+                let members: Vec<_> = fields.into_iter().map(|(member, _)| member).collect();
+                let names: Vec<_> = (0..members.len()).map(|index| format_ident!("field_{index}")).collect();
+                quote! {
+                    Self::#ident { #(#members: #names),* } => {
+                        ::indelible::collections::StableHash::stable_hash(&#tag, hash);
+                        #(::indelible::collections::StableHash::stable_hash(#names, hash);)*
+                    }
+                }
+            });
+            quote!(match self { #(#arms)* })
         }
         Data::Union(_) => return Err(Error::new_spanned(name, "a union has no hash")),
     };

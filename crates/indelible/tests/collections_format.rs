@@ -4,6 +4,7 @@
 use indelible::collections::format::{CONSTANTS, STRUCTS};
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash};
 use indelible::{Heap, Pool};
+use indelible_store::format::checksum;
 use indelible_testing::page::tables;
 
 #[test]
@@ -51,6 +52,14 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
+#[derive(indelible::Persist, indelible::StableHash)]
+#[repr(u8)]
+#[allow(dead_code)]
+enum Choice {
+    Nine(u64) = 200,
+    Pair { a: u16, b: u64 },
+}
+
 #[test]
 fn what_is_in_an_object_is_as_format_md_says() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,6 +96,12 @@ fn what_is_in_an_object_is_as_format_md_says() {
         assert_eq!(number(&slot(index)[8..]), key * key);
     }
 
+    heap.root_or_insert_with::<[Choice; 2], _>("choice", |_| [Choice::Nine(9), Choice::Pair { a: 1, b: 2 }])
+        .unwrap();
+    assert_eq!(heap.root_any("choice").unwrap().size, 32);
+    let [nine, value, pair, b] = words(&mut heap, "choice")[..] else { panic!("two of two words") };
+    assert_eq!((nine as u8, value, pair as u8, (pair >> 16) as u16, b), (200, 9, 201, 1, 2));
+
     let [root, height, len] = words(&mut heap, "tree")[..] else { panic!("three words") };
     assert_eq!((height, len), (2, 16));
     let inner = bytes(&mut heap, root, 376);
@@ -100,6 +115,24 @@ fn what_is_in_an_object_is_as_format_md_says() {
             assert_eq!(number(&leaf[128 + index * 8..][..8]), key + 100);
         }
     }
+}
+
+#[test]
+fn fingerprints_are_as_format_md_says() {
+    #[derive(indelible::Persist)]
+    #[repr(C)]
+    struct All<'h>(PVec<'h, Choice>, [Choice; 2]);
+
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
+    pool.create("o", 1 << 20).unwrap();
+    let mut heap = Heap::format(pool.attach("o").unwrap()).unwrap();
+    heap.root_or_insert_with::<All, _>("all", |_| All(PVec::new(), [Choice::Nine(1), Choice::Nine(2)]))
+        .unwrap();
+    let text = "All:56:8 { 0@0:24 PVec Choice:16:8 { tag:u8 Nine=200 ( 0@8:8 u64 ) \
+                Pair=201 ( a@2:2 u16 b@8:8 u64 ) } 1@24:32 [2] =1 } ";
+    let half = |seed| u128::from(checksum(seed, &[&1_u32.to_le_bytes(), text.as_bytes()]));
+    assert_eq!(heap.root_any("all").unwrap().fingerprint, half(1) << 64 | half(2));
 }
 
 /// Hashes of all kinds of keys, as the first release had them.
@@ -127,6 +160,8 @@ fn hashes_never_change() {
     assert_eq!([hash!(7_u8), hash!(7_i32), hash!(7_usize)], [seven; 3]);
     assert_eq!(hash!(-1_i8), hash!(-1_i64));
     assert_eq!(hash!(Kind::B), hash!(9_u8));
+    let pair = hash!(Choice::Pair { a: 7, b: 8 });
+    assert_eq!(pair, hash(&|state| [201, 7, 8].iter().for_each(|word| state.number(*word))));
     assert_eq!(hash!("text"), hash!(String::from("text")));
     assert_eq!(hash!([1_u16, 2]), hash(&|state| [2_u64, 1, 2].iter().for_each(|word| state.number(*word))));
     assert_eq!(hash!("text"), 10_373_741_077_572_880_147);

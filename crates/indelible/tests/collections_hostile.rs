@@ -3,7 +3,7 @@
 
 mod support;
 
-use indelible::collections::{PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
+use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool, Tracking};
 use indelible_testing::Seeded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +20,15 @@ enum Colour {
 }
 
 #[derive(Persist)]
+#[repr(u8)]
+enum Payload<'h> {
+    Numbers(PVec<'h, u64>) = 1,
+    Text { text: PString<'h>, shown: bool },
+    Again(Option<PBox<'h, Payload<'h>>>),
+    Nothing,
+}
+
+#[derive(Persist)]
 #[repr(C)]
 struct Item<'h> {
     name: PString<'h>,
@@ -28,6 +37,7 @@ struct Item<'h> {
     sign: char,
     more: POption<PVec<'h, bool>>,
     next: Option<PBox<'h, Item<'h>>>,
+    payload: Payload<'h>,
 }
 
 #[derive(Persist)]
@@ -39,6 +49,15 @@ struct All<'h> {
     ordered: PBTreeMap<'h, u64, PString<'h>>,
     names: PBTreeMap<'h, PString<'h>, Colour>,
     lock: PMutex<'h, PVec<'h, PString<'h>>>,
+}
+
+fn payload(number: u64, heap: HeapRef<'_>) -> Payload<'_> {
+    match number % 4 {
+        0 => Payload::Numbers(PVec::from_in([number, 2], heap)),
+        1 => Payload::Text { text: PString::from_in("text", heap), shown: true },
+        2 => Payload::Again(Some(PBox::new_in(payload(number / 4, heap), heap))),
+        _ => Payload::Nothing,
+    }
 }
 
 fn sample(world: &World) -> Pool {
@@ -64,6 +83,7 @@ fn sample(world: &World) -> Pool {
             sign: 'é',
             more: POption::some(PVec::from_in([true, false], heap_ref)),
             next: depth,
+            payload: payload(number, heap_ref),
         };
         let inner = PBox::new_in(item(None), heap_ref);
         all.items.push(item(Some(inner)));
@@ -81,6 +101,12 @@ fn look(item: &Item<'_>) -> usize {
     assert!(matches!(item.colour, Colour::Red | Colour::Green));
     let mut seen = item.name.chars().count() + usize::from(item.on) + item.sign.len_utf8();
     seen += item.more.as_ref().map_or(0, |more| more.iter().filter(|bit| **bit).count());
+    seen += match &item.payload {
+        Payload::Numbers(numbers) => numbers.iter().filter(|number| **number == 2).count(),
+        Payload::Text { text, shown } => text.chars().count() + usize::from(*shown),
+        Payload::Again(again) => usize::from(again.is_some()),
+        Payload::Nothing => 0,
+    };
     // A damaged list may be a ring.
     let (mut next, mut left) = (item.next.as_ref(), 100);
     while let Some(inner) = next {

@@ -307,6 +307,32 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
 }
 
 #[test]
+fn reserve_moves_an_object_that_cannot_grow_where_it_stands() {
+    let world = world();
+    let pool = world.format();
+    let create = indelible::CreateOptions::new(MIB as u64).reach(32 * MIB as u64);
+    pool.create_with("heap", &create).unwrap();
+    pool.create("behind", MIB as u64).unwrap();
+    let object = || pool.attach("heap").unwrap();
+    let mut heap = Heap::format_with(object(), HeapOptions::new().grow(true)).unwrap();
+    let block = heap.calloc(1, 100 * KIB).unwrap();
+    let old = (heap.base(), heap.size());
+    assert_eq!(kind(heap.malloc(2 * MIB)), ErrorKind::HeapFull);
+    heap.reserve(2 * MIB).unwrap();
+    assert_eq!(heap.base(), old.0, "growth keeps the address");
+    assert!(heap.size() > old.1);
+    heap.malloc(2 * MIB).unwrap();
+    assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 100 * KIB);
+    assert_eq!(heap.check(), []);
+    assert_eq!(kind(heap.reserve(128 * MIB)), ErrorKind::NoRoom);
+    heap.psync().unwrap();
+    drop(heap);
+    let mut heap = Heap::open(object()).unwrap();
+    assert_eq!(kind(heap.reserve(32 * MIB)), ErrorKind::HeapFull, "growth was not allowed");
+    assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 2));
+}
+
+#[test]
 fn debug_mode_finds_stores_that_went_astray() {
     let world = world();
     let pool = pool_of(&world, MIB);

@@ -7,7 +7,7 @@ mod support;
 
 use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use support::{Ground, World, everywhere};
@@ -21,7 +21,18 @@ struct Other {
 
 impl Other {
     fn start(world: &World) -> Other {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Other::start_after(world, || Ok(()))
+    }
+
+    /// `setup` is called in the new process before it becomes this program.
+    fn start_after(
+        world: &World,
+        setup: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Other {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        // SAFETY: what the tests do there is one system call.
+        unsafe { command.pre_exec(setup) };
+        let mut child = command
             .args(["--exact", "obey", "--nocapture", "--ignored"])
             .env("OTHER_POOL", world.path())
             .env("OTHER_WORLD", format!("{:?} {:?} {}", world.ground, world.tracking, world.fault_in))
@@ -91,6 +102,12 @@ fn obey() {
                 *writers.last_mut().unwrap().root_mut::<u64>().unwrap() = value.parse().unwrap();
                 "ok".into()
             }
+            ["look"] => {
+                let object = readers.last().unwrap();
+                let [here, there] = object.root::<[u64; 2]>().unwrap();
+                let followed = object.as_slice()[(there - object.as_ptr().addr() as u64) as usize];
+                format!("{:x} {here:x} {followed}", object.as_ptr().addr())
+            }
             ["psync"] => format!("{:?}", writers.last_mut().unwrap().psync().map_err(|e| e.kind())),
             ["detach"] => {
                 drop(writers.pop());
@@ -114,6 +131,44 @@ fn shared(test: impl Fn(&World)) {
 
 fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("this had to fail").kind()
+}
+
+/// What the kernel puts elsewhere, from the top down or from the bottom up, at random or not.
+#[test]
+fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    pool.create("a", 8192).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    let address = a.as_ptr().addr();
+    *a.root_mut::<[u64; 2]>().unwrap() = [address as u64, address as u64 + 5000];
+    a.range_mut(5000..5001)[0] = 7;
+    a.psync().unwrap();
+    a.detach().unwrap();
+    let personality = |bits: libc::c_int| {
+        // SAFETY: a flag of the process; what it maps from now on lies elsewhere.
+        move || match unsafe { libc::personality(bits as libc::c_ulong) } {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    let no_limit = || {
+        let old = rustix::process::getrlimit(rustix::process::Resource::Stack);
+        let limit = rustix::process::Rlimit { current: old.maximum, maximum: old.maximum };
+        Ok(rustix::process::setrlimit(rustix::process::Resource::Stack, limit)?)
+    };
+    let others = [
+        Other::start(&world),
+        Other::start_after(&world, personality(libc::ADDR_NO_RANDOMIZE)),
+        Other::start_after(&world, personality(libc::ADDR_COMPAT_LAYOUT)),
+        Other::start_after(&world, personality(libc::ADDR_COMPAT_LAYOUT | libc::ADDR_NO_RANDOMIZE)),
+        Other::start_after(&world, no_limit),
+    ];
+    for mut other in others {
+        assert_eq!(other.say("read a"), "ok");
+        assert_eq!(other.say("look"), format!("{address:x} {address:x} 7"));
+        other.kill();
+    }
 }
 
 // S0.11, every case of Fig. 2.

@@ -1,18 +1,18 @@
 //! An attached object as Python has it: who may use its memory, and until when.
 //!
 //! Invariants:
-//! 1. While `held` is `Some` and not `broken` the object is mapped, at one address, at least as long as it
-//!    ever was.
+//! 1. While `held` is `Some` the object's range is mapped, at one address, at least as long as it ever was: also
+//!    after a growth that could not be finished, when the object refuses all further use.
 //! 2. `views` counts those who may use the memory without holding a reference to `held`: exported buffers
-//!    and blocks. It grows only under the lock, while `held` is `Some` and not broken.
+//!    and blocks. It grows only under the lock, while `held` is `Some`.
 //! 3. `held` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the
 //!    attachment any more: each of those that `views` counts does.
 //!
 //! Locks: the lock is awaited without the GIL, and who has it never waits for the GIL. Several are taken in
 //! the order of addresses (`psync`).
 
-use crate::error::{broken, closed, exception, forked, in_use, read_only};
-use indelible::{Error, ErrorKind, Heap, Object, ReadHeap, ReadObject};
+use crate::error::{closed, exception, forked, in_use, read_only};
+use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -74,8 +74,6 @@ pub(crate) struct Attachment {
     views: AtomicUsize,
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
-    /// A growth failed in the middle. Changes under the lock.
-    broken: AtomicBool,
     pub(crate) name: String,
     pub(crate) address: usize,
     process: u32,
@@ -88,7 +86,6 @@ impl Attachment {
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
-            broken: AtomicBool::new(false),
             name: name.to_owned(),
             process: std::process::id(),
         }
@@ -126,9 +123,6 @@ impl Attachment {
         f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.check_process(py, operation)?;
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(broken(py, operation, &self.what()));
-        }
         match py.detach(|| self.open()?.as_mut().map(f)) {
             Some(result) => result.map_err(|error| exception(py, &error)),
             None => Err(closed(py, operation, &self.what())),
@@ -200,19 +194,13 @@ impl Attachment {
     /// Grows the object. Its address stays, so that views stay good.
     pub(crate) fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         let grown = self.with(py, "grow", |held| {
-            let result = match held {
-                Held::Writer(object) => object.grow(size),
-                Held::Heap(heap) => heap.grow(size),
+            match held {
+                Held::Writer(object) => object.grow(size)?,
+                Held::Heap(heap) => heap.grow(size)?,
                 Held::Reader(_) | Held::ReadHeap(_) => return Ok(false),
-            };
-            let unharmed = |error: &Error| UNHARMED.contains(&error.kind());
-            self.broken.store(result.as_ref().is_err_and(|error| !unharmed(error)), Ordering::Relaxed);
-            result.map(|()| true)
+            }
+            Ok(true)
         })?;
         if grown { Ok(()) } else { Err(read_only(py, "grow", &self.what())) }
     }
 }
-
-/// Errors of a growth that left everything as it was; after others the object may not be mapped any more.
-const UNHARMED: [ErrorKind; 5] =
-    [ErrorKind::NoRoom, ErrorKind::NoSpace, ErrorKind::NoAddresses, ErrorKind::BadSize, ErrorKind::Gone];

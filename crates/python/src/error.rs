@@ -33,14 +33,6 @@ pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     raise(py, "ReadOnly", indelible::ErrorKind::ReadOnly as i32, &message, operation, None, None)
 }
 
-/// An object whose mapping is lost.
-pub(crate) fn broken(py: Python<'_>, operation: &str, what: &str) -> PyErr {
-    let message = format!(
-        "cannot {operation} {what}: it could not be mapped anew when it grew (end this process, and attach again)"
-    );
-    raise(py, "Poisoned", indelible::ErrorKind::Poisoned as i32, &message, operation, None, None)
-}
-
 /// Memory that must not go away while somebody can still reach it.
 pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
     let message = format!(

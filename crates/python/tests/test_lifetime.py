@@ -257,6 +257,57 @@ def test_processes_of_multiprocessing_read_together(tmp_path: Path, method: str)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[1000.0, 1000.0, 1000.0, 1000.0]\n", "")
 
 
+# A thread for which `mmap` over a mapping of its own fails, then grows what it is told to.
+LOST = """
+import ctypes, sys, threading, indelible, numpy as np
+pool = indelible.open(sys.argv[1], size=64 << 20)
+array = pool.array("w", 1000)
+array[:] = 1
+array.psync()
+view = array[:500]
+[pool.create(f"behind {number}", 1 << 20) for number in range(8)]
+libc = ctypes.CDLL(None, use_errno=True)
+MMAP = {"x86_64": 9, "aarch64": 222}[__import__("platform").machine()]
+class Step(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("jt", ctypes.c_uint8), ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32)]
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_uint16), ("steps", ctypes.POINTER(Step))]
+steps = (Step * 7)((0x20, 0, 0, 0), (0x15, 0, 4, MMAP), (0x20, 0, 0, 40), (0x54, 0, 0, 16), (0x15, 0, 1, 16),
+                   (6, 0, 0, 0x0005000C), (6, 0, 0, 0x7FFF0000))
+errors = []
+def grow():
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    assert libc.prctl(22, 2, ctypes.byref(Program(7, steps))) == 0, ctypes.get_errno()
+    for _ in range(2):
+        try:
+            array.grow(1_000_000)
+        except indelible.Error as error:
+            errors.append(type(error).__name__)
+thread = threading.Thread(target=grow)
+thread.start()
+thread.join()
+view[:] = 2  # memory still, good for nothing
+assert view.sum() == 1000 and array.shape == (1000,)
+try:
+    array.psync()
+except indelible.Error as error:
+    errors.append(type(error).__name__)
+del view, array
+pool.close()
+with indelible.open(sys.argv[1]) as pool:
+    print(errors[1:], pool.array("w").sum())
+"""
+
+
+def test_an_array_whose_object_was_lost_while_it_grew_is_no_segfault(tmp_path: Path) -> None:
+    program = tmp_path / "lost.py"
+    program.write_text(LOST)
+    done = subprocess.run(
+        [python("")[0], str(program), str(tmp_path / "p.pmo")], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "['Poisoned', 'Poisoned'] 1000.0\n"), done.stderr
+
+
 def test_growth_beyond_everything_harms_nobody(pool: indelible.Pool) -> None:
     array = pool.array("w", 100)
     array[:] = 1

@@ -18,7 +18,7 @@
 use crate::layout::{File, Posting, Root, Word};
 use anyhow::Result;
 use indelible::{Object, Plain};
-use std::fmt;
+use indelible_examples::{Damage, Fuse};
 use std::ops::Range;
 
 /// What may lie in the arena.
@@ -39,18 +39,6 @@ unsafe impl Record for Word {}
 unsafe impl Record for Posting {}
 // SAFETY: as above.
 unsafe impl Record for File {}
-
-/// The bytes of the object contradict what this program wrote.
-#[derive(Debug)]
-pub(crate) struct Damage(pub(crate) String);
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the index is damaged: {}", self.0)
-    }
-}
-
-impl std::error::Error for Damage {}
 
 /// Where `count` values at `at` lie in an object of `len` bytes from `base`.
 fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Range<usize>, Damage> {
@@ -125,16 +113,14 @@ impl<'a> View<'a> {
 }
 
 /// The object's structures, to be changed.
-pub(crate) struct Arena<'o> {
-    object: &'o mut Object,
-    stores: u64,
-    /// Ends the process at this store.
-    kill_at: Option<u64>,
+pub(crate) struct Arena {
+    object: Object,
+    fuse: Fuse,
 }
 
-impl<'o> Arena<'o> {
-    pub(crate) fn new(object: &'o mut Object, kill_at: Option<u64>) -> Self {
-        Arena { object, stores: 0, kill_at }
+impl Arena {
+    pub(crate) fn new(object: Object, fuse: Fuse) -> Self {
+        Arena { object, fuse }
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -142,6 +128,10 @@ impl<'o> Arena<'o> {
     }
 
     pub(crate) fn object(&mut self) -> &mut Object {
+        &mut self.object
+    }
+
+    pub(crate) fn into_object(self) -> Object {
         self.object
     }
 
@@ -150,10 +140,7 @@ impl<'o> Arena<'o> {
     }
 
     pub(crate) fn slice<T: Record>(&mut self, at: *mut T, count: u64) -> Result<&mut [T], Damage> {
-        self.stores += 1;
-        if self.kill_at == Some(self.stores) {
-            crate::kill_self();
-        }
+        self.fuse.burn();
         let range = locate(self.object.as_ptr(), self.object.len(), at, count)?;
         let bytes = self.object.range_mut(range);
         // SAFETY: as in `View::slice`, and exclusive (4); what is stored leaves bytes (3).

@@ -1,10 +1,9 @@
 //! The index as it lies there: nothing is parsed, nothing is loaded.
 
-use crate::arena::{Damage, Record, View};
-use crate::index::Version;
+use crate::arena::{Record, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
-use crate::text::hash;
 use anyhow::{Result, bail};
+use indelible_examples::{Damage, Digest, Totals, Version, hash};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,9 +22,6 @@ impl<'a> Reader<'a> {
             (MAGIC, other) => bail!(
                 "the index has layout {other} and this program knows {VERSION}: build it anew (--fresh)"
             ),
-            ([0, 0, 0, 0, 0, 0, 0, 0], _) => {
-                bail!("the index is empty: `word-index build` fills it")
-            }
             _ => bail!(Damage("the object does not hold a word index".into())),
         }
     }
@@ -59,27 +55,13 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    pub(crate) fn find_word(self, text: &[u8], hash: u64) -> Result<Option<(*mut Word, &'a Word)>> {
+    pub(crate) fn word_of(self, text: &[u8], hash: u64) -> Result<Option<(*mut Word, &'a Word)>> {
         self.find(&self.root.words, hash, |word| Ok(self.text(word)? == text))
     }
 
-    pub(crate) fn find_file(self, path: &Path) -> Result<Option<(*mut File, &'a File)>> {
+    pub(crate) fn file_at(self, path: &Path) -> Result<Option<(*mut File, &'a File)>> {
         let path = path.as_os_str().as_bytes();
         self.find(&self.root.files, hash(path), |file| Ok(self.view.slice(file.path, file.path_len)? == path))
-    }
-
-    /// Words that begin with `prefix`.
-    pub(crate) fn find_prefix(self, prefix: &[u8]) -> Result<Vec<&'a Word>> {
-        let mut found = Vec::new();
-        for list in layout::initials(prefix) {
-            for word in self.alike(list)? {
-                let (_, word) = word?;
-                if self.text(word)?.starts_with(prefix) {
-                    found.push(word);
-                }
-            }
-        }
-        Ok(found)
     }
 
     /// The words on one list of [`initials`](layout::initials).
@@ -97,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Where a word occurs.
-    pub(crate) fn postings(self, word: &Word) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
+    pub(crate) fn chain_of(self, word: &Word) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
         self.view.chain(word.postings, word.files, |posting| posting.next)
     }
 
@@ -128,8 +110,69 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl File {
-    pub(crate) fn version(&self) -> Version {
-        Version { size: self.size, modified: self.modified }
+impl<'a> indelible_examples::Reader<'a> for Reader<'a> {
+    /// Its address.
+    type File = *mut File;
+    type Word = &'a Word;
+
+    fn totals(self) -> Result<Totals> {
+        let Root { step, postings, tokens, bytes, words, files, .. } = *self.root;
+        Ok(Totals { step, files: files.len, words: words.len, postings, tokens, bytes })
+    }
+
+    fn files(self) -> Result<Vec<*mut File>> {
+        self.each(&self.root.files)?.map(|found| Ok(found?.0)).collect()
+    }
+
+    fn file(self, file: *mut File) -> Result<indelible_examples::File<'a>> {
+        let file = self.view.get(file)?;
+        let version = Version { size: file.size, modified: file.modified };
+        Ok(indelible_examples::File {
+            path: self.path(file)?,
+            version,
+            tokens: file.tokens,
+            bytes: file.bytes,
+        })
+    }
+
+    fn find_file(self, path: &Path) -> Result<Option<*mut File>> {
+        Ok(self.file_at(path)?.map(|(at, _)| at))
+    }
+
+    fn agrees(self, file: *mut File, digest: &Digest) -> Result<bool> {
+        let contents = self.contents(self.view.get(file)?)?;
+        for posting in contents {
+            let word = self.text(self.view.get(posting.word)?)?;
+            let count = std::str::from_utf8(word).ok().and_then(|word| digest.counts.get(word));
+            if count != Some(&posting.count) {
+                return Ok(false);
+            }
+        }
+        Ok(contents.len() == digest.counts.len())
+    }
+
+    fn word(self, word: &'a Word) -> Result<indelible_examples::Word<'a>> {
+        Ok(indelible_examples::Word { text: self.text(word)?, files: word.files, count: word.count })
+    }
+
+    fn find_word(self, text: &str) -> Result<Option<&'a Word>> {
+        Ok(self.word_of(text.as_bytes(), hash(text.as_bytes()))?.map(|(_, word)| word))
+    }
+
+    fn find_prefix(self, prefix: &str) -> Result<Vec<&'a Word>> {
+        let mut found = Vec::new();
+        for list in layout::initials(prefix.as_bytes()) {
+            for word in self.alike(list)? {
+                let (_, word) = word?;
+                if self.text(word)?.starts_with(prefix.as_bytes()) {
+                    found.push(word);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn postings(self, word: &'a Word) -> impl Iterator<Item = Result<(*mut File, u64)>> {
+        self.chain_of(word).map(|found| found.map(|(_, posting)| (posting.file, posting.count)))
     }
 }

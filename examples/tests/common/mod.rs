@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub const WORD_INDEX: &str = env!("CARGO_BIN_EXE_word-index");
+/// The same on collections.
+pub const COLLECTIONS: &str = env!("CARGO_BIN_EXE_word-index-collections");
 pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
 
 /// Where a pool lies.
@@ -37,11 +39,11 @@ impl Ground {
 const TEXT: [&str; 8] = [
     include_str!("../../src/linked-list.rs"),
     include_str!("../../src/word-index/arena.rs"),
-    include_str!("../../src/word-index/build.rs"),
-    include_str!("../../src/word-index/index.rs"),
+    include_str!("../../src/commands/build.rs"),
+    include_str!("../../src/word-index/writer.rs"),
     include_str!("../../src/word-index/layout.rs"),
     include_str!("../../src/word-index/reader.rs"),
-    include_str!("../../src/word-index/verify.rs"),
+    include_str!("../../src/word-index/check.rs"),
     include_str!("../kill.rs"),
 ];
 

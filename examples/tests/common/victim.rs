@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-use crate::common::{WORD_INDEX, fail, succeed, text};
+use crate::common::{fail, succeed, text};
 
 /// A state that a psync makes: number of the psync, files in the index. `(0, 0)` before the first.
 type State = (u64, u64);
 
 /// An object and the builders that work on it, one after the other.
 pub struct Builder {
+    program: &'static str,
     pool: PathBuf,
     corpus: PathBuf,
     name: String,
@@ -55,8 +56,9 @@ pub struct Running {
 pub struct Dying(JoinHandle<Seen>);
 
 impl Builder {
-    pub fn new(pool: PathBuf, corpus: &Path, name: &str, tracking: &str) -> Builder {
+    pub fn new(program: &'static str, pool: PathBuf, corpus: &Path, name: &str, tracking: &str) -> Builder {
         Builder {
+            program,
             pool,
             corpus: corpus.into(),
             name: name.into(),
@@ -69,7 +71,7 @@ impl Builder {
     }
 
     fn command(&self, command: &str, args: &[&str]) -> Command {
-        let mut process = Command::new(WORD_INDEX);
+        let mut process = Command::new(self.program);
         process.arg(command).args(args).arg("--pool").arg(&self.pool);
         process.args(["--name", &self.name, "--tracking", &self.tracking]);
         process

@@ -6,18 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+/// The package's folder: what cargo says when a test runs, as another user may run it with a copy of the project.
 pub fn source() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    static SOURCE: OnceLock<PathBuf> = OnceLock::new();
+    SOURCE.get_or_init(|| {
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).into()
+    })
 }
 
 pub fn project() -> PathBuf {
     source().join("../..").canonicalize().expect("the workspace")
 }
 
-/// The prefix that `cargo xtask install` filled.
+/// The prefix that `cargo xtask install` filled; one that is filled already if `INDELIBLE_PREFIX` names it.
 pub fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
+        if let Some(prefix) = std::env::var_os("INDELIBLE_PREFIX") {
+            return prefix.into();
+        }
         let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pmo");
         let _ = std::fs::remove_dir_all(&prefix);
         let mut command = Command::new(env!("CARGO"));

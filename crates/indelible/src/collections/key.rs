@@ -46,7 +46,8 @@ impl KeyHash {
     }
 }
 
-/// What can be the key of a hash map: its hash never changes. Derive it for structs and enums without fields.
+/// What can be the key of a hash map: its hash never changes. Derive it for structs, and for enums with
+/// an integer as `repr`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
@@ -141,7 +142,7 @@ impl<T: StableHash + ?Sized> StableHash for &T {
     }
 }
 
-/// What a `K` can be looked up by in a hash map: itself, and `&str` for a [`PString`].
+/// What a `K` can be looked up by in a hash map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
 pub trait Lookup<K>: StableHash {
     /// Whether this stands for `key`, whose hash is the same then.
     fn matches(&self, key: &K) -> bool;
@@ -154,7 +155,7 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// What a `K` can be looked up by in an ordered map: itself, and `&str` for a [`PString`].
+/// What a `K` can be looked up by in an ordered map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
 pub trait Compare<K> {
     /// How this stands to `key`.
     fn compare(&self, key: &K) -> Ordering;
@@ -164,6 +165,20 @@ impl<K: Ord> Compare<K> for K {
     #[inline]
     fn compare(&self, key: &K) -> Ordering {
         self.cmp(key)
+    }
+}
+
+impl<'h, T: Persist<'h> + StableHash + Eq> Lookup<PVec<'h, T>> for [T] {
+    #[inline]
+    fn matches(&self, key: &PVec<'h, T>) -> bool {
+        self == key.as_slice()
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Compare<PVec<'h, T>> for [T] {
+    #[inline]
+    fn compare(&self, key: &PVec<'h, T>) -> Ordering {
+        self.cmp(key.as_slice())
     }
 }
 

@@ -37,7 +37,7 @@ impl Layout {
         let (size, align) = (size_of::<T>(), align_of::<T>());
         self.word(&format!("{name}:{size}:{align} {{"));
         self.definitions.push(format!("{name}: size {size}, alignment {align}\n"));
-        members(&mut Members { layout: self, number });
+        members(&mut Members { layout: self, number, indent: "  " });
         self.word("}");
     }
 
@@ -73,6 +73,7 @@ pub(super) fn truncate(text: &mut String, most: usize) {
 pub struct Members<'a> {
     layout: &'a mut Layout,
     number: usize,
+    indent: &'static str,
 }
 
 impl Members<'_> {
@@ -81,15 +82,32 @@ impl Members<'_> {
         let mut kind = String::new();
         T::type_name(&mut kind);
         let size = size_of::<T>();
-        let text = &mut self.layout.definitions[self.number];
-        let _ = writeln!(text, "  {name}: {kind} at {offset}, size {size}");
+        self.line(format_args!("{name}: {kind} at {offset}, size {size}"));
         self.layout.word(&format!("{name}@{offset}:{size}"));
         T::describe(self.layout);
     }
 
     /// A value of an enum.
     pub fn value(&mut self, name: &str, number: i128) {
-        let _ = writeln!(self.layout.definitions[self.number], "  {name} = {number}");
+        self.line(format_args!("{name} = {number}"));
         self.layout.word(&format!("{name}={number}"));
+    }
+
+    /// A value of an enum that has `fields`.
+    pub fn variant(&mut self, name: &str, number: i128, fields: impl FnOnce(&mut Members<'_>)) {
+        self.value(name, number);
+        self.layout.word("(");
+        fields(&mut Members { layout: self.layout, number: self.number, indent: "    " });
+        self.layout.word(")");
+    }
+
+    /// The integer at the beginning of an enum that says which variant it is.
+    pub fn tag(&mut self, integer: &str) {
+        self.line(format_args!("tag: {integer} at 0"));
+        self.layout.word(&format!("tag:{integer}"));
+    }
+
+    fn line(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.layout.definitions[self.number], "{}{text}", self.indent);
     }
 }

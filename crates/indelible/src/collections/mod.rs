@@ -107,6 +107,8 @@ mod string;
 mod table;
 mod tree;
 mod tree_iter;
+#[doc(hidden)]
+pub mod variants;
 mod vec;
 mod vec_iter;
 

@@ -19,8 +19,8 @@ use std::sync::atomic;
 /// Types whose values may live in the heap of an object.
 ///
 /// Integers, floats, `bool`, `char`, arrays, raw pointers, atomics and the containers of
-/// [`collections`](crate::collections) do. Derive it for your own `#[repr(C)]` structs, and for enums without
-/// fields of a fixed size:
+/// [`collections`](crate::collections) do. Derive it for your own `#[repr(C)]` structs, and for enums that say
+/// which integer tells their variants apart:
 ///
 /// ```
 /// use indelible::Persist;
@@ -30,21 +30,22 @@ use std::sync::atomic;
 /// #[repr(C)]
 /// struct Account<'h> {
 ///     owner: PString<'h>,
-///     kind: Kind,
+///     kind: Kind<'h>,
 ///     transfers: PVec<'h, [u64; 2]>,
 ///     parent: Option<PBox<'h, Account<'h>>>,
 /// }
 ///
-/// #[derive(Persist, Clone, Copy, PartialEq)]
-/// #[repr(u8)]
-/// enum Kind {
+/// #[derive(Persist)]
+/// #[repr(u8)] // or #[repr(C, u8)]
+/// enum Kind<'h> {
 ///     Private,
-///     Business,
+///     Business { register: PString<'h>, number: u64 },
+///     Shared(PVec<'h, u32>),
 /// }
 /// ```
 ///
 /// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with: names, types,
-/// offsets and sizes of all fields, through nested types.
+/// offsets and sizes of all fields, names and integers of all variants, through nested types.
 ///
 /// What cannot live in an object does not compile:
 ///
@@ -94,8 +95,17 @@ use std::sync::atomic;
 /// ```
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
+/// enum Shape { Circle(f64), Point } // no #[repr(u8)]: the next build may lay it out differently
+/// ```
+/// ```compile_fail
+/// #[derive(indelible::Persist)]
+/// #[repr(C)]
+/// enum Shape { Circle(f64), Point } // how large C's enums are depends on the compiler: use #[repr(C, u8)]
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(indelible::Persist)]
 /// #[repr(u8)]
-/// enum Shape { Circle(f64), Point } // enums with fields: use a struct with a tag, or POption
+/// enum Shape { Named(String), Point } // use PString
 /// ```
 ///
 /// # Safety

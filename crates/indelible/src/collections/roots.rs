@@ -10,7 +10,7 @@ use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, free, pointer};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
-use crate::heap::{Heap, HeapError, ReadHeap, Root, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapOptions, ReadHeap, Root, TypeInfo};
 use crate::object::Object;
 
 /// What roots of a type are compared with.
@@ -53,9 +53,17 @@ impl Heap {
     /// # Errors
     /// As for [`open`](Heap::open) and [`format`](Heap::format).
     pub fn open_or_format(object: Object) -> Result<Heap> {
+        Heap::open_or_format_with(object, HeapOptions::new())
+    }
+
+    /// As [`open_or_format`](Heap::open_or_format), with options.
+    ///
+    /// # Errors
+    /// As for [`open_or_format`](Heap::open_or_format).
+    pub fn open_or_format_with(object: Object, options: HeapOptions) -> Result<Heap> {
         match object.as_slice().iter().take(4096).all(|byte| *byte == 0) {
-            true => Heap::format(object),
-            false => Heap::open(object),
+            true => Heap::format_with(object, options),
+            false => Heap::open_with(object, options),
         }
     }
 

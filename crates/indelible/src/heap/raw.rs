@@ -37,6 +37,7 @@ impl HeapOptions {
     }
 
     /// Grows the object, where it stands, when the heap is full: by a quarter, or as much as is needed.
+    /// [`Heap::reserve`](crate::Heap::reserve) also moves it.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;

@@ -9,7 +9,7 @@ use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::Ticket;
 use super::walk::{Block, HeapStats};
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::object::Object;
 use crate::sys::PAGE;
 use std::ptr::NonNull;
@@ -363,6 +363,24 @@ impl Heap {
         // SAFETY: this is what is mapped now.
         let result = unsafe { self.raw.extend(self.object.len()) };
         self.done("extend the heap of", result)
+    }
+
+    /// Makes sure that a block of `bytes` can be had now. Where the heap may grow, the object is moved if it cannot
+    /// grow where it stands, which an allocation alone cannot do, as others may be using the object.
+    ///
+    /// # Errors
+    /// `HeapFull`, and as for [`grow`](Heap::grow).
+    pub fn reserve(&mut self, bytes: usize) -> Result<()> {
+        let block = match self.malloc(bytes) {
+            Err(error) if error.kind() == ErrorKind::HeapFull && self.options.grow => {
+                let old = self.object.len() as u64;
+                self.grow(old + (old / 4).max(bytes as u64 + (4 << 20)))?;
+                self.malloc(bytes)?
+            }
+            result => result?,
+        };
+        // SAFETY: a block nobody else knows of.
+        unsafe { self.free(block.as_ptr()) }
     }
 
     /// The object, its bytes included. Not beside containers and locks of the heap, whose contents change

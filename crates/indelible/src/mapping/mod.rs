@@ -1,9 +1,10 @@
 //! A private mapping at a fixed address: where an object's shadow lives.
 //!
 //! Invariants:
-//! 1. `[addr, addr + len)` is mapped by this value alone until drop, in the process of `generation`
-//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing).
-//! 2. `addr` and `len` are multiples of the page size, `len` > 0, and the end lies within the user
+//! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
+//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing). The `kept` bytes
+//!    at its end are inaccessible.
+//! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end lies within the user
 //!    address space.
 
 #![allow(unsafe_code)]
@@ -34,6 +35,7 @@ enum Kind {
 pub(crate) struct Mapping {
     addr: usize,
     len: usize,
+    kept: usize,
     kind: Kind,
     protection: Protection,
     generation: u32,
@@ -59,6 +61,37 @@ impl Mapping {
         Mapping::new(addr, len, Kind::File(own, offset), protection)
     }
 
+    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. What was stored is gone.
+    /// On failure nothing that is mapped is unmapped.
+    ///
+    /// # Safety
+    /// Nobody uses the range meanwhile.
+    pub(crate) unsafe fn move_to(
+        &mut self,
+        len: usize,
+        offset: u64,
+        protection: Protection,
+    ) -> Result<(), MappingError> {
+        check(self.addr, len)?;
+        let all = self.len + self.kept;
+        if len > all {
+            let why = "it is longer than what was kept";
+            return Err(MappingError::Range { addr: self.addr, len, why });
+        }
+        let mut old = offset;
+        if let Kind::File(_, at) = &mut self.kind {
+            old = std::mem::replace(at, offset);
+        }
+        let done = map(self.addr, len, &self.kind, 0, protection, Place::Over);
+        if let (Err(_), Kind::File(_, at)) = (&done, &mut self.kind) {
+            *at = old;
+        }
+        done?;
+        (self.len, self.kept, self.protection) = (len, all - len, protection);
+        self.release();
+        Ok(())
+    }
+
     /// Maps `len` bytes of zeros at `addr`.
     pub(crate) fn anonymous(
         addr: usize,
@@ -71,7 +104,7 @@ impl Mapping {
     fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
         check(addr, len)?;
         map(addr, len, &kind, 0, protection, Place::Free)?;
-        Ok(Mapping { addr, len, kind, protection, generation: fork::generation() })
+        Ok(Mapping { addr, len, kept: 0, kind, protection, generation: fork::generation() })
     }
 
     pub(crate) fn addr(&self) -> usize {
@@ -92,15 +125,54 @@ impl Mapping {
         matches!(self.kind, Kind::File(..))
     }
 
-    /// Extends the mapping in place to `new_len` bytes. On failure it is as before.
-    pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), MappingError> {
+    /// Keeps what lies behind, up to `new_len` bytes, for this mapping to grow into. On failure nothing is kept.
+    pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
+        self.release();
         if new_len <= self.len {
             return Ok(());
         }
         check(self.addr, new_len)?;
-        map(self.addr + self.len, new_len - self.len, &self.kind, self.len, self.protection, Place::Free)?;
-        self.len = new_len;
+        let (behind, kept) = (self.addr + self.len, new_len - self.len);
+        map(behind, kept, &Kind::Anonymous, 0, Protection::None, Place::Free)?;
+        self.kept = kept;
         Ok(())
+    }
+
+    /// Keeps nothing any more.
+    pub(crate) fn release(&mut self) {
+        if self.kept == 0 || fork::is_stale(self.generation) {
+            return;
+        }
+        // SAFETY: the end of our own mapping (1), which nobody can have used.
+        if unsafe { mmap::unmap(self.addr + self.len, self.kept) }.is_ok() {
+            self.kept = 0;
+        }
+    }
+
+    /// Extends the mapping in place to `new_len` bytes, into what was kept first. On failure it is as before.
+    pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), MappingError> {
+        if new_len <= self.len {
+            return Ok(());
+        }
+        if new_len > self.len + self.kept {
+            self.keep(new_len)?;
+        }
+        let more = new_len - self.len;
+        let done = map(self.addr + self.len, more, &self.kind, self.len, self.protection, Place::Over);
+        if done.is_ok() {
+            (self.len, self.kept) = (new_len, self.kept - more);
+        }
+        self.release();
+        done
+    }
+
+    /// Lets any access pass that the kernel allows.
+    ///
+    /// # Safety
+    /// Whatever had protected the range relies on it no more.
+    pub(crate) unsafe fn open_up(&mut self) {
+        // SAFETY: our own mapping (1).
+        let _ = unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) };
     }
 
     /// Takes back everything beyond `new_len`, which a failed [`grow`](Self::grow) of a layer above
@@ -141,7 +213,7 @@ impl Drop for Mapping {
             return;
         }
         // SAFETY: our own mapping (1); whoever handed out pointers into it keeps this value alive.
-        if unsafe { mmap::unmap(self.addr, self.len) }.is_err() {
+        if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
             // Out of mapping slots for a split: at least nobody may use the range.
             // SAFETY: as above.
             let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
@@ -171,14 +243,17 @@ fn map(
         Kind::File(fd, offset) => Some((fd.as_fd(), offset + skip as u64)),
         Kind::Anonymous => None,
     };
-    // SAFETY: `Free` replaces nothing; `Over` is used by `renew` alone, whose caller answers.
+    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `renew` and
+    // `move_to`, whose callers answer.
     unsafe { mmap::private(addr, len, protection, file, place) }.map_err(failed)?;
     // SAFETY: mapped just now.
     let done = unsafe { mmap::dont_fork(addr, len) };
     drop(no_fork);
     done.map_err(|source| {
-        // SAFETY: mapped just now, nobody uses it.
-        let _ = unsafe { mmap::unmap(addr, len) };
+        if place == Place::Free {
+            // SAFETY: mapped just now, nobody uses it.
+            let _ = unsafe { mmap::unmap(addr, len) };
+        }
         MappingError::Io { addr, len, source }
     })
 }

@@ -1,7 +1,7 @@
 //! psync from the shadow's side: which lines changed, and what becomes of the pages afterwards.
 //!
 //! Invariants of [`Core`]:
-//! 1. `writer` has the object locked as long as `shadow` is mapped; the shadow goes first.
+//! 1. `writer` has the object locked as long as `shadow` or `lost` is mapped; they go first.
 //! 2. A page that the tracker does not report equals the primary in every byte.
 //! 3. `primary`, where it is not null, points at the object's first byte in the medium's own mapping,
 //!    which lives as long as `pool`.
@@ -29,6 +29,9 @@ const PIECE: usize = 64 << 10;
 /// What a writable attachment consists of.
 pub(crate) struct Core {
     shadow: Option<Shadow>,
+    /// In the place of `shadow`, after a growth that could not be finished: memory that is good for nothing, but does
+    /// not fault.
+    lost: Option<Shadow>,
     writer: Option<Writer>,
     primary: *const u8,
     pool: Arc<PoolInner>,
@@ -41,10 +44,16 @@ pub(crate) struct Core {
 // SAFETY: `primary` points into the medium's mapping (3), which any thread may read by assembly.
 unsafe impl Send for Core {}
 
+/// Why there is no shadow.
+fn absent(lost: &Option<Shadow>) -> Cause {
+    Cause::Store(if lost.is_some() { StoreError::Poisoned } else { StoreError::NotAttached })
+}
+
 impl Core {
     pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer) -> Result<Core, Cause> {
         let mut core = Core {
             shadow: None,
+            lost: None,
             writer: Some(writer),
             primary: std::ptr::null(),
             pool,
@@ -53,20 +62,18 @@ impl Core {
             unchanged: Vec::new(),
             stats: PsyncStats::default(),
         };
-        core.map()?;
+        core.shadow = Some(core.pool.map(&core.writer()?.object().entry, true)?);
+        core.find_primary()?;
         Ok(core)
     }
 
-    fn map(&mut self) -> Result<(), Cause> {
-        let entry = &self.writer()?.object().entry;
-        let offset = entry.primary_offset();
-        let shadow = self.pool.map(entry, true)?;
+    fn find_primary(&mut self) -> Result<(), Cause> {
+        let offset = self.writer()?.object().entry.primary_offset();
         self.primary = match self.pool.media.memory_base() {
             // SAFETY: the extent lies within the pool, which is mapped whole.
             Some(base) => unsafe { base.as_ptr().add(offset as usize) },
             None => std::ptr::null(),
         };
-        self.shadow = Some(shadow);
         Ok(())
     }
 
@@ -75,7 +82,7 @@ impl Core {
     }
 
     pub(crate) fn shadow(&self) -> Result<&Shadow, Cause> {
-        self.shadow.as_ref().ok_or(Cause::Store(StoreError::NotAttached))
+        self.shadow.as_ref().ok_or_else(|| absent(&self.lost))
     }
 
     /// Makes everything stored since the last psync durable as one step.
@@ -117,18 +124,27 @@ impl Core {
     }
 
     /// Extends the object. What was stored and not psynced stays stored and not psynced.
+    ///
+    /// All that is likely to fail comes before the growth is published, and leaves everything as it was. If the
+    /// object moved and cannot be mapped from where it is, it is lost to this attachment: every call says so, and its
+    /// range stays mapped.
     pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
-            return Err(Cause::Store(StoreError::NotAttached));
+            return Err(absent(&self.lost));
         };
         // What is dirty is known before the primary moves, and is copied only if it does.
         self.ranges.clear();
         shadow.collect(&mut self.ranges)?;
         let end = writer.object().entry.size.get() as usize;
-        if !writer.grow(size)? {
-            let len = writer.object().entry.extent_len() as usize;
-            shadow.grow(len)?;
-            return self.clear_behind(end);
+        // What the pool cannot hold the store refuses.
+        if size <= self.pool.media.device().len() {
+            shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
+        }
+        let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
+        if !moved {
+            let grown = shadow.grow(writer.object().entry.extent_len() as usize);
+            self.clear_behind(end)?;
+            return Ok(grown?);
         }
         let mut saved = Vec::new();
         for page in pages(&self.ranges) {
@@ -137,8 +153,12 @@ impl Core {
             unsafe { crate::shadow::copy_page(shadow.page_bytes(page), &mut bytes) };
             saved.push((page, bytes));
         }
-        self.shadow = None;
-        self.map()?;
+        // SAFETY: the caller has the object exclusively.
+        if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(&writer.object().entry, true)) } {
+            self.lost = self.shadow.take();
+            return Err(error.into());
+        }
+        self.find_primary()?;
         let shadow = self.shadow()?;
         for (page, bytes) in saved {
             shadow.note(PageRange { start: page, count: 1 });
@@ -172,16 +192,18 @@ impl Core {
     /// Extends the object where it stands: what is mapped stays mapped throughout.
     pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
-            return Err(Cause::Store(StoreError::NotAttached));
+            return Err(absent(&self.lost));
         };
         writer.grow_in_place(size)?;
         let len = writer.object().entry.extent_len() as usize;
         Ok(shadow.grow(len)?)
     }
 
-    /// Bytes that were asked for: what lies behind them in the last page does not survive growth.
+    /// Bytes that were asked for: what lies behind them in the last page does not survive growth. Fewer if they could
+    /// not be mapped.
     pub(crate) fn size(&self) -> usize {
-        self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize)
+        let mapped = self.shadow.as_ref().or(self.lost.as_ref()).map_or(0, Shadow::len);
+        self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize).min(mapped)
     }
 
     /// Bytes of addresses that are the object's, to grow into.
@@ -191,7 +213,7 @@ impl Core {
 
     /// Ends the attachment; what was not psynced is forgotten.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
-        self.shadow = None;
+        (self.shadow, self.lost) = (None, None);
         match self.writer.take() {
             Some(writer) => Ok(writer.detach()?),
             None => Ok(()),
@@ -202,7 +224,7 @@ impl Core {
     fn prepare(&mut self, cut: bool) -> Result<(), Cause> {
         let start = self.stats.start();
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
-            return Err(Cause::Store(StoreError::NotAttached));
+            return Err(absent(&self.lost));
         };
         self.ranges.clear();
         self.changed.clear();
@@ -242,12 +264,12 @@ impl Core {
     }
 
     fn shadow_mut(&mut self) -> Result<&mut Shadow, Cause> {
-        self.shadow.as_mut().ok_or(Cause::Store(StoreError::NotAttached))
+        self.shadow.as_mut().ok_or_else(|| absent(&self.lost))
     }
 
     fn split(&mut self) -> Result<(&mut Writer, Comparison<'_>), Cause> {
         let (Some(shadow), Some(writer)) = (&self.shadow, &mut self.writer) else {
-            return Err(Cause::Store(StoreError::NotAttached));
+            return Err(absent(&self.lost));
         };
         let comparison = Comparison {
             shadow,

@@ -189,20 +189,24 @@ impl Object {
     /// into the object stay good. The growth itself is durable on return.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed. `BadSize` for a smaller size.
+    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
+    /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
+    /// the kernel's error; the object is `Poisoned` from then on, its memory good for nothing: attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
-        let result = self.pool.alive().and_then(|()| self.core_mut().grow(size));
-        let len = self.core_mut().size();
-        self.len.store(len, Ordering::Release);
-        result.map_err(|cause| self.error("grow", cause))
+        let result = self.pool.alive().and_then(|()| {
+            let core = self.core_mut();
+            core.grow(size).map(|()| core.size())
+        });
+        result.map(|len| self.len.store(len, Ordering::Release)).map_err(|cause| self.error("grow", cause))
     }
 
     /// As [`grow`](Object::grow), only where the object stands, while other threads use it.
     pub(crate) fn grow_in_place(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_in_place(size));
-        self.len.store(core.size(), Ordering::Release);
-        result.map_err(|cause| self.error("grow", cause))
+        result
+            .map(|()| self.len.store(core.size(), Ordering::Release))
+            .map_err(|cause| self.error("grow", cause))
     }
 
     /// Bytes the object may have one day, by the addresses kept for it.

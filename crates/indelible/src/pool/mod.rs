@@ -219,12 +219,17 @@ impl Inner {
 
     /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
     pub(crate) fn map(&self, entry: &Entry, writable: bool) -> Result<Shadow, Cause> {
+        Ok(Shadow::attach(self.mapping_of(entry, writable))?)
+    }
+
+    /// How an object is mapped.
+    pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
         let source = match self.media.mappable() {
             Some(fd) if !self.settings.fault_in => Source::PrivateFile { fd, offset },
             _ => Source::Device { device: self.media.device().clone(), offset },
         };
-        Ok(Shadow::attach(Params {
+        Params {
             addr: entry.address.get() as usize,
             len: entry.extent_len() as usize,
             source,
@@ -232,7 +237,7 @@ impl Inner {
             rung: self.settings.rung,
             fault_in: self.settings.fault_in.then_some(true),
             ahead: 8,
-        })?)
+        }
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {

@@ -37,7 +37,6 @@ const COPY_WHOLE: usize = 1 << 20;
 const PIECE: usize = 1 << 20;
 
 /// Where an object's bytes come from.
-#[derive(Clone)]
 pub(crate) enum Source<'a> {
     /// A file that can be mapped privately; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
@@ -61,6 +60,26 @@ pub(crate) struct Params<'a> {
     pub(crate) ahead: usize,
 }
 
+impl Params<'_> {
+    fn rung(&self) -> Option<Rung> {
+        self.writable.then(|| self.rung.unwrap_or_else(Rung::best))
+    }
+
+    /// Whether pages are filled when they are touched, by a fault service.
+    fn faults_in(&self) -> bool {
+        let device = matches!(self.source, Source::Device { .. });
+        device && self.fault_in.unwrap_or_else(|| self.len > COPY_WHOLE && fault::available())
+    }
+
+    /// What the mapping begins with.
+    fn protection(&self) -> Protection {
+        match self.source {
+            Source::Device { .. } if !self.faults_in() => Protection::ReadWrite,
+            _ => protection(self.rung()),
+        }
+    }
+}
+
 /// An attached object's memory. Dropping it makes the range inaccessible.
 pub(crate) struct Shadow {
     tracker: Option<Tracker>,
@@ -73,50 +92,72 @@ pub(crate) struct Shadow {
 impl Shadow {
     /// Maps the object. Nothing is dirty at first.
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
-        let rung = params.writable.then(|| params.rung.unwrap_or_else(Rung::best));
-        match params.source.clone() {
-            Source::PrivateFile { fd, offset } => Shadow::over_file(&params, fd, offset, rung),
-            Source::Device { device, offset } => Shadow::over_device(&params, device, offset, rung),
-        }
+        let (addr, len, protection) = (params.addr, params.len, params.protection());
+        let mapping = match &params.source {
+            Source::PrivateFile { fd, offset } => Mapping::file(addr, len, *fd, *offset, protection),
+            Source::Device { .. } => Mapping::anonymous(addr, len, protection),
+        }?;
+        let mut shadow = Shadow { tracker: None, served: None, mapping, refill: None };
+        shadow.arm(&params)?;
+        Ok(shadow)
     }
 
-    fn over_file(
-        p: &Params<'_>,
-        fd: BorrowedFd<'_>,
-        offset: u64,
-        rung: Option<Rung>,
-    ) -> Result<Shadow, ShadowError> {
-        let mapping = Mapping::file(p.addr, p.len, fd, offset, protection(rung))?;
-        let tracker = track(&mapping, rung, WatchedBy::Tracker, false)?;
-        Ok(Shadow { tracker, served: None, mapping, refill: None })
+    /// Keeps the addresses behind the object, up to `len` bytes, to grow into. On failure none is kept.
+    pub(crate) fn keep(&mut self, len: usize) -> Result<(), ShadowError> {
+        Ok(self.mapping.keep(len)?)
     }
 
-    fn over_device(
-        p: &Params<'_>,
-        device: Arc<dyn Device>,
-        offset: u64,
-        rung: Option<Rung>,
-    ) -> Result<Shadow, ShadowError> {
-        let fault_in = p.fault_in.unwrap_or_else(|| p.len > COPY_WHOLE && fault::available());
-        if !fault_in {
-            let mapping = Mapping::anonymous(p.addr, p.len, Protection::ReadWrite)?;
-            fill(&mapping, 0, &*device, offset)?;
-            protect(&mapping, 0, rung)?;
-            let tracker = track(&mapping, rung, WatchedBy::Tracker, true)?;
-            return Ok(Shadow { tracker, served: None, mapping, refill: Some((device, offset)) });
+    /// Keeps none.
+    pub(crate) fn let_go(&mut self) {
+        self.mapping.release();
+    }
+
+    /// Maps the object anew, whose primary is elsewhere now and longer, where the addresses were kept. Nothing is
+    /// dirty afterwards. After a failure what is mapped is good for nothing: not what the object holds, not tracked;
+    /// but whoever has its address can still touch it.
+    ///
+    /// # Safety
+    /// Nobody uses the object meanwhile.
+    pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
+        (self.tracker, self.served, self.refill) = (None, None, None);
+        let (Source::PrivateFile { offset, .. } | Source::Device { offset, .. }) = &params.source;
+        // SAFETY: the caller's promise.
+        let moved = unsafe { self.mapping.move_to(params.len, *offset, params.protection()) };
+        let done = moved.map_err(ShadowError::from).and_then(|()| self.arm(params));
+        if done.is_err() {
+            self.served = None;
+            // SAFETY: neither tracker nor fault service is there any more.
+            unsafe { self.mapping.open_up() };
         }
-        let mapping = Mapping::anonymous(p.addr, p.len, protection(rung))?;
-        let source = Arc::clone(&device);
+        done
+    }
+
+    /// Fills the mapping, or has it filled, and tracks it.
+    fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
+        let rung = p.rung();
+        let Source::Device { device, offset } = &p.source else {
+            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker, false)?;
+            return Ok(());
+        };
+        let (device, offset) = (Arc::clone(device), *offset);
+        if !p.faults_in() {
+            fill(&self.mapping, 0, &*device, offset)?;
+            protect(&self.mapping, 0, rung)?;
+            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker, true)?;
+            self.refill = Some((device, offset));
+            return Ok(());
+        }
         let served = fault::serve(ServeParams {
             base: p.addr,
             len: p.len,
             ahead: p.ahead,
             protect: rung == Some(Rung::WpAsync),
-            fill: Arc::new(move |page, bytes| Ok(source.read(offset + (page * PAGE) as u64, bytes)?)),
+            fill: Arc::new(move |page, bytes| Ok(device.read(offset + (page * PAGE) as u64, bytes)?)),
         })
         .map_err(ShadowError::Serve)?;
-        let tracker = track(&mapping, rung, WatchedBy::Service(served.uffd()), false)?;
-        Ok(Shadow { tracker, served: Some(served), mapping, refill: None })
+        let served = self.served.insert(served);
+        self.tracker = track(&self.mapping, rung, WatchedBy::Service(served.uffd()), false)?;
+        Ok(())
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {

@@ -1,34 +1,29 @@
 //! The index as its builder changes it.
-//!
-//! Between two psyncs anything may be half done: what a crash leaves is the last psync, whole.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
 use crate::reader::Reader;
-use crate::text::{Digest, hash};
 use anyhow::{Context, Result, bail};
-use indelible::Object;
+use indelible::{Object, ReadObject};
+use indelible_examples::{Damage, Digest, Fuse, Index, Version, hash};
 use std::path::Path;
 use std::ptr::null_mut;
 
 /// Buckets a table begins with.
 const BUCKETS: u64 = 4096;
 
-/// How a file is recognised as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) size: u64,
-    pub(crate) modified: i64,
+/// An index of plain structures and native pointers.
+pub(crate) struct Native {
+    arena: Arena,
 }
 
-pub(crate) struct Index<'o> {
-    arena: Arena<'o>,
-}
+impl Index for Native {
+    const NAME: &'static str = "word-index";
+    type Attached = ReadObject;
+    type Reader<'a> = Reader<'a>;
 
-impl<'o> Index<'o> {
-    /// The index in `object`, made if the object is new.
-    pub(crate) fn open(object: &'o mut Object, kill_at: Option<u64>) -> Result<Self> {
-        let mut index = Index { arena: Arena::new(object, kill_at) };
+    fn open(object: Object, fuse: Fuse) -> Result<Self> {
+        let mut index = Native { arena: Arena::new(object, fuse) };
         let root = *index.root()?;
         if root.magic == [0; 8] {
             index.make()?;
@@ -37,70 +32,11 @@ impl<'o> Index<'o> {
         Ok(index)
     }
 
-    fn make(&mut self) -> Result<()> {
-        let free = self.arena.object().as_mut_ptr().wrapping_add(size_of::<Root>());
-        *self.root()? = Root {
-            magic: MAGIC,
-            version: VERSION,
-            step: 0,
-            free,
-            garbage: 0,
-            words: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
-            files: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
-            initials: null_mut(),
-            postings: 0,
-            tokens: 0,
-            bytes: 0,
-        };
-        self.root()?.words = self.table()?;
-        self.root()?.files = self.table()?;
-        self.root()?.initials = self.alloc((INITIALS * 8) as u64)?.cast();
-        Ok(())
-    }
-
-    fn table<T: Node>(&mut self) -> Result<Table<T>> {
-        let buckets = self.alloc(BUCKETS * 8)?.cast();
-        Ok(Table { buckets, bucket_count: BUCKETS, len: 0 })
-    }
-
-    pub(crate) fn reader(&self) -> Result<Reader<'_>> {
+    fn reader(&self) -> Result<Reader<'_>> {
         Reader::new(self.arena.view())
     }
 
-    fn root(&mut self) -> Result<&mut Root> {
-        let base = self.arena.object().as_mut_ptr();
-        Ok(self.arena.get(base.cast())?)
-    }
-
-    /// Makes everything so far durable, as one step. Returns the number of the step.
-    pub(crate) fn psync(&mut self) -> Result<()> {
-        Ok(self.arena.object().psync()?)
-    }
-
-    /// Numbers the step that the next psync makes.
-    pub(crate) fn step(&mut self) -> Result<u64> {
-        let root = self.root()?;
-        add(&mut root.step, 1);
-        Ok(root.step)
-    }
-
-    /// Zeroed space.
-    fn alloc(&mut self, len: u64) -> Result<*mut u8> {
-        let at = self.root()?.free;
-        let end = at.wrapping_add(len.next_multiple_of(8) as usize);
-        self.arena.reach(end).context("the index is full")?;
-        self.root()?.free = end;
-        Ok(at)
-    }
-
-    fn text(&mut self, text: &[u8]) -> Result<*mut u8> {
-        let at = self.alloc(text.len() as u64)?;
-        self.arena.slice(at, text.len() as u64)?.copy_from_slice(text);
-        Ok(at)
-    }
-
-    /// Adds a file that is done; `None` if it holds no text.
-    pub(crate) fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()> {
+    fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()> {
         let path = path.as_os_str().as_encoded_bytes();
         let distinct = digest.map_or(0, |digest| digest.counts.len() as u64);
         let file: *mut File = self.alloc(size_of::<File>() as u64)?.cast();
@@ -135,8 +71,8 @@ impl<'o> Index<'o> {
         Ok(())
     }
 
-    /// Forgets a file that has changed or is gone. Words stay, even those that occur nowhere else.
-    pub(crate) fn remove(&mut self, file: *mut File) -> Result<()> {
+    fn remove(&mut self, path: &Path) -> Result<()> {
+        let Some((file, _)) = self.reader()?.file_at(path)? else { return Ok(()) };
         let File { hash, path_len, postings, distinct, tokens, bytes, .. } = *self.arena.view().get(file)?;
         self.reader()?.contents(self.arena.view().get(file)?)?;
         for at in 0..distinct as usize {
@@ -172,6 +108,85 @@ impl<'o> Index<'o> {
         Ok(())
     }
 
+    fn step(&mut self) -> Result<u64> {
+        let root = self.root()?;
+        add(&mut root.step, 1);
+        Ok(root.step)
+    }
+
+    fn psync(&mut self) -> Result<()> {
+        Ok(self.arena.object().psync()?)
+    }
+
+    fn detach(self) -> Result<()> {
+        Ok(self.arena.into_object().detach()?)
+    }
+
+    fn attach(object: ReadObject) -> Result<ReadObject> {
+        Ok(object)
+    }
+
+    fn read(object: &ReadObject) -> Result<Reader<'_>> {
+        Reader::new(View::new(object.as_slice()))
+    }
+
+    fn check(object: &ReadObject) -> Result<()> {
+        crate::check::check(Native::read(object)?)
+    }
+
+    fn space(object: &ReadObject) -> Result<(u64, u64)> {
+        let reader = Native::read(object)?;
+        Ok((reader.used(), reader.root().garbage))
+    }
+}
+
+impl Native {
+    fn make(&mut self) -> Result<()> {
+        let free = self.arena.object().as_mut_ptr().wrapping_add(size_of::<Root>());
+        *self.root()? = Root {
+            magic: MAGIC,
+            version: VERSION,
+            step: 0,
+            free,
+            garbage: 0,
+            words: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
+            files: Table { buckets: null_mut(), bucket_count: 0, len: 0 },
+            initials: null_mut(),
+            postings: 0,
+            tokens: 0,
+            bytes: 0,
+        };
+        self.root()?.words = self.table()?;
+        self.root()?.files = self.table()?;
+        self.root()?.initials = self.alloc((INITIALS * 8) as u64)?.cast();
+        Ok(())
+    }
+
+    fn table<T: Node>(&mut self) -> Result<Table<T>> {
+        let buckets = self.alloc(BUCKETS * 8)?.cast();
+        Ok(Table { buckets, bucket_count: BUCKETS, len: 0 })
+    }
+
+    fn root(&mut self) -> Result<&mut Root> {
+        let base = self.arena.object().as_mut_ptr();
+        Ok(self.arena.get(base.cast())?)
+    }
+
+    /// Zeroed space.
+    fn alloc(&mut self, len: u64) -> Result<*mut u8> {
+        let at = self.root()?.free;
+        let end = at.wrapping_add(len.next_multiple_of(8) as usize);
+        self.arena.reach(end).context("the index is full")?;
+        self.root()?.free = end;
+        Ok(at)
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<*mut u8> {
+        let at = self.alloc(text.len() as u64)?;
+        self.arena.slice(at, text.len() as u64)?.copy_from_slice(text);
+        Ok(at)
+    }
+
     /// What comes before `target` in a list; `None` if it is the first.
     fn before<T: crate::arena::Record>(
         &self,
@@ -189,13 +204,13 @@ impl<'o> Index<'o> {
                 return Ok(Some(at));
             }
         }
-        bail!(crate::arena::Damage(format!("{target:p} is not on the list that begins with {first:p}")))
+        bail!(Damage(format!("{target:p} is not on the list that begins with {first:p}")))
     }
 
     /// The word, entered if it is new.
     fn word(&mut self, text: &str) -> Result<*mut Word> {
         let hash = hash(text.as_bytes());
-        if let Some((word, _)) = self.reader()?.find_word(text.as_bytes(), hash)? {
+        if let Some((word, _)) = self.reader()?.word_of(text.as_bytes(), hash)? {
             return Ok(word);
         }
         let word: *mut Word = self.alloc(size_of::<Word>() as u64)?.cast();

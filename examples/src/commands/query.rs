@@ -1,10 +1,7 @@
 //! `word-index query`.
 
-use crate::arena::View;
-use crate::layout::{File, Word};
+use crate::index::{Index, Reader};
 use crate::place::Place;
-use crate::reader::Reader;
-use crate::text::hash;
 use anyhow::Result;
 use indicatif::{HumanBytes, HumanCount};
 use std::collections::HashMap;
@@ -21,17 +18,19 @@ pub(crate) struct Args {
     limit: usize,
 }
 
-pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
+pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {
     let start = Instant::now();
     let (_pool, object) = place.attach_read()?;
+    let len = object.len();
+    let index = super::attach::<I>(object)?;
     let attached = start.elapsed();
     let start = Instant::now();
-    let reader = Reader::new(View::new(object.as_slice()))?;
+    let reader = I::read(&index)?;
     let found = find(reader, &args.words)?;
     let answered = start.elapsed();
     let shown = if args.limit == 0 { found.len() } else { args.limit };
     for (file, count) in found.iter().take(shown) {
-        println!("{count:>8}  {}", reader.path(file)?.display());
+        println!("{count:>8}  {}", reader.file(*file)?.path.display());
     }
     if found.len() > shown {
         println!("     and {} more", HumanCount((found.len() - shown) as u64));
@@ -42,56 +41,55 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     };
     println!(
         "{files} of {} in {answered:.1?} (pool opened and object attached in {attached:.1?}; {} mapped, nothing loaded)",
-        HumanCount(reader.root().files.len),
-        HumanBytes(object.len() as u64),
+        HumanCount(reader.totals()?.files),
+        HumanBytes(len as u64),
     );
-    Ok(object.detach()?)
+    Ok(())
 }
 
 /// Files that contain all of `words`, and how often they do.
-pub(crate) fn find<'a>(reader: Reader<'a>, words: &[String]) -> Result<Vec<(&'a File, u64)>> {
+fn find<'a, R: Reader<'a>>(reader: R, words: &[String]) -> Result<Vec<(R::File, u64)>> {
     let mut terms = Vec::new();
     for word in words {
-        terms.push(term(reader, &word.to_lowercase())?);
+        let term = term(reader, &word.to_lowercase())?;
+        let mut files = 0_u64;
+        for word in &term {
+            files = files.saturating_add(reader.word(*word)?.files);
+        }
+        terms.push((files, term));
     }
     // The rarest first: the others only narrow it.
-    terms.sort_by_key(|term| term.iter().fold(0, |sum: u64, word| sum.saturating_add(word.files)));
-    let mut found: Option<HashMap<usize, (&File, u64)>> = None;
-    for term in terms {
+    terms.sort_by_key(|(files, _)| *files);
+    let mut found: Option<HashMap<R::File, u64>> = None;
+    for (_, term) in terms {
         let mut hits = HashMap::new();
         for word in term {
             for posting in reader.postings(word) {
-                let (_, posting) = posting?;
-                let key = posting.file.addr();
+                let (file, count) = posting?;
                 let before = match &found {
-                    Some(found) => found.get(&key).copied(),
-                    None => Some((reader.view().get(posting.file)?, 0)),
+                    Some(found) => found.get(&file).copied(),
+                    None => Some(0),
                 };
                 if let Some(before) = before {
-                    let (_, count) = hits.entry(key).or_insert(before);
-                    *count = count.saturating_add(posting.count);
+                    let sum = hits.entry(file).or_insert(before);
+                    *sum = u64::saturating_add(*sum, count);
                 }
             }
         }
         found = Some(hits);
     }
-    let mut found: Vec<_> = found.unwrap_or_default().into_values().collect();
-    let mut paths = Vec::new();
-    for (file, count) in found.drain(..) {
-        paths.push((std::cmp::Reverse(count), reader.path(file)?, file));
+    let mut sorted = Vec::new();
+    for (file, count) in found.unwrap_or_default() {
+        sorted.push((std::cmp::Reverse(count), reader.file(file)?.path, file));
     }
-    paths.sort_by_key(|(count, path, _)| (*count, *path));
-    Ok(paths.into_iter().map(|(count, _, file)| (file, count.0)).collect())
+    sorted.sort_by_key(|(count, path, _)| (*count, *path));
+    Ok(sorted.into_iter().map(|(count, _, file)| (file, count.0)).collect())
 }
 
 /// The words that a word of a query stands for.
-fn term<'a>(reader: Reader<'a>, word: &str) -> Result<Vec<&'a Word>> {
+fn term<'a, R: Reader<'a>>(reader: R, word: &str) -> Result<Vec<R::Word>> {
     match word.strip_suffix('*') {
-        Some(prefix) => reader.find_prefix(prefix.as_bytes()),
-        None => Ok(reader
-            .find_word(word.as_bytes(), hash(word.as_bytes()))?
-            .into_iter()
-            .map(|(_, word)| word)
-            .collect()),
+        Some(prefix) => reader.find_prefix(prefix),
+        None => Ok(reader.find_word(word)?.into_iter().collect()),
     }
 }

@@ -4,7 +4,7 @@
 //! falls between two files, so that what is durable is always a set of whole files.
 
 use crate::corpus::{Corpus, default_folders};
-use crate::index::{Index, Version};
+use crate::index::{Fuse, Index, Reader, Version, kill_self};
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::text::{self, Digest};
@@ -39,43 +39,42 @@ pub(crate) struct Args {
     /// Print a line per event instead of a progress bar
     #[arg(long, hide = true)]
     events: bool,
-    /// Kill this process at its Nth store to the object
+    /// Kill this process before its Nth change of the index, in the middle of a file
     #[arg(long, hide = true)]
-    kill_at_store: Option<u64>,
+    kill_at_change: Option<u64>,
 }
 
 /// Longest time between two psyncs.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
+pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {
     let progress = Progress::new(args.events);
     progress.event(format_args!("start"));
     let folders = if args.dirs.is_empty() { default_folders() } else { args.dirs.clone() };
     let corpus = Corpus::walk(&folders, |files| progress.looking(files))?;
     progress.event(format_args!("walked {}", corpus.files.len()));
-    let mut object = place.attach(args.pool_size << 30, args.fresh)?;
+    let object = place.attach(args.pool_size << 30, args.fresh)?;
     let recovered = object.recovered_bytes();
     let mut builder = Builder {
-        index: Index::open(&mut object, args.kill_at_store)?,
+        index: I::open(object, Fuse::new(args.kill_at_change))?,
         progress,
         args,
         pending: 0,
         last: Instant::now(),
         unreadable: 0,
     };
-    let step = builder.index.reader()?.root().step;
+    let step = builder.index.reader()?.totals()?.step;
     builder.progress.event(format_args!("attached {step} {recovered}"));
     let removed = builder.remove_gone(&corpus)?;
     let (todo, done) = builder.sort_out(&corpus)?;
     builder.progress.start(done, corpus.files.len() as u64);
     builder.add(&todo)?;
     builder.finish(done, removed)?;
-    drop(builder);
-    object.detach().context("everything is psynced, but the last detach failed")
+    builder.index.detach().context("everything is psynced, but the last detach failed")
 }
 
-struct Builder<'o> {
-    index: Index<'o>,
+struct Builder<'o, I> {
+    index: I,
     progress: Progress,
     args: &'o Args,
     /// Changes since the last psync.
@@ -87,20 +86,19 @@ struct Builder<'o> {
 /// A file read, on its way into the index.
 type Read<'a> = (&'a Path, io::Result<(Version, Option<Digest>)>);
 
-impl Builder<'_> {
+impl<I: Index> Builder<'_, I> {
     /// Forgets files that were deleted.
     fn remove_gone(&mut self, corpus: &Corpus) -> Result<u64> {
         let reader = self.index.reader()?;
         let mut gone = Vec::new();
-        for found in reader.each(&reader.root().files)? {
-            let (at, file) = found?;
-            let path = reader.path(file)?;
+        for file in reader.files()? {
+            let path = reader.file(file)?.path;
             if corpus.covers(path) && !corpus.contains(path) {
-                gone.push(at);
+                gone.push(path.to_owned());
             }
         }
-        for file in &gone {
-            self.index.remove(*file)?;
+        for path in &gone {
+            self.index.remove(path)?;
             self.pending += 1;
         }
         Ok(gone.len() as u64)
@@ -111,8 +109,9 @@ impl Builder<'_> {
         let reader = self.index.reader()?;
         let mut todo = Vec::new();
         for (path, version) in &corpus.files {
-            if reader.find_file(path)?.is_none_or(|(_, file)| file.version() != *version) {
-                todo.push(path.as_path());
+            match reader.find_file(path)? {
+                Some(file) if reader.file(file)?.version == *version => {}
+                _ => todo.push(path.as_path()),
             }
         }
         let done = (corpus.files.len() - todo.len()) as u64;
@@ -140,9 +139,7 @@ impl Builder<'_> {
                 self.unreadable += 1;
                 continue;
             };
-            if let Some((old, _)) = self.index.reader()?.find_file(path)? {
-                self.index.remove(old)?;
-            }
+            self.index.remove(path)?;
             self.index.add(path, version, digest.as_ref())?;
             let (tokens, bytes) = digest.map_or((0, 0), |digest| (digest.tokens, digest.bytes));
             self.progress.file(tokens, bytes);
@@ -161,7 +158,7 @@ impl Builder<'_> {
     fn psync(&mut self) -> Result<()> {
         if self.pending > 0 {
             let step = self.index.step()?;
-            let files = self.index.reader()?.root().files.len;
+            let files = self.index.reader()?.totals()?.files;
             self.progress.event(format_args!("psync {step} {files}"));
             self.index.psync()?;
             self.progress.psyncs += 1;
@@ -173,10 +170,10 @@ impl Builder<'_> {
     }
 
     fn die(&self) -> Result<()> {
-        let files = self.index.reader()?.root().files.len;
+        let files = self.index.reader()?.totals()?.files;
         self.progress.finish();
         println!("{files} files entered, {} of them not psynced yet: kill -9 now", self.pending);
-        crate::kill_self()
+        kill_self()
     }
 
     fn finish(&self, done: u64, removed: u64) -> Result<()> {

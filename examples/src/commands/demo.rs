@@ -1,6 +1,7 @@
 //! `word-index demo`: the other commands, one after the other, each in a process of its own.
 
 use crate::corpus::{Corpus, default_folders};
+use crate::index::Index;
 use crate::place::Place;
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanBytes, HumanCount};
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     keep: Option<PathBuf>,
 }
 
-pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
+pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {
     let start = Instant::now();
     let folders = if args.dirs.is_empty() { default_folders() } else { args.dirs.clone() };
     let corpus = Corpus::walk(&folders, |_| ())?;
@@ -35,8 +36,9 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
 
     let temporary = tempfile::tempdir()?;
     let folder = args.keep.as_deref().unwrap_or(temporary.path());
-    let pool = folder.join("word-index.pmo");
+    let pool = place.pool_in(folder);
     let demo = Demo {
+        program: I::NAME,
         pool,
         name: place.name.clone(),
         dirs: corpus.roots,
@@ -46,12 +48,13 @@ pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
     demo.show(corpus.files.len() / 2)?;
     println!("\nAll of it took {:.0?}.", start.elapsed());
     if args.keep.is_some() {
-        println!("Ask more: word-index query --pool {} WORD…", demo.pool.display());
+        println!("Ask more: {} query --pool {} WORD…", I::NAME, demo.pool.display());
     }
     Ok(())
 }
 
 struct Demo {
+    program: &'static str,
     pool: PathBuf,
     name: String,
     dirs: Vec<PathBuf>,
@@ -68,7 +71,7 @@ impl Demo {
             Some(9) => println!("(killed by signal 9)"),
             _ => bail!("the build was to be killed and ended with {died}"),
         }
-        say("What is left? Exactly the last psync. Every pointer in it is checked:");
+        say("What is left? Exactly the last psync. Everything in it is checked:");
         self.done("verify", &[])?;
         say("Start it again: it recovers, and goes on from there:");
         self.build()?;
@@ -95,7 +98,7 @@ impl Demo {
     }
 
     fn run(&self, command: &str, args: &[&str], dirs: bool) -> Result<ExitStatus> {
-        println!("$ word-index {command} {}", args.join(" "));
+        println!("$ {} {command} {}", self.program, args.join(" "));
         let program = std::env::current_exe()?;
         let mut process = Command::new(&program);
         process.arg(command).args(args);

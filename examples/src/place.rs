@@ -3,14 +3,14 @@
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// First size of the object; it grows as it fills.
 const FIRST: u64 = 1 << 20;
 
 #[derive(clap::Args, Clone)]
 pub(crate) struct Place {
-    /// File of the pool [default: $XDG_DATA_HOME/indelible/word-index.pmo]
+    /// File of the pool [default: in $XDG_DATA_HOME/indelible, named after the program]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) pool: Option<PathBuf>,
     /// Object of the pool; builders of different objects may work at once
@@ -22,6 +22,9 @@ pub(crate) struct Place {
     /// What the pool is taken for
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = medium())]
     pub(crate) medium: MediumKind,
+    /// Name of the program.
+    #[arg(skip)]
+    program: &'static str,
 }
 
 fn tracking() -> impl TypedValueParser<Value = Tracking> {
@@ -40,12 +43,21 @@ fn words<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl Typ
 }
 
 impl Place {
+    pub(crate) fn of(self, program: &'static str) -> Place {
+        Place { program, ..self }
+    }
+
+    /// Where the program's pool is, if it is in `folder`.
+    pub(crate) fn pool_in(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.pmo", self.program))
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
             let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-            data.map_or_else(PathBuf::new, |data| data.join("indelible")).join("word-index.pmo")
+            self.pool_in(&data.map_or_else(PathBuf::new, |data| data.join("indelible")))
         };
         self.pool.clone().unwrap_or_else(default)
     }

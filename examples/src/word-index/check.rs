@@ -1,4 +1,4 @@
-//! `word-index verify`.
+//! Whether the index is whole.
 //!
 //! Walks every structure and holds it against every other:
 //! 1. every pointer leads to a structure within the bytes in use, no two of which overlap;
@@ -7,52 +7,11 @@
 //! 4. every posting is on the list of its word and among those of its file, and nowhere else;
 //! 5. all counts and totals are the sums they should be.
 
-use crate::arena::{Damage, View};
 use crate::layout::{File, INITIALS, Node, Root, Table, Word, initials};
-use crate::place::Place;
-use crate::progress::Progress;
 use crate::reader::Reader;
-use crate::text::{self, hash};
 use anyhow::Result;
-use indicatif::HumanCount;
+use indelible_examples::{Damage, ensure, hash};
 use std::collections::{HashMap, HashSet};
-
-/// Check that the index is whole.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Also read the files again and compare what they say
-    #[arg(long)]
-    recount: bool,
-}
-
-pub(crate) fn run(place: &Place, args: &Args) -> Result<()> {
-    let (_pool, object) = place.attach_read()?;
-    let reader = match Reader::new(View::new(object.as_slice())) {
-        // Killed before its first psync.
-        Err(error) if object.as_slice()[..size_of::<Root>()].iter().all(|byte| *byte == 0) => {
-            println!("step 0: {error:#}");
-            return Ok(object.detach()?);
-        }
-        reader => reader?,
-    };
-    check(reader)?;
-    let root = reader.root();
-    println!(
-        "step {}: {} files, {} words, {} postings, every pointer good, nothing lost",
-        root.step,
-        HumanCount(root.files.len),
-        HumanCount(root.words.len),
-        HumanCount(root.postings),
-    );
-    if args.recount {
-        recount(reader)?;
-    }
-    Ok(object.detach()?)
-}
-
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Damage> {
-    if holds { Ok(()) } else { Err(Damage(otherwise())) }
-}
 
 /// Everything that can be told from the object alone.
 pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
@@ -122,7 +81,7 @@ fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
         ensure(word.hash == hash(text), || format!("the hash of {:?} is wrong", name()))?;
         ensure(listed.remove(&at), || format!("{:?} is not on the list of its initials", name()))?;
         let (mut postings, mut count) = (0, 0_u64);
-        for posting in reader.postings(word) {
+        for posting in reader.chain_of(word) {
             let (place, posting) = posting?;
             ensure(posting.word == at, || format!("a posting of {:?} is another word's", name()))?;
             let claimed =
@@ -193,38 +152,4 @@ impl Space {
             format!("{sum} bytes are structures, {garbage} garbage, and {used} are in use")
         })
     }
-}
-
-/// Holds the index against the files themselves, their words counted in memory.
-fn recount(reader: Reader<'_>) -> Result<()> {
-    let mut progress = Progress::new(false);
-    let root = reader.root();
-    progress.start(0, root.files.len);
-    let mut changed = 0;
-    for found in reader.each(&root.files)? {
-        let (_, file) = found?;
-        let path = reader.path(file)?;
-        let (version, digest) = match text::read(path) {
-            Ok((version, digest)) if version == file.version() => (version, digest.unwrap_or_default()),
-            _ => {
-                changed += 1;
-                continue;
-            }
-        };
-        let what = || format!("{} ({} bytes) does not say what the index says", path.display(), version.size);
-        ensure((digest.tokens, digest.bytes) == (file.tokens, file.bytes), what)?;
-        ensure(digest.counts.len() as u64 == file.distinct, what)?;
-        for posting in reader.contents(file)? {
-            let word = reader.text(reader.view().get(posting.word)?)?;
-            let count = std::str::from_utf8(word).ok().and_then(|word| digest.counts.get(word));
-            ensure(count == Some(&posting.count), what)?;
-        }
-        progress.file(file.tokens, file.bytes);
-    }
-    progress.finish();
-    println!("recounted: {} files say what the index says", HumanCount(progress.files));
-    if changed > 0 {
-        println!("{} files have changed since: build again", HumanCount(changed));
-    }
-    Ok(())
 }

@@ -17,13 +17,14 @@ const LONGEST: usize = 48;
 const LARGEST: u64 = 64 << 20;
 
 /// Hash of a word or path, the same on every machine.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
 /// For tables in memory: fast, and good for short text.
-#[derive(Default)]
-pub(crate) struct Short(u64);
+#[derive(Debug, Default)]
+pub struct Short(u64);
 
 impl Hasher for Short {
     fn write(&mut self, bytes: &[u8]) {
@@ -35,11 +36,14 @@ impl Hasher for Short {
 }
 
 /// What a text is made of.
-#[derive(Default)]
-pub(crate) struct Digest {
-    pub(crate) counts: HashMap<Box<str>, u64, BuildHasherDefault<Short>>,
-    pub(crate) tokens: u64,
-    pub(crate) bytes: u64,
+#[derive(Debug, Default)]
+pub struct Digest {
+    /// How often each word occurs.
+    pub counts: HashMap<Box<str>, u64, BuildHasherDefault<Short>>,
+    /// Words, counted as often as they occur.
+    pub tokens: u64,
+    /// Of text, unpacked.
+    pub bytes: u64,
 }
 
 impl Digest {

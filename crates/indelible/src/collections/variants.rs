@@ -1,0 +1,49 @@
+//! Where the fields of an enum's variants lie: what `#[derive(Persist)]` computes with.
+//!
+//! The language promises it for an enum with an integer as `repr`: the tag and the fields of a variant are a
+//! `repr(C)` struct. With `repr(C, …)` the tag is followed by a union of structs that are the variants' fields.
+
+use std::alloc::Layout;
+
+/// Offsets of `fields`, which follow `start` as in C, and the layout of all.
+#[must_use]
+pub const fn extend<const N: usize>(start: Layout, fields: [Layout; N]) -> ([usize; N], Layout) {
+    let (mut offsets, mut all, mut index) = ([0; N], start, 0);
+    while index < N {
+        let Ok((longer, offset)) = all.extend(fields[index]) else { panic!("larger than memory") };
+        (all, offsets[index]) = (longer, offset);
+        index += 1;
+    }
+    (offsets, all)
+}
+
+/// The tag, and what lies between it and a union of structs of `fields`.
+#[must_use]
+pub const fn before_union(tag: Layout, fields: &[Layout]) -> Layout {
+    let (mut align, mut index) = (1, 0);
+    while index < fields.len() {
+        if fields[index].align() > align {
+            align = fields[index].align();
+        }
+        index += 1;
+    }
+    let Ok(start) = Layout::from_size_align(tag.size().next_multiple_of(align), tag.align()) else {
+        panic!("larger than memory")
+    };
+    start
+}
+
+/// Fails unless `T` ends where the longest of its variants does.
+pub const fn assert_size<T>(ends: &[usize]) {
+    let (mut longest, mut index) = (0, 0);
+    while index < ends.len() {
+        if ends[index] > longest {
+            longest = ends[index];
+        }
+        index += 1;
+    }
+    assert!(
+        longest.next_multiple_of(align_of::<T>()) == size_of::<T>(),
+        "the compiler lays out this enum in another way than the language promises"
+    );
+}

@@ -1,0 +1,183 @@
+//! Growth that fails: the object is as it was, or says that it is lost to this attachment; its memory never faults.
+
+mod support;
+
+use indelible::{ErrorKind, Heap, Object, Pool, Tracking};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use support::everywhere;
+
+const PAGE: usize = 4096;
+
+/// An object of ten thousand bytes, psynced, and one more store; `wall` says whether something lies behind it.
+fn object(pool: &Pool, wall: bool) -> Object {
+    let name = if wall { "walled" } else { "free" };
+    pool.create_with(name, &indelible::CreateOptions::new(10_000).reach(1 << 20)).unwrap();
+    if wall {
+        pool.create("wall", 10_000).unwrap();
+    }
+    let mut object = pool.attach(name).unwrap();
+    object.as_mut_slice().fill(1);
+    object.psync().unwrap();
+    object.range_mut(5000..5001)[0] = 2;
+    object
+}
+
+/// Someone else's page.
+struct Taken(usize);
+
+impl Taken {
+    fn at(address: usize) -> Taken {
+        let at = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: replaces nothing.
+        unsafe {
+            mmap_anonymous(at, PAGE, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE)
+        }
+        .unwrap();
+        Taken(address)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // SAFETY: our own page, which nobody can use.
+        unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.0), PAGE) }.unwrap();
+    }
+}
+
+#[test]
+fn a_growth_into_addresses_that_are_taken_changes_nothing() {
+    everywhere(|world| {
+        let pool = world.format();
+        for wall in [false, true] {
+            let mut a = object(&pool, wall);
+            let name = a.name().to_owned();
+            for taken in [12_288, 81_920] {
+                let taken = Taken::at(a.as_ptr().addr() + taken);
+                assert_eq!(a.grow(90_000).unwrap_err().kind(), ErrorKind::AddressTaken);
+                drop(taken);
+                assert_eq!(a.len(), 10_000);
+                assert_eq!(pool.stat(&name).unwrap().size, 10_000);
+                a.range_mut(0..1)[0] += 1;
+                a.psync().unwrap();
+            }
+            a.range_mut(0..1)[0] += 1;
+            a.grow(90_000).unwrap();
+            assert_eq!(
+                (a.len(), a.as_slice()[0], a.as_slice()[5000], a.as_slice()[89_999]),
+                (90_000, 4, 2, 0)
+            );
+            a.psync().unwrap();
+            a.detach().unwrap();
+            let a = pool.attach_read(&name).unwrap();
+            assert_eq!((a.as_slice()[0], a.as_slice()[5000], a.as_slice()[9_999]), (4, 2, 1));
+        }
+    });
+}
+
+/// A system call that fails.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// `mmap` over a mapping of our own.
+    Map,
+    /// Registering a range with userfaultfd.
+    Register,
+}
+
+/// Does something in a thread for which a system call fails with `ENOMEM`: a filter of the kernel sees to that.
+fn with<T: Send>(fault: Fault, work: impl FnOnce() -> T + Send) -> T {
+    let run = || {
+        let (number, argument, bits) = match fault {
+            Fault::Map => (libc::SYS_mmap, 3, libc::MAP_FIXED as u32),
+            Fault::Register => (libc::SYS_ioctl, 1, 0xc020_aa00),
+        };
+        let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+        let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+        let (equal, and) = (libc::BPF_JMP | libc::BPF_JEQ, libc::BPF_ALU | libc::BPF_AND);
+        let mut program = [
+            step(load, 0, 0, 0),
+            step(equal, 0, 4, number as u32),
+            step(load, 0, 0, 16 + 8 * argument),
+            step(and, 0, 0, bits),
+            step(equal, 0, 1, bits),
+            step(libc::BPF_RET, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOMEM as u32),
+            step(libc::BPF_RET, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        // SAFETY: a filter of as many steps as it says; it binds this thread alone, which ends with the work.
+        let installed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
+        };
+        assert!(installed, "{}", std::io::Error::last_os_error());
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+#[test]
+fn a_growth_in_place_that_cannot_be_mapped_leaves_the_object_as_it_was() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut a = object(&pool, false);
+        with(Fault::Map, || a.grow(90_000)).unwrap_err();
+        assert_eq!((a.len(), a.as_slice()[5000]), (10_000, 2));
+        a.as_mut_slice().fill(3);
+        a.psync().unwrap();
+        a.grow(90_000).unwrap();
+        assert_eq!((a.len(), a.as_slice()[9_999], a.as_slice()[10_000]), (90_000, 3, 0));
+        a.psync().unwrap();
+    });
+}
+
+#[test]
+fn an_object_that_moved_and_cannot_be_mapped_is_lost_and_says_so() {
+    everywhere(|world| {
+        let pool = world.format();
+        lost(&pool, Fault::Map);
+        if world.tracking == Tracking::WpAsync {
+            for name in ["walled", "wall", "heap", "behind"] {
+                pool.destroy(name).unwrap();
+            }
+            lost(&pool, Fault::Register);
+        }
+    });
+}
+
+fn lost(pool: &Pool, fault: Fault) {
+    let mut a = object(pool, true);
+    let address = a.as_ptr();
+    let error = with(fault, || a.grow(90_000)).expect_err("it has to be mapped anew");
+    assert_ne!(error.kind(), ErrorKind::Poisoned, "the cause comes first: {error}");
+    // Good for nothing, but there.
+    assert_eq!(a.as_ptr(), address);
+    assert!(a.as_slice().len() >= 10_000);
+    a.as_mut_slice().fill(9);
+    assert!(a.as_slice().iter().all(|byte| *byte == 9));
+    assert_eq!(a.psync().unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(a.psync_cut().unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(a.grow(100_000).unwrap_err().kind(), ErrorKind::Poisoned);
+    a.detach().unwrap();
+    // The growth was durable, what was not psynced is gone.
+    let mut a = pool.attach("walled").unwrap();
+    assert_eq!((a.len(), a.as_slice()[5000], a.as_slice()[9_999], a.as_slice()[10_000]), (90_000, 1, 1, 0));
+    a.range_mut(0..1)[0] = 7;
+    a.psync().unwrap();
+    a.detach().unwrap();
+
+    pool.create_with("heap", &indelible::CreateOptions::new(1 << 20).reach(8 << 20)).unwrap();
+    pool.create("behind", 1 << 20).unwrap();
+    let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
+    let block = heap.malloc(100).unwrap();
+    heap.psync().unwrap();
+    let grown = with(fault, || heap.grow(4 << 20));
+    assert!(grown.is_err(), "{fault:?}");
+    // SAFETY: a block of the heap, whose memory stays.
+    unsafe { block.as_ptr().write_bytes(1, 100) };
+    let _ = heap.malloc(100_000);
+    let _ = heap.check();
+    assert_eq!(heap.psync().unwrap_err().kind(), ErrorKind::Poisoned);
+    drop(heap);
+    let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    assert_eq!((heap.check(), heap.size()), (vec![], 4 << 20));
+    assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 112);
+}

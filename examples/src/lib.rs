@@ -1,0 +1,14 @@
+//! What the word indexes have in common, whatever they are made of: texts, commands, progress, sudden death.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod corpus;
+mod index;
+mod place;
+mod progress;
+mod text;
+
+pub use commands::run;
+pub use index::{Damage, File, Fuse, Index, Reader, Totals, Version, Word, ensure};
+pub use text::{Digest, hash};
