@@ -11,6 +11,7 @@ use indelible_store::lane::Batch;
 use indelible_store::medium::MediumError;
 use indelible_store::store::{Changes, PageImage, Primary};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const LINE: usize = 64;
 /// Pages that are worth a thread of their own: comparing them takes more than starting it does, even if
@@ -19,6 +20,8 @@ const LINE: usize = 64;
 const SHARE: u64 = 1024;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
+/// From so many pages on, the time they take is worth two looks at the clock.
+const MANY: u64 = 64;
 /// Pages of the primary read at a time, where it is not memory.
 const READ_PAGES: u64 = 16;
 
@@ -31,6 +34,8 @@ pub(super) struct Comparison<'a> {
     pub(super) changed: &'a mut Vec<PageRange>,
     pub(super) unchanged: &'a mut Vec<PageRange>,
     pub(super) stats: &'a mut PsyncStats,
+    /// How many pages were compared, and how long it took, if there were many.
+    pub(super) pace: &'a mut Option<(u64, Duration)>,
 }
 
 /// Pages that had to be read; those that changed, to be kept for the next time.
@@ -251,8 +256,8 @@ impl Comparison<'_> {
 
 impl Changes for Comparison<'_> {
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64, StoreError> {
-        let start = self.stats.start();
         let total = self.ranges.iter().map(|range| range.count).sum();
+        let (start, begin) = (self.stats.start(), (total >= MANY).then(Instant::now));
         self.stats.pages_compared += total;
         let pages = Pages { shadow: self.shadow, primary: self.primary, slow: primary };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
@@ -270,6 +275,7 @@ impl Changes for Comparison<'_> {
                 end = end.max(self.take(start_at, page, mask, batch));
             })?;
         }
+        *self.pace = begin.map(|begin| (total, begin.elapsed()));
         for (page, image) in fresh.pages {
             primary.keep(page, image);
         }
