@@ -100,14 +100,15 @@ mod tests {
         assert_eq!(without(&runs, &[]), runs);
         assert_eq!(without(&[], &runs), []);
         assert_eq!(without(&runs, &[run(0, 40)]), []);
-        assert_eq!(without(&runs, &[run(0, 3), run(4, 9), run(10, 12), run(19, 31)]), [
-            run(3, 4),
-            run(9, 10),
-            run(12, 19)
-        ]);
+        assert_eq!(
+            without(&runs, &[run(0, 3), run(4, 9), run(10, 12), run(19, 31)]),
+            [run(3, 4), run(9, 10), run(12, 19)]
+        );
         assert_eq!(without(&runs, &[run(5, 8), run(20, 30), run(31, 99)]), runs);
         assert_eq!(without(&runs, &[run(2, 5), run(30, 31)]), [run(8, 20)]);
-        assert!(cover(&runs, &[]) && cover(&runs, &runs) && cover(&runs, &[run(3, 5), run(8, 9), run(19, 20)]));
+        assert!(
+            cover(&runs, &[]) && cover(&runs, &runs) && cover(&runs, &[run(3, 5), run(8, 9), run(19, 20)])
+        );
         for outside in [run(1, 3), run(4, 6), run(5, 8), run(7, 21), run(31, 32)] {
             assert!(!cover(&runs, &[run(2, 3), outside]), "{outside:?}");
         }

@@ -130,12 +130,15 @@ mod tests {
         assert_eq!(calls, [pages(&[1, 40, 90]), pages(&[100, 200]), pages(&[600, 700]), pages(&[1020])]);
         // Nor is anything else touched in a chunk that is new.
         let (_, calls) = reach(&[CHUNK - 1, CHUNK, 2 * CHUNK - 2, 2 * CHUNK + 1, 2 * CHUNK + 3], &[], &[]);
-        assert_eq!(calls, [
-            vec![PageRange::new(CHUNK - 1, CHUNK + 1)],
-            pages(&[2 * CHUNK - 2]),
-            pages(&[2 * CHUNK + 1]),
-            pages(&[2 * CHUNK + 3])
-        ]);
+        assert_eq!(
+            calls,
+            [
+                vec![PageRange::new(CHUNK - 1, CHUNK + 1)],
+                pages(&[2 * CHUNK - 2]),
+                pages(&[2 * CHUNK + 1]),
+                pages(&[2 * CHUNK + 3])
+            ]
+        );
     }
 
     #[test]

@@ -349,7 +349,12 @@ impl WpAsync {
 
     /// Protects what of the runs was not protected when it was found. What else is found unprotected between
     /// them was stored to against the rules: late rather than lost.
-    fn protect(&self, runs: &[PageRange], regions: &mut [Region], late: &mut Vec<PageRange>) -> io::Result<()> {
+    fn protect(
+        &self,
+        runs: &[PageRange],
+        regions: &mut [Region],
+        late: &mut Vec<PageRange>,
+    ) -> io::Result<()> {
         if range::cover(&self.pending, runs) {
             return Ok(());
         }

@@ -90,16 +90,11 @@ impl Pages<'_> {
             return ranges.iter().try_for_each(|range| self.compare_read(*range, fresh, &mut each));
         }
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
+        let at = |page: u64| [self.shadow.page_bytes(page), self.primary.wrapping_add(page as usize * PAGE)];
         while let Some(page) = pages.next() {
-            if let Some(next) = pages.peek() {
-                prefetch(self.shadow.page_bytes(*next));
-                prefetch(self.primary.wrapping_add(*next as usize * PAGE));
-            }
+            let ([shadow, primary], ahead) = (at(page), at(*pages.peek().unwrap_or(&page)));
             // SAFETY: a page of the shadow, and the same page of the primary.
-            let mask = unsafe {
-                lines_changed_raw(self.shadow.page_bytes(page), self.primary.add(page as usize * PAGE))
-            };
-            each(page, mask);
+            each(page, unsafe { lines_changed_raw(shadow, primary, ahead) });
         }
         Ok(())
     }
@@ -113,10 +108,14 @@ impl Pages<'_> {
     ) -> Result<(), MediumError> {
         let mut buffer = [0; READ_PAGES as usize * PAGE];
         let mut page = range.start;
+        // SAFETY: every page of the range is one of the shadow.
+        let compare = |page: u64, bytes: &[u8; PAGE]| unsafe {
+            let ahead = (page + 1).min(range.end() - 1);
+            lines_changed(self.shadow.page_bytes(page), bytes, self.shadow.page_bytes(ahead))
+        };
         while page < range.end() {
             if let Some(twin) = self.slow.twin(page) {
-                // SAFETY: a page of the shadow.
-                each(page, unsafe { lines_changed(self.shadow.page_bytes(page), twin) });
+                each(page, compare(page, twin));
                 page += 1;
                 continue;
             }
@@ -125,8 +124,7 @@ impl Pages<'_> {
             self.slow.read(page, &mut buffer[..count * PAGE])?;
             fresh.read += count as u64;
             for bytes in &buffer.as_chunks::<PAGE>().0[..count] {
-                // SAFETY: a page of the shadow.
-                let mask = unsafe { lines_changed(self.shadow.page_bytes(page), bytes) };
+                let mask = compare(page, bytes);
                 if mask != 0 {
                     fresh.add(page, bytes);
                 }
@@ -187,19 +185,6 @@ fn threads_for(total: u64) -> u64 {
     }
     let cores = CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
     (total / SHARE).min((*cores).min(THREADS) as u64)
-}
-
-/// Asks for the lines of a page that comparing looks at first. The page need not exist.
-#[inline]
-fn prefetch(page: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    for line in PAGE / LINE - 8..PAGE / LINE {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint: it neither faults nor changes anything.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(page.wrapping_add(line * LINE).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = page;
 }
 
 /// Cuts the ranges into pieces of `share` pages.
