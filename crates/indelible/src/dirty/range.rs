@@ -59,11 +59,14 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
-/// Whether each of the runs lies within one of `all`, which are in order.
+/// Whether each of the runs lies within one of `all`. Both are in order and do not overlap themselves.
 #[inline]
 pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
+    let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));
     runs.iter().all(|run| {
-        let next = all.partition_point(|one| one.end() <= run.start);
+        while all.get(next).is_some_and(|one| one.end() <= run.start) {
+            next += 1;
+        }
         all.get(next).is_some_and(|one| one.start <= run.start && run.end() <= one.end())
     })
 }

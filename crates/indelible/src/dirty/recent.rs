@@ -3,69 +3,73 @@
 //!
 //! A page that changes again while it is recent is left unprotected, and stays so until it is recent no
 //! more: comparing it in vain has then cost about as much as protecting it would have, so that whatever
-//! comes next, that is at most twice the best that could have been done. What comparing costs is measured:
-//! it is several times dearer where pages come from memory than where they come from a cache.
+//! comes next, that is not much more than twice the best that could have been done. What comparing costs is
+//! measured: it is several times dearer where pages come from memory than where they come from a cache.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::range::PageRange;
+use super::bitmap::Bits;
+use super::range::{self, PageRange};
 
-/// Pages that a block describes.
-const BLOCK: usize = 4096;
-/// Nanoseconds of comparing a page in vain: a fault, and protecting the page again, take 1,500 to 2,500, the
-/// more the less of what they need is in the cache.
-const VAIN_NS: u64 = 2_000;
-/// So many settles are lately, depending on what comparing costs. With more, pages chosen by chance among
-/// many would be met again too often; with fewer, measuring what a compared page costs would make the difference.
-const FEWEST: usize = 3;
-const MOST: usize = 12;
+/// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and protecting the page
+/// again, take 1,500 to 2,500, the more the less of what they need is in the cache.
+const VAIN_NS: u64 = 1_300;
+/// So many settles are a term, depending on what comparing costs. With more, pages chosen by chance among
+/// many would be met again too often.
+const SHORTEST: u64 = 2;
+const LONGEST: u64 = 8;
 
-/// Invariants:
-/// 1. A page has the stamp of the newest of `settles` that names it, 0 if none does.
-/// 2. The newest of `settles` has the stamp `now`, the one before it the stamp before, from 1 to 255.
+/// Pages that changed in the course of a term.
+///
+/// Invariant: `bits` has the pages of all `runs` and no others.
+#[derive(Debug, Default)]
+struct Term {
+    bits: Bits,
+    runs: Vec<PageRange>,
+}
+
+impl Term {
+    fn clear(&mut self, pages: usize) {
+        for page in self.runs.drain(..).flat_map(|run| run.within(pages)) {
+            self.bits.clear(page);
+        }
+    }
+}
+
+/// What changed in this term or the one before is recent.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    /// One byte a page; blocks come with their first stamp.
-    stamps: Vec<Option<Box<[u8; BLOCK]>>>,
-    /// What the latest settles said, newest last.
-    settles: VecDeque<Vec<PageRange>>,
-    now: u8,
+    terms: [Term; 2],
+    /// Settles of this term so far.
+    settles: u64,
+    newest: Vec<PageRange>,
     /// Nanoseconds that comparing a page took lately; 0 before that is known.
     page_ns: u64,
 }
 
 impl Recent {
     pub(super) fn grow(&mut self, pages: usize) {
-        let blocks = pages.div_ceil(BLOCK).max(self.stamps.len());
-        self.stamps.resize_with(blocks, || None);
+        self.terms.iter_mut().for_each(|term| term.bits.grow(pages));
     }
 
     /// Whether nothing changed lately.
     pub(super) fn is_empty(&self) -> bool {
-        self.settles.iter().all(Vec::is_empty)
+        self.terms.iter().all(|term| term.runs.is_empty())
     }
 
     #[inline]
     pub(super) fn get(&self, page: usize) -> bool {
-        self.stamp(page) != 0
-    }
-
-    #[inline]
-    fn stamp(&self, page: usize) -> u8 {
-        self.stamps[page / BLOCK].as_ref().map_or(0, |block| block[page % BLOCK])
+        self.terms.iter().any(|term| term.bits.get(page))
     }
 
     /// What the last settle said.
     pub(super) fn newest(&self) -> &[PageRange] {
-        self.settles.back().map_or(&[], Vec::as_slice)
+        &self.newest
     }
 
-    /// How many settles are lately.
-    #[inline]
-    fn lately(&self) -> usize {
-        let affordable = VAIN_NS.checked_div(self.page_ns).unwrap_or(u64::MAX);
-        affordable.clamp(FEWEST as u64, MOST as u64) as usize
+    /// How many settles are a term.
+    fn term(&self) -> u64 {
+        VAIN_NS.checked_div(self.page_ns).map_or(LONGEST, |settles| settles.clamp(SHORTEST, LONGEST))
     }
 
     /// Takes how long comparing so many pages took.
@@ -81,35 +85,21 @@ impl Recent {
 
     /// Takes what changed, of an object of so many pages.
     pub(super) fn push(&mut self, changed: &[PageRange], pages: usize) {
-        let mut spare = Vec::new();
-        while self.settles.len() >= self.lately() {
-            spare = self.forget_oldest(pages);
+        if self.settles >= self.term() {
+            self.settles = 0;
+            self.terms.swap(0, 1);
+            self.terms[0].clear(pages);
         }
-        self.now = self.now % u8::MAX + 1;
+        self.settles += 1;
+        let Term { bits, runs } = &mut self.terms[0];
         for page in changed.iter().flat_map(|run| run.within(pages)) {
-            self.stamps[page / BLOCK].get_or_insert_with(|| Box::new([0; BLOCK]))[page % BLOCK] = self.now;
-        }
-        spare.extend_from_slice(changed);
-        self.settles.push_back(spare);
-    }
-
-    /// Returns the list, empty, for reuse of its memory.
-    fn forget_oldest(&mut self, pages: usize) -> Vec<PageRange> {
-        let age = self.settles.len() as u8;
-        let Some(mut oldest) = self.settles.pop_front() else { return Vec::new() };
-        // (2), counted backwards.
-        let stamp = match self.now.checked_sub(age) {
-            Some(before) => before + 1,
-            None => u8::MAX - (age - self.now) + 1,
-        };
-        for page in oldest.drain(..).flat_map(|run| run.within(pages)) {
-            if let Some(block) = &mut self.stamps[page / BLOCK]
-                && block[page % BLOCK] == stamp
-            {
-                block[page % BLOCK] = 0;
+            if !bits.get(page) {
+                bits.set(page);
+                range::push(runs, 0, page, page + 1);
             }
         }
-        oldest
+        self.newest.clear();
+        self.newest.extend_from_slice(changed);
     }
 }
 
@@ -125,51 +115,57 @@ mod tests {
         recent.compared(1_000, Duration::from_nanos(page_ns * 1_000));
     }
 
+    /// For how many settles without it a page is recent.
+    fn idle(recent: &mut Recent) -> u64 {
+        recent.push(&page(7), 10_000);
+        let mut idle = 0;
+        while recent.get(7) {
+            recent.push(&[], 10_000);
+            idle += 1;
+        }
+        assert!(recent.is_empty());
+        idle
+    }
+
     #[test]
     fn a_page_is_recent_for_as_long_as_comparing_it_is_cheap() {
-        for (page_ns, lately) in [(0, 12), (80, 12), (200, 10), (400, 5), (9_000, 3)] {
+        for (page_ns, term) in [(0, 8), (80, 8), (200, 6), (400, 3), (9_000, 2)] {
             let mut recent = Recent::default();
             recent.grow(10_000);
             compared(&mut recent, page_ns);
-            // Until stamps come round again.
-            for round in 0..100 {
-                recent.push(&page(7), 10_000);
-                recent.push(&page(9_000), 10_000);
-                assert_eq!(recent.newest(), page(9_000));
-                recent.push(&page(7), 10_000);
-                for idle in 1..lately {
-                    recent.push(&[], 10_000);
-                    assert!(recent.get(7), "{page_ns} ns, round {round}, idle for {idle}");
-                    assert_eq!(recent.get(9_000), idle + 1 < lately, "round {round}, idle for {idle}");
-                }
-                recent.push(&[], 10_000);
-                assert!(!recent.get(7) && !recent.get(9_000), "{page_ns} ns, round {round}");
+            let mut found = std::collections::BTreeSet::new();
+            for phase in 0..term {
+                found.insert(idle(&mut recent));
+                (0..phase).for_each(|_| recent.push(&[], 10_000));
             }
+            assert!(found.iter().all(|idle| (term + 1..=2 * term).contains(idle)), "{page_ns} ns: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_page_that_changes_now_and_then_stays_recent() {
+        let mut recent = Recent::default();
+        recent.grow(10_000);
+        for round in 0..1_000 {
+            recent.push(&page(if round % LONGEST == 0 { 9_000 } else { round as usize }), 10_000);
+            assert!(recent.get(9_000), "{round}");
+            assert!(round < 20 || !recent.get(round as usize - 17), "{round}");
+        }
+        recent.push(&page(3), 10_000);
+        assert_eq!(recent.newest(), page(3));
     }
 
     #[test]
     fn what_comparing_takes_is_learnt_and_one_hitch_is_not_believed() {
         let mut recent = Recent::default();
         recent.compared(0, Duration::from_secs(1));
-        assert_eq!(recent.lately(), MOST);
+        assert_eq!(recent.term(), LONGEST);
         compared(&mut recent, 100);
         compared(&mut recent, 1_000_000);
-        assert_eq!(recent.lately(), MOST);
+        assert_eq!(recent.term(), LONGEST);
         (0..20).for_each(|_| compared(&mut recent, 600));
-        assert_eq!(recent.lately(), FEWEST);
+        assert_eq!(recent.term(), SHORTEST);
         (0..20).for_each(|_| compared(&mut recent, 80));
-        assert_eq!(recent.lately(), MOST);
-    }
-
-    #[test]
-    fn fewer_settles_are_lately_when_comparing_becomes_dear() {
-        let mut recent = Recent::default();
-        recent.grow(10_000);
-        (0..20).for_each(|number| recent.push(&page(number), 10_000));
-        assert!((0..20).all(|number| recent.get(number) == (number >= 8)));
-        compared(&mut recent, 1_000);
-        recent.push(&page(20), 10_000);
-        assert!((0..21).all(|number| recent.get(number) == (number >= 18)));
+        assert_eq!(recent.term(), LONGEST);
     }
 }

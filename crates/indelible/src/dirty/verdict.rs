@@ -57,22 +57,21 @@ impl Verdict {
         &self.protect
     }
 
-    /// The same, in groups that one call each can protect.
+    /// The same, in groups that one call each can protect: what lies between is protected already, and not
+    /// much.
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
-        self.protect.chunk_by(|a, b| self.meet(*a, *b, chunks))
-    }
-
-    /// Whether what lies between the runs is protected already, and not much.
-    fn meet(&self, a: PageRange, b: PageRange, chunks: &Chunks) -> bool {
-        let known = |run: PageRange| {
+        let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);
             run.count <= NEAR && chunks.is_known(first) && chunks.is_known(last)
         };
-        let next = self.left.partition_point(|run| run.start < a.end());
-        b.start - a.end() <= NEAR
-            && self.left.get(next).is_none_or(|run| run.start >= b.start)
-            && known(a)
-            && known(b)
+        let mut left = self.left.iter().peekable();
+        self.protect.chunk_by(move |a, b| {
+            while left.next_if(|run| run.start < a.end()).is_some() {}
+            b.start - a.end() <= NEAR
+                && left.peek().is_none_or(|run| run.start >= b.start)
+                && known(a)
+                && known(b)
+        })
     }
 
     /// Whether the next scan should protect whatever it finds, as this one did or did not. It spares so many

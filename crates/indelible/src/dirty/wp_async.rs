@@ -12,7 +12,7 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
-//! 4. A page in `recent`, and no other, was found changed by one of the last few settles.
+//! 4. A page in `recent`, and no other, was found changed by one of the last settles.
 //!    If `steady`, those of the last settle are in known chunks and were left unprotected.
 //! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
