@@ -335,6 +335,28 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     assert_eq!(rig.collect(), hot, "left unprotected");
 }
 
+/// A store that breaks the rules, between collect and settle, to a page between two that one call protects.
+#[test]
+fn a_store_before_the_settle_is_late_and_not_lost() {
+    if !Rung::WpAsync.available() {
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
+        return;
+    }
+    let mut rig = Rig::new(window(13), 512, Rung::WpAsync);
+    (300..310).for_each(|page| rig.store(page, 1));
+    let dirty = rig.collect();
+    rig.settle(&dirty, &dirty.clone());
+    let (apart, between) = (BTreeSet::from([5, 40]), BTreeSet::from([20, 21, 39]));
+    apart.iter().for_each(|page| rig.store(*page, 1));
+    assert!(!rig.protects());
+    assert_eq!(rig.collect(), apart);
+    between.iter().for_each(|page| rig.store(*page, 1));
+    rig.settle(&apart, &apart.clone());
+    assert_eq!(rig.collect(), between);
+    rig.settle(&between, &between);
+    assert_eq!(rig.collect(), BTreeSet::new());
+}
+
 /// A thread stores to pages all over the range while cuts are taken, few enough times that hardly a page is
 /// met again: what a cut did not report is as the cut before it left it.
 #[test]
