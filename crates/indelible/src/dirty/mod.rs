@@ -17,12 +17,14 @@ mod rent;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod verdict;
 mod watch;
 mod wp_async;
 
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::time::Duration;
 
 pub(crate) use range::PageRange;
 pub(crate) use wp_async::WatchedBy;
@@ -189,6 +191,16 @@ impl Tracker {
                 rung.settle(unchanged);
                 Ok(())
             }
+        }
+    }
+
+    /// Tells how long comparing so many pages took: the dearer it is, the sooner a page that does not
+    /// change is protected again. To be told before the `settle`, if at all.
+    #[inline]
+    pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
+        match &mut self.kind {
+            Kind::WpAsync(rung) => rung.compared(pages, took),
+            Kind::Mprotect(_) | Kind::Named(_) => {}
         }
     }
 

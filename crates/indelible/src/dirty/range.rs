@@ -59,9 +59,63 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
+/// Whether each of the runs lies within one of `all`. Both are in order and do not overlap themselves.
+#[inline]
+pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
+    let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));
+    runs.iter().all(|run| {
+        while all.get(next).is_some_and(|one| one.end() <= run.start) {
+            next += 1;
+        }
+        all.get(next).is_some_and(|one| one.start <= run.start && run.end() <= one.end())
+    })
+}
+
+/// What of the runs is not in `holes`. Both are in order and do not overlap themselves.
+pub(super) fn without(runs: &[PageRange], holes: &[PageRange]) -> Vec<PageRange> {
+    let mut out = Vec::with_capacity(runs.len());
+    let mut next = runs.first().map_or(0, |run| holes.partition_point(|hole| hole.end() <= run.start));
+    for run in runs {
+        let mut at = run.start;
+        while at < run.end() {
+            while holes.get(next).is_some_and(|hole| hole.end() <= at) {
+                next += 1;
+            }
+            let (from, to) = holes.get(next).map_or((u64::MAX, 0), |hole| (hole.start, hole.end()));
+            let end = run.end().min(from.max(at));
+            if at < end {
+                out.push(PageRange { start: at, count: end - at });
+            }
+            at = if end < run.end() { to } else { end };
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn holes_are_taken_out() {
+        let run = |start, end| PageRange::new(start, end);
+        let runs = [run(2, 5), run(8, 20), run(30, 31)];
+        assert_eq!(without(&runs, &[]), runs);
+        assert_eq!(without(&[], &runs), []);
+        assert_eq!(without(&runs, &[run(0, 40)]), []);
+        assert_eq!(
+            without(&runs, &[run(0, 3), run(4, 9), run(10, 12), run(19, 31)]),
+            [run(3, 4), run(9, 10), run(12, 19)]
+        );
+        assert_eq!(without(&runs, &[run(5, 8), run(20, 30), run(31, 99)]), runs);
+        assert_eq!(without(&runs, &[run(2, 5), run(30, 31)]), [run(8, 20)]);
+        assert!(
+            cover(&runs, &[]) && cover(&runs, &runs) && cover(&runs, &[run(3, 5), run(8, 9), run(19, 20)])
+        );
+        for outside in [run(1, 3), run(4, 6), run(5, 8), run(7, 21), run(31, 32)] {
+            assert!(!cover(&runs, &[run(2, 3), outside]), "{outside:?}");
+        }
+    }
 
     #[test]
     fn runs_are_joined_and_what_was_there_is_left_alone() {

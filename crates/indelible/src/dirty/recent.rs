@@ -1,47 +1,105 @@
 //! Which pages changed lately: those are worth leaving unprotected, as comparing a page a few times in
 //! vain costs less than a fault and a protection.
+//!
+//! A page that changes again while it is recent is left unprotected, and stays so until it is recent no
+//! more: comparing it in vain has then cost about as much as protecting it would have, so that whatever
+//! comes next, that is not much more than twice the best that could have been done. What comparing costs is
+//! measured: it is several times dearer where pages come from memory than where they come from a cache.
+
+use std::time::Duration;
 
 use super::bitmap::Bits;
-use super::range::PageRange;
+use super::range::{self, PageRange};
 
-/// So many psyncs are lately. A page that changes in every second or third stays unprotected; of pages chosen
-/// by chance among many more, hardly any is met again so soon.
-const SETTLES: usize = 3;
+/// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and protecting the page
+/// again, take 1,500 to 2,500, the more the less of what they need is in the cache.
+const VAIN_NS: u64 = 1_300;
+/// So many settles are a term, depending on what comparing costs. With more, pages chosen by chance among
+/// many would be met again too often.
+const SHORTEST: u64 = 2;
+const LONGEST: u64 = 8;
 
+/// Pages that changed in the course of a term.
+///
 /// Invariant: `bits` has the pages of all `runs` and no others.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+struct Term {
     bits: Bits,
-    runs: [Vec<PageRange>; SETTLES],
-    newest: usize,
+    runs: Vec<PageRange>,
+}
+
+impl Term {
+    fn clear(&mut self, pages: usize) {
+        for page in self.runs.drain(..).flat_map(|run| run.within(pages)) {
+            self.bits.clear(page);
+        }
+    }
+}
+
+/// What changed in this term or the one before is recent.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    terms: [Term; 2],
+    /// Settles of this term so far.
+    settles: u64,
+    newest: Vec<PageRange>,
+    /// Nanoseconds that comparing a page took lately; 0 before that is known.
+    page_ns: u64,
 }
 
 impl Recent {
     pub(super) fn grow(&mut self, pages: usize) {
-        self.bits.grow(pages);
+        self.terms.iter_mut().for_each(|term| term.bits.grow(pages));
+    }
+
+    /// Whether nothing changed lately.
+    pub(super) fn is_empty(&self) -> bool {
+        self.terms.iter().all(|term| term.runs.is_empty())
     }
 
     #[inline]
     pub(super) fn get(&self, page: usize) -> bool {
-        self.bits.get(page)
+        self.terms.iter().any(|term| term.bits.get(page))
     }
 
     /// What the last settle said.
     pub(super) fn newest(&self) -> &[PageRange] {
-        &self.runs[self.newest]
+        &self.newest
+    }
+
+    /// How many settles are a term.
+    fn term(&self) -> u64 {
+        VAIN_NS.checked_div(self.page_ns).map_or(LONGEST, |settles| settles.clamp(SHORTEST, LONGEST))
+    }
+
+    /// Takes how long comparing so many pages took.
+    #[inline]
+    pub(super) fn compared(&mut self, pages: u64, took: Duration) {
+        let Some(new) = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).checked_div(pages) else { return };
+        // What took long once, being interrupted, is not believed at once.
+        self.page_ns = match self.page_ns {
+            0 => new,
+            known => (3 * known + new.min(2 * known)).div_ceil(4),
+        };
     }
 
     /// Takes what changed, of an object of so many pages.
     pub(super) fn push(&mut self, changed: &[PageRange], pages: usize) {
-        self.newest = (self.newest + 1) % SETTLES;
-        let oldest = &mut self.runs[self.newest];
-        for run in oldest.drain(..) {
-            run.within(pages).for_each(|page| self.bits.clear(page));
+        if self.settles >= self.term() {
+            self.settles = 0;
+            self.terms.swap(0, 1);
+            self.terms[0].clear(pages);
         }
-        oldest.extend_from_slice(changed);
-        for run in self.runs.iter().flatten() {
-            run.within(pages).for_each(|page| self.bits.set(page));
+        self.settles += 1;
+        let Term { bits, runs } = &mut self.terms[0];
+        for page in changed.iter().flat_map(|run| run.within(pages)) {
+            if !bits.get(page) {
+                bits.set(page);
+                range::push(runs, 0, page, page + 1);
+            }
         }
+        self.newest.clear();
+        self.newest.extend_from_slice(changed);
     }
 }
 
@@ -49,20 +107,65 @@ impl Recent {
 mod tests {
     use super::*;
 
+    fn page(page: usize) -> [PageRange; 1] {
+        [PageRange::new(page, page + 1)]
+    }
+
+    fn compared(recent: &mut Recent, page_ns: u64) {
+        recent.compared(1_000, Duration::from_nanos(page_ns * 1_000));
+    }
+
+    /// For how many settles without it a page is recent.
+    fn idle(recent: &mut Recent) -> u64 {
+        recent.push(&page(7), 10_000);
+        let mut idle = 0;
+        while recent.get(7) {
+            recent.push(&[], 10_000);
+            idle += 1;
+        }
+        assert!(recent.is_empty());
+        idle
+    }
+
     #[test]
-    fn a_page_is_recent_for_three_settles() {
+    fn a_page_is_recent_for_as_long_as_comparing_it_is_cheap() {
+        for (page_ns, term) in [(0, 8), (80, 8), (200, 6), (400, 3), (9_000, 2)] {
+            let mut recent = Recent::default();
+            recent.grow(10_000);
+            compared(&mut recent, page_ns);
+            let mut found = std::collections::BTreeSet::new();
+            for phase in 0..term {
+                found.insert(idle(&mut recent));
+                (0..phase).for_each(|_| recent.push(&[], 10_000));
+            }
+            assert!(found.iter().all(|idle| (term + 1..=2 * term).contains(idle)), "{page_ns} ns: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_changes_now_and_then_stays_recent() {
         let mut recent = Recent::default();
-        recent.grow(1000);
-        let page = |page| [PageRange::new(page, page + 1)];
-        recent.push(&page(7), 1000);
-        recent.push(&page(8), 1000);
-        recent.push(&page(7), 1000);
-        recent.push(&[], 1000);
-        assert!(recent.get(7) && recent.get(8), "the newest counts");
-        recent.push(&[], 1000);
-        assert!(recent.get(7) && !recent.get(8));
-        recent.push(&page(9), 1000);
-        assert!(!recent.get(7) && recent.get(9));
-        assert_eq!(recent.newest(), page(9));
+        recent.grow(10_000);
+        for round in 0..1_000 {
+            recent.push(&page(if round % LONGEST == 0 { 9_000 } else { round as usize }), 10_000);
+            assert!(recent.get(9_000), "{round}");
+            assert!(round < 20 || !recent.get(round as usize - 17), "{round}");
+        }
+        recent.push(&page(3), 10_000);
+        assert_eq!(recent.newest(), page(3));
+    }
+
+    #[test]
+    fn what_comparing_takes_is_learnt_and_one_hitch_is_not_believed() {
+        let mut recent = Recent::default();
+        recent.compared(0, Duration::from_secs(1));
+        assert_eq!(recent.term(), LONGEST);
+        compared(&mut recent, 100);
+        compared(&mut recent, 1_000_000);
+        assert_eq!(recent.term(), LONGEST);
+        (0..20).for_each(|_| compared(&mut recent, 600));
+        assert_eq!(recent.term(), SHORTEST);
+        (0..20).for_each(|_| compared(&mut recent, 80));
+        assert_eq!(recent.term(), LONGEST);
     }
 }

@@ -145,7 +145,7 @@ fn no_stored_page_is_ever_missed() {
                     rig.renew();
                 }
             }
-            for _ in 0..4 {
+            for _ in 0..17 {
                 let dirty = rig.collect();
                 rig.settle(&dirty, &BTreeSet::new());
             }
@@ -183,13 +183,13 @@ fn a_page_dirty_time_after_time_costs_no_fault() {
         }
         // Unprotected: reported although nothing was stored, until it has not changed lately.
         let none = BTreeSet::new();
-        let idle = if rung == Rung::Mprotect { 2 } else { 4 };
-        for nth in 0..idle {
-            let dirty = rig.collect();
-            assert_eq!(dirty, hot, "{rung}, idle for {nth}");
-            rig.settle(&dirty, &none);
+        let (mut idle, bounds) = (0, if rung == Rung::Mprotect { 2..=2 } else { 9..=17 });
+        while rig.collect() == hot {
+            rig.settle(&hot, &none);
+            idle += 1;
         }
         assert_eq!(rig.collect(), none, "{rung}");
+        assert!(bounds.contains(&idle), "{rung}, idle for {idle}");
         rig.store(3, 9);
         assert_eq!(rig.collect(), hot, "{rung}");
     }
@@ -307,7 +307,8 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     for round in 0..30 {
         let model = fresh(round);
         model.iter().for_each(|page| rig.store(*page, round as u64 + 1));
-        assert_eq!(rig.protects(), round > 0);
+        // The first psync cannot tell whether pages change again.
+        assert_eq!(rig.protects(), round > 1);
         let dirty = rig.collect();
         assert!(dirty.is_superset(&model), "round {round}");
         // Before, chunks were becoming known.
@@ -334,8 +335,30 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     assert_eq!(rig.collect(), hot, "left unprotected");
 }
 
-/// Threads store to pages all over the range, as fast as they can, while cuts are taken: what a cut
-/// did not report is as the cut before it left it.
+/// A store that breaks the rules, between collect and settle, to a page between two that one call protects.
+#[test]
+fn a_store_before_the_settle_is_late_and_not_lost() {
+    if !Rung::WpAsync.available() {
+        indelible_testing::not_tested(format_args!("rung {}", Rung::WpAsync));
+        return;
+    }
+    let mut rig = Rig::new(window(13), 512, Rung::WpAsync);
+    (300..310).for_each(|page| rig.store(page, 1));
+    let dirty = rig.collect();
+    rig.settle(&dirty, &dirty.clone());
+    let (apart, between) = (BTreeSet::from([5, 40]), BTreeSet::from([20, 21, 39]));
+    apart.iter().for_each(|page| rig.store(*page, 1));
+    assert!(!rig.protects());
+    assert_eq!(rig.collect(), apart);
+    between.iter().for_each(|page| rig.store(*page, 1));
+    rig.settle(&apart, &apart.clone());
+    assert_eq!(rig.collect(), between);
+    rig.settle(&between, &between);
+    assert_eq!(rig.collect(), BTreeSet::new());
+}
+
+/// A thread stores to pages all over the range while cuts are taken, few enough times that hardly a page is
+/// met again: what a cut did not report is as the cut before it left it.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -348,12 +371,16 @@ fn a_cut_by_scans_that_protect_misses_no_racing_store() {
         let addrs: Vec<usize> = (0..pages).map(|page| rig.at(page).expose_provenance()).collect();
         let mut primary = vec![0; pages];
         let stop = AtomicBool::new(false);
-        let stored = AtomicU64::new(0);
+        let (stored, allowed) = (AtomicU64::new(0), AtomicU64::new(40));
         let mut protecting = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut seed = 7;
                 while !stop.load(Ordering::Relaxed) {
+                    if stored.load(Ordering::Relaxed) >= allowed.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     let addr = addrs[random(&mut seed) as usize % pages];
                     // SAFETY: a page of the mapping, which outlives this scope; atomic.
                     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(addr)) }
@@ -377,6 +404,7 @@ fn a_cut_by_scans_that_protect_misses_no_racing_store() {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for _ in 0..60 {
                     let before = stored.load(Ordering::Relaxed);
+                    allowed.store(before + 40, Ordering::Relaxed);
                     check(&mut rig);
                     while stored.load(Ordering::Relaxed) < before + 20 {
                         std::thread::yield_now();

@@ -12,7 +12,7 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` is what was protected since the last settle without having been settled.
-//! 4. A page in `recent`, and no other, was found changed by one of the last few settles.
+//! 4. A page in `recent`, and no other, was found changed by one of the last settles.
 //!    If `steady`, those of the last settle are in known chunks and were left unprotected.
 //! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
@@ -27,12 +27,13 @@
 //! `collect` after the next fault of this process.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::chunks::Chunks;
 use super::range::{self, PageRange};
 use super::recent::Recent;
 use super::rent::Rent;
+use super::verdict::Verdict;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
@@ -43,8 +44,6 @@ const MANY: usize = 4;
 const REGIONS: usize = 64;
 /// Objects of at most so many pages are always asked.
 const FEW_PAGES: usize = 16 * 512;
-/// Protections, as part of a scan, that a page fault and what goes with it cost.
-const FAULT_IN_PROTECTIONS: usize = 8;
 /// From so many nanoseconds on, asking new chunks is worth avoiding.
 const DEAR_NS: u128 = 2_000;
 
@@ -74,6 +73,7 @@ pub(super) struct WpAsync {
     protects: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
+    verdict: Verdict,
     quiet_at: Option<u64>,
     dear: bool,
     /// Pages that existed in new chunks when they were last asked, and how many chunks those were.
@@ -101,6 +101,7 @@ impl WpAsync {
             protects: false,
             pending: Vec::new(),
             protect: Vec::new(),
+            verdict: Verdict::default(),
             quiet_at: None,
             dear: false,
             sparse: (0, 0),
@@ -290,7 +291,7 @@ impl WpAsync {
         for run in &runs {
             self.uffd.protect(self.addr(run.start as usize), run.count as usize * PAGE)?;
             if self.registers && self.chunks.cover(*run) {
-                self.late(*run, out)?;
+                self.report_late(*run, out)?;
             }
         }
         let revealed = self.chunks.know(&runs);
@@ -305,7 +306,7 @@ impl WpAsync {
     /// Reports stores that broke the rules and fell between question and protection: late rather
     /// than lost. Only stores make pages this process's own; those of the few pages that were
     /// settled before are reported once more.
-    fn late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
+    fn report_late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(run.start as usize), self.addr(run.end() as usize));
         while at < end {
             let (found, reached) = self.pagemap.scan(at, end, Seek::OwnPresent, &mut self.regions)?;
@@ -323,64 +324,61 @@ impl WpAsync {
         if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.recent.newest() == changed {
             return Ok(());
         }
-        let (mut left, mut protected) = (0_usize, 0_usize);
-        for run in changed {
-            for page in run.within(self.pages) {
-                if self.recent.get(page) {
-                    left += 1;
-                    if !self.chunks.is_known(page) {
-                        // Only there may a page stay unprotected (2).
-                        self.protect.push(self.chunks.around(page));
-                    }
-                } else {
-                    range::push(&mut self.protect, 0, page, page + 1);
-                    protected += 1;
-                }
-            }
-        }
-        for run in unchanged {
-            for page in run.within(self.pages) {
-                if !self.recent.get(page) {
-                    range::push(&mut self.protect, 0, page, page + 1);
-                    protected += 1;
-                }
-            }
-        }
+        let mut verdict = std::mem::take(&mut self.verdict);
+        verdict.reach(changed, unchanged, &self.recent, &self.chunks, self.pages);
         self.recent.push(changed, self.pages);
-        if left + protected > 0 {
-            self.protects = left * FAULT_IN_PROTECTIONS < protected;
-        }
         range::normalise(&mut self.pending, 0);
-        range::normalise(&mut self.protect, 0);
-        let done = self.protect_the_rest();
+        let (mut late, mut regions) = (Vec::new(), std::mem::take(&mut self.regions));
+        let mut calls = 0;
+        let done = verdict.calls(&self.chunks).try_for_each(|runs| {
+            calls += 1;
+            self.protect(runs, &mut regions, &mut late)
+        });
+        self.regions = regions;
         if done.is_ok() {
-            self.chunks.know(&self.protect);
+            self.chunks.know(verdict.protect());
+            self.protects = verdict.protects(calls, self.protects);
         }
-        self.steady = done.is_ok() && protected == 0;
-        self.pending.clear();
+        self.steady = done.is_ok() && verdict.protect().is_empty();
+        self.verdict = verdict;
         // What an error left unprotected will be reported again.
-        self.protect.clear();
+        self.pending.clear();
+        self.pending.append(&mut late);
         done
     }
 
-    /// Protects what is in `protect`, unless it was protected when it was found.
-    fn protect_the_rest(&self) -> io::Result<()> {
-        let mut pending = self.pending.iter().peekable();
-        for run in &self.protect {
-            let mut at = run.start;
-            while at < run.end() {
-                while pending.next_if(|run| run.end() <= at).is_some() {}
-                let (from, to) = pending.peek().map_or((u64::MAX, 0), |run| (run.start, run.end()));
-                if from <= at {
-                    at = to;
-                    continue;
-                }
-                let end = run.end().min(from);
-                self.uffd.protect(self.base + at as usize * PAGE, (end - at) as usize * PAGE)?;
-                at = end;
-            }
+    /// Protects what of the runs was not protected when it was found. What else is found unprotected between
+    /// them was stored to against the rules: late rather than lost.
+    fn protect(
+        &self,
+        runs: &[PageRange],
+        regions: &mut [Region],
+        late: &mut Vec<PageRange>,
+    ) -> io::Result<()> {
+        if range::cover(&self.pending, runs) {
+            return Ok(());
+        }
+        let rest = range::without(runs, &self.pending);
+        let ([first, .., last], true) = (&rest[..], runs.len() > 1) else {
+            let protect =
+                |run: &PageRange| self.uffd.protect(self.addr(run.start as usize), run.count as usize * PAGE);
+            return rest.iter().try_for_each(protect);
+        };
+        let (mut at, end) = (self.addr(first.start as usize), self.addr(last.end() as usize));
+        while at < end {
+            let (found, reached) = self.pagemap.scan(at, end, Seek::ProtectWritten, regions)?;
+            let run = |region: &Region| PageRange::new(self.page(region.start), self.page(region.end));
+            let found: Vec<PageRange> = regions[..found].iter().map(run).collect();
+            late.extend(range::without(&found, &rest));
+            at = reached;
         }
         Ok(())
+    }
+
+    /// Takes how long comparing so many pages took.
+    #[inline]
+    pub(super) fn compared(&mut self, pages: u64, took: Duration) {
+        self.recent.compared(pages, took);
     }
 
     /// Whether dropping every page costs less than scans have cost beyond what they had to.

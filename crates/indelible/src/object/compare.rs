@@ -11,6 +11,7 @@ use indelible_store::lane::Batch;
 use indelible_store::medium::MediumError;
 use indelible_store::store::{Changes, PageImage, Primary};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const LINE: usize = 64;
 /// Pages that are worth a thread of their own: comparing them takes more than starting it does, even if
@@ -19,6 +20,8 @@ const LINE: usize = 64;
 const SHARE: u64 = 1024;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
+/// From so many pages on, the time they take is worth two looks at the clock.
+const MANY: u64 = 64;
 /// Pages of the primary read at a time, where it is not memory.
 const READ_PAGES: u64 = 16;
 
@@ -31,6 +34,8 @@ pub(super) struct Comparison<'a> {
     pub(super) changed: &'a mut Vec<PageRange>,
     pub(super) unchanged: &'a mut Vec<PageRange>,
     pub(super) stats: &'a mut PsyncStats,
+    /// How many pages were compared, and how long it took, if there were many.
+    pub(super) pace: &'a mut Option<(u64, Duration)>,
 }
 
 /// Pages that had to be read; those that changed, to be kept for the next time.
@@ -85,16 +90,11 @@ impl Pages<'_> {
             return ranges.iter().try_for_each(|range| self.compare_read(*range, fresh, &mut each));
         }
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
+        let at = |page: u64| [self.shadow.page_bytes(page), self.primary.wrapping_add(page as usize * PAGE)];
         while let Some(page) = pages.next() {
-            if let Some(next) = pages.peek() {
-                prefetch(self.shadow.page_bytes(*next));
-                prefetch(self.primary.wrapping_add(*next as usize * PAGE));
-            }
+            let ([shadow, primary], ahead) = (at(page), at(*pages.peek().unwrap_or(&page)));
             // SAFETY: a page of the shadow, and the same page of the primary.
-            let mask = unsafe {
-                lines_changed_raw(self.shadow.page_bytes(page), self.primary.add(page as usize * PAGE))
-            };
-            each(page, mask);
+            each(page, unsafe { lines_changed_raw(shadow, primary, ahead) });
         }
         Ok(())
     }
@@ -108,10 +108,14 @@ impl Pages<'_> {
     ) -> Result<(), MediumError> {
         let mut buffer = [0; READ_PAGES as usize * PAGE];
         let mut page = range.start;
+        // SAFETY: every page of the range is one of the shadow.
+        let compare = |page: u64, bytes: &[u8; PAGE]| unsafe {
+            let ahead = (page + 1).min(range.end() - 1);
+            lines_changed(self.shadow.page_bytes(page), bytes, self.shadow.page_bytes(ahead))
+        };
         while page < range.end() {
             if let Some(twin) = self.slow.twin(page) {
-                // SAFETY: a page of the shadow.
-                each(page, unsafe { lines_changed(self.shadow.page_bytes(page), twin) });
+                each(page, compare(page, twin));
                 page += 1;
                 continue;
             }
@@ -120,8 +124,7 @@ impl Pages<'_> {
             self.slow.read(page, &mut buffer[..count * PAGE])?;
             fresh.read += count as u64;
             for bytes in &buffer.as_chunks::<PAGE>().0[..count] {
-                // SAFETY: a page of the shadow.
-                let mask = unsafe { lines_changed(self.shadow.page_bytes(page), bytes) };
+                let mask = compare(page, bytes);
                 if mask != 0 {
                     fresh.add(page, bytes);
                 }
@@ -184,19 +187,6 @@ fn threads_for(total: u64) -> u64 {
     (total / SHARE).min((*cores).min(THREADS) as u64)
 }
 
-/// Asks for the lines of a page that comparing looks at first. The page need not exist.
-#[inline]
-fn prefetch(page: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    for line in PAGE / LINE - 8..PAGE / LINE {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint: it neither faults nor changes anything.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(page.wrapping_add(line * LINE).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = page;
-}
-
 /// Cuts the ranges into pieces of `share` pages.
 fn split(ranges: &[PageRange], share: u64) -> Vec<Vec<PageRange>> {
     let mut pieces = vec![Vec::new()];
@@ -251,8 +241,8 @@ impl Comparison<'_> {
 
 impl Changes for Comparison<'_> {
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64, StoreError> {
-        let start = self.stats.start();
         let total = self.ranges.iter().map(|range| range.count).sum();
+        let (start, begin) = (self.stats.start(), (total >= MANY).then(Instant::now));
         self.stats.pages_compared += total;
         let pages = Pages { shadow: self.shadow, primary: self.primary, slow: primary };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
@@ -270,6 +260,7 @@ impl Changes for Comparison<'_> {
                 end = end.max(self.take(start_at, page, mask, batch));
             })?;
         }
+        *self.pace = begin.map(|begin| (total, begin.elapsed()));
         for (page, image) in fresh.pages {
             primary.keep(page, image);
         }

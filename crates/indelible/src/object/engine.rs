@@ -19,6 +19,7 @@ use indelible_store::error::StoreError;
 use indelible_store::store::{Changes, Staged, Writer, stage};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
 /// barriers cost more than writing twice.
@@ -38,6 +39,8 @@ pub(crate) struct Core {
     ranges: Vec<PageRange>,
     changed: Vec<PageRange>,
     unchanged: Vec<PageRange>,
+    /// As `Comparison` has it.
+    pace: Option<(u64, Duration)>,
     pub(crate) stats: PsyncStats,
 }
 
@@ -60,6 +63,7 @@ impl Core {
             ranges: Vec::new(),
             changed: Vec::new(),
             unchanged: Vec::new(),
+            pace: None,
             stats: PsyncStats::default(),
         };
         core.shadow = Some(core.pool.map(&core.writer()?.object().entry, true)?);
@@ -278,6 +282,7 @@ impl Core {
             changed: &mut self.changed,
             unchanged: &mut self.unchanged,
             stats: &mut self.stats,
+            pace: &mut self.pace,
         };
         Ok((writer, comparison))
     }
@@ -303,6 +308,9 @@ impl Core {
     fn settle(&mut self) -> Result<(), Cause> {
         let start = self.stats.start();
         if let Some(shadow) = &mut self.shadow {
+            if let Some((pages, took)) = self.pace.take() {
+                shadow.compared(pages, took);
+            }
             shadow.settle(&self.changed, &self.unchanged)?;
         }
         self.stats.settled(start);

@@ -12,24 +12,25 @@ use crate::sys::PAGE;
 use crate::sys::flush::{self, LINE};
 
 /// The lines in which a page of a shadow differs from its primary: bit `i` for bytes
-/// `[64 i, 64 i + 64)`.
+/// `[64 i, 64 i + 64)`. `ahead`: the shadow's page that comes next, as a hint.
 ///
 /// # Safety
 /// `shadow` is valid for reads of 4096 bytes.
 #[inline]
-pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: &[u8; PAGE]) -> u64 {
+pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: &[u8; PAGE], ahead: *const u8) -> u64 {
     // SAFETY: the caller's promise; a reference is valid.
-    unsafe { flush::lines_changed(shadow, primary.as_ptr()) }
+    unsafe { flush::lines_changed(shadow, primary.as_ptr(), [ahead; 2]) }
 }
 
-/// As [`lines_changed`], with the primary where a medium that is memory has it.
+/// As [`lines_changed`], with the primary where a medium that is memory has it, and both pages that come
+/// next.
 ///
 /// # Safety
-/// Both are valid for reads of 4096 bytes.
+/// Shadow and primary are valid for reads of 4096 bytes.
 #[inline]
-pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8) -> u64 {
+pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8, ahead: [*const u8; 2]) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { flush::lines_changed(shadow, primary) }
+    unsafe { flush::lines_changed(shadow, primary, ahead) }
 }
 
 /// Copies the lines named by `mask`, one after the other, to the start of `out`; returns their

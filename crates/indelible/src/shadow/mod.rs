@@ -19,6 +19,7 @@ mod tests;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indelible_store::medium::Device;
 
@@ -198,6 +199,14 @@ impl Shadow {
         unchanged: &[PageRange],
     ) -> Result<(), ShadowError> {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.settle(changed, unchanged)?))
+    }
+
+    /// See [`Tracker::compared`].
+    #[inline]
+    pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.compared(pages, took);
+        }
     }
 
     /// See [`Tracker::note`].

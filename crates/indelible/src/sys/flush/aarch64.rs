@@ -73,7 +73,7 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
 
 /// # Safety
 /// See `flush::lines_changed`.
-pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
+pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u8; 2]) -> u64 {
     let mut mask = 0;
     for line in 0..64 {
         let mut differs = 0;

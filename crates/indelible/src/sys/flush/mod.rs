@@ -123,11 +123,14 @@ pub(crate) fn hand_over() {
 
 /// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`.
 ///
+///
+/// `ahead`: two pages that will be compared next, to be brought into the cache meanwhile; a hint.
+///
 /// # Safety
 /// Both are valid for reads of 4096 bytes.
-pub(crate) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
+pub(crate) unsafe fn lines_changed(a: *const u8, b: *const u8, ahead: [*const u8; 2]) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { arch::lines_changed(a, b) }
+    unsafe { arch::lines_changed(a, b, ahead) }
 }
 
 #[cfg(test)]
@@ -162,11 +165,11 @@ mod tests {
             let mut b = a.clone();
             b[byte] ^= 1 << (byte % 8);
             // SAFETY: both are 4096 bytes.
-            let mask = unsafe { lines_changed(a.as_ptr(), b.as_ptr()) };
+            let mask = unsafe { lines_changed(a.as_ptr(), b.as_ptr(), [a.as_ptr(), b.as_ptr()]) };
             assert_eq!(mask, 1 << (byte / LINE), "byte {byte}");
         }
         // SAFETY: as above.
-        assert_eq!(unsafe { lines_changed(a.as_ptr(), a.as_ptr()) }, 0);
+        assert_eq!(unsafe { lines_changed(a.as_ptr(), a.as_ptr(), [a.as_ptr(); 2]) }, 0);
     }
 
     #[cfg(target_arch = "x86_64")]

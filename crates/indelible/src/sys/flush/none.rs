@@ -40,7 +40,7 @@ pub(super) unsafe fn write_back_lines(_start: *const u8, _lines: usize) {}
 
 /// # Safety
 /// See `flush::lines_changed`.
-pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
+pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u8; 2]) -> u64 {
     (0..4096).fold(0, |mask, at| {
         // SAFETY: within the page; volatile, because others may map the memory.
         let differs = unsafe { a.add(at).read_volatile() != b.add(at).read_volatile() };

@@ -189,64 +189,68 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
 /// # Safety
 /// See `flush::lines_changed`.
 #[inline]
-pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8) -> u64 {
+pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, ahead: [*const u8; 2]) -> u64 {
     // SAFETY: the caller's promise; `wide` names only instructions that exist here.
     unsafe {
         match wide() {
-            Wide::Avx512 => changed_512(a, b),
-            Wide::Avx2 => changed_256(a, b),
-            Wide::Sse2 => changed_128(a, b),
+            Wide::Avx512 => changed_512(a, b, ahead),
+            Wide::Avx2 => changed_256(a, b, ahead),
+            Wide::Sse2 => changed_128(a, b, ahead),
         }
     }
 }
 
-// Each kernel goes from the last line to the first and shifts the answer in from below.
+// Each kernel goes from the last line to the first and shifts the answer in from below. For each line it
+// asks for the same one of both pages ahead, as the processor's own guesses end where a page does.
 
-unsafe fn changed_512(a: *const u8, b: *const u8) -> u64 {
+unsafe fn changed_512(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;
     // SAFETY: reads 4096 bytes of each, as promised.
     unsafe {
         asm!("xor {m:e}, {m:e}", "mov {i:e}, 4032",
-            "2:", "vmovdqu64 zmm16, [{a} + {i}]", "vpcmpneqd k1, zmm16, [{b} + {i}]",
+            "2:", "vmovdqu64 zmm16, [{a} + {i}]", "prefetcht0 [{p} + {i}]",
+            "vpcmpneqd k1, zmm16, [{b} + {i}]", "prefetcht0 [{q} + {i}]",
             "xor {f:e}, {f:e}", "kortestw k1, k1", "setnz {f:l}", "lea {m}, [{m} * 2 + {f}]",
             "sub {i}, 64", "jae 2b",
-            a = in(reg) a, b = in(reg) b, i = out(reg_abcd) _, m = out(reg) mask, f = out(reg_abcd) _,
-            out("xmm16") _, out("k1") _, options(nostack, readonly));
+            a = in(reg) a, b = in(reg) b, p = in(reg) p, q = in(reg) q, i = out(reg_abcd) _, m = out(reg) mask,
+            f = out(reg_abcd) _, out("xmm16") _, out("k1") _, options(nostack, readonly));
     }
     mask
 }
 
-unsafe fn changed_256(a: *const u8, b: *const u8) -> u64 {
+unsafe fn changed_256(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;
     // SAFETY: reads 4096 bytes of each, as promised.
     unsafe {
         asm!("xor {m:e}, {m:e}", "mov {i:e}, 4032",
-            "2:", "vmovdqu ymm0, [{a} + {i}]", "vmovdqu ymm1, [{a} + {i} + 32]",
-            "vpxor ymm0, ymm0, [{b} + {i}]", "vpxor ymm1, ymm1, [{b} + {i} + 32]", "vpor ymm0, ymm0, ymm1",
-            "xor {f:e}, {f:e}", "vptest ymm0, ymm0", "setnz {f:l}", "lea {m}, [{m} * 2 + {f}]",
-            "sub {i}, 64", "jae 2b", "vzeroupper",
-            a = in(reg) a, b = in(reg) b, i = out(reg_abcd) _, m = out(reg) mask, f = out(reg_abcd) _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-            out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack, readonly));
+            "2:", "vmovdqu ymm0, [{a} + {i}]", "vmovdqu ymm1, [{a} + {i} + 32]", "prefetcht0 [{p} + {i}]",
+            "vpxor ymm0, ymm0, [{b} + {i}]", "vpxor ymm1, ymm1, [{b} + {i} + 32]", "prefetcht0 [{q} + {i}]",
+            "vpor ymm0, ymm0, ymm1", "xor {f:e}, {f:e}", "vptest ymm0, ymm0", "setnz {f:l}",
+            "lea {m}, [{m} * 2 + {f}]", "sub {i}, 64", "jae 2b", "vzeroupper",
+            a = in(reg) a, b = in(reg) b, p = in(reg) p, q = in(reg) q, i = out(reg_abcd) _, m = out(reg) mask,
+            f = out(reg_abcd) _, out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _,
+            out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            options(nostack, readonly));
     }
     mask
 }
 
-unsafe fn changed_128(a: *const u8, b: *const u8) -> u64 {
+unsafe fn changed_128(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;
     // SAFETY: reads 4096 bytes of each, as promised.
     unsafe {
         asm!("xor {m:e}, {m:e}", "mov {i:e}, 4032",
-            "2:",
+            "2:", "prefetcht0 [{p} + {i}]", "prefetcht0 [{q} + {i}]",
             "movdqu {x}, [{a} + {i}]", "movdqu {y}, [{b} + {i}]", "pcmpeqb {x}, {y}",
             "movdqu {z}, [{a} + {i} + 16]", "movdqu {y}, [{b} + {i} + 16]", "pcmpeqb {z}, {y}", "pand {x}, {z}",
             "movdqu {z}, [{a} + {i} + 32]", "movdqu {y}, [{b} + {i} + 32]", "pcmpeqb {z}, {y}", "pand {x}, {z}",
             "movdqu {z}, [{a} + {i} + 48]", "movdqu {y}, [{b} + {i} + 48]", "pcmpeqb {z}, {y}", "pand {x}, {z}",
             "pmovmskb {f:e}, {x}", "cmp {f:e}, 0xffff", "setne {f:l}", "movzx {f:e}, {f:l}",
             "lea {m}, [{m} * 2 + {f}]", "sub {i}, 64", "jae 2b",
-            a = in(reg) a, b = in(reg) b, i = out(reg_abcd) _, m = out(reg) mask, f = out(reg_abcd) _,
-            x = out(xmm_reg) _, y = out(xmm_reg) _, z = out(xmm_reg) _, options(nostack, readonly));
+            a = in(reg) a, b = in(reg) b, p = in(reg) p, q = in(reg) q, i = out(reg_abcd) _, m = out(reg) mask,
+            f = out(reg_abcd) _, x = out(xmm_reg) _, y = out(xmm_reg) _, z = out(xmm_reg) _,
+            options(nostack, readonly));
     }
     mask
 }
@@ -275,7 +279,8 @@ pub(super) mod tests {
             }
             // SAFETY: pages of 4096 bytes; only kernels that this CPU has are called.
             unsafe {
-                let mut kernels: Vec<unsafe fn(*const u8, *const u8) -> u64> = vec![changed_128];
+                let mut kernels: Vec<unsafe fn(*const u8, *const u8, [*const u8; 2]) -> u64> =
+                    vec![changed_128];
                 let mut streams: Vec<unsafe fn(*mut u8, *const u8, usize)> = vec![stream_128];
                 if wide() as u8 >= 1 {
                     kernels.push(changed_256);
@@ -286,7 +291,11 @@ pub(super) mod tests {
                     streams.push(stream_512);
                 }
                 for (n, kernel) in kernels.iter().enumerate() {
-                    assert_eq!(kernel(a.0.as_ptr(), b.0.as_ptr()), expected, "kernel {n}, round {round}");
+                    // Nothing need be mapped ahead.
+                    for ahead in [[a.0.as_ptr(), b.0.as_ptr()], [std::ptr::null(); 2]] {
+                        let found = kernel(a.0.as_ptr(), b.0.as_ptr(), ahead);
+                        assert_eq!(found, expected, "kernel {n}, round {round}");
+                    }
                 }
                 for stream in streams {
                     let mut to = Page([0; 4096]);

@@ -1,0 +1,158 @@
+//! What a settle does with each page: protect it or leave it unprotected; and with how many calls.
+
+use super::chunks::Chunks;
+use super::range::{self, PageRange};
+use super::recent::Recent;
+
+/// Protected pages that a call passes over in the time that another call takes.
+const NEAR: u64 = 256;
+
+/// Invariant: the runs of `protect`, and those of `left`, are in order and apart.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    protect: Vec<PageRange>,
+    left: Vec<PageRange>,
+    /// So many pages changed once more.
+    again: usize,
+    /// Whether any could have.
+    telling: bool,
+}
+
+impl Verdict {
+    /// What to do with pages of an object of so many, before `recent` knows of them.
+    pub(super) fn reach(
+        &mut self,
+        changed: &[PageRange],
+        unchanged: &[PageRange],
+        recent: &Recent,
+        chunks: &Chunks,
+        pages: usize,
+    ) {
+        self.protect.clear();
+        self.left.clear();
+        (self.again, self.telling) = (0, !recent.is_empty());
+        for page in changed.iter().flat_map(|run| run.within(pages)) {
+            if !recent.get(page) {
+                range::push(&mut self.protect, 0, page, page + 1);
+                continue;
+            }
+            self.again += 1;
+            if chunks.is_known(page) {
+                range::push(&mut self.left, 0, page, page + 1);
+            } else {
+                // In a new chunk none may stay unprotected.
+                self.protect.push(chunks.around(page));
+            }
+        }
+        for page in unchanged.iter().flat_map(|run| run.within(pages)) {
+            let runs = if recent.get(page) { &mut self.left } else { &mut self.protect };
+            range::push(runs, 0, page, page + 1);
+        }
+        range::normalise(&mut self.protect, 0);
+        range::normalise(&mut self.left, 0);
+    }
+
+    /// The pages to protect.
+    pub(super) fn protect(&self) -> &[PageRange] {
+        &self.protect
+    }
+
+    /// The same, in groups that one call each can protect: what lies between is protected already, and not
+    /// much.
+    pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
+        let known = |run: &PageRange| {
+            let (first, last) = (run.start as usize, run.end() as usize - 1);
+            run.count <= NEAR && chunks.is_known(first) && chunks.is_known(last)
+        };
+        let mut left = self.left.iter().peekable();
+        self.protect.chunk_by(move |a, b| {
+            while left.next_if(|run| run.start < a.end()).is_some() {}
+            b.start - a.end() <= NEAR
+                && left.peek().is_none_or(|run| run.start >= b.start)
+                && known(a)
+                && known(b)
+        })
+    }
+
+    /// Whether the next scan should protect whatever it finds, as this one did or did not. It spares so many
+    /// calls; each page that changes again then faults, which takes as long as a call. Changing one's mind
+    /// has its price, too: what was left unprotected has to be found out anew.
+    pub(super) fn protects(&self, calls: usize, before: bool) -> bool {
+        if !self.telling || self.again + calls == 0 {
+            return before;
+        }
+        if before { self.again < 2 * calls } else { self.again < calls }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::PAGE;
+
+    const CHUNK: usize = 512;
+
+    fn pages(pages: &[usize]) -> Vec<PageRange> {
+        pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
+    }
+
+    /// Of four chunks the first and the second are known.
+    fn chunks() -> Chunks {
+        let mut chunks = Chunks::new(CHUNK * PAGE);
+        chunks.grow(4 * CHUNK);
+        chunks.know(&[PageRange::new(0, 2 * CHUNK)]);
+        chunks
+    }
+
+    fn reach(changed: &[usize], unchanged: &[usize], lately: &[usize]) -> (Verdict, Vec<Vec<PageRange>>) {
+        let (chunks, mut recent, mut verdict) = (chunks(), Recent::default(), Verdict::default());
+        recent.grow(4 * CHUNK);
+        recent.push(&pages(lately), 4 * CHUNK);
+        verdict.reach(&pages(changed), &pages(unchanged), &recent, &chunks, 4 * CHUNK);
+        let calls = verdict.calls(&chunks).map(<[_]>::to_vec).collect();
+        (verdict, calls)
+    }
+
+    #[test]
+    fn recent_pages_are_left_and_others_protected() {
+        let (verdict, _) = reach(&[1, 5, 6], &[9, 10], &[5, 9]);
+        assert_eq!(verdict.protect(), [PageRange::new(1, 2), PageRange::new(6, 7), PageRange::new(10, 11)]);
+        // In a new chunk that takes protecting all of it.
+        let (verdict, _) = reach(&[2 * CHUNK + 3], &[], &[2 * CHUNK + 3]);
+        assert_eq!(verdict.protect(), [PageRange::new(2 * CHUNK, 3 * CHUNK)]);
+        assert!(verdict.left.is_empty());
+    }
+
+    #[test]
+    fn one_call_protects_what_no_page_to_be_left_is_between() {
+        let (_, calls) = reach(&[1, 40, 90, 100, 200, 600, 1020], &[95, 700], &[95]);
+        assert_eq!(calls, [pages(&[1, 40, 90]), pages(&[100, 200]), pages(&[600, 700]), pages(&[1020])]);
+        // Nor is anything else touched in a chunk that is new.
+        let (_, calls) = reach(&[CHUNK - 1, CHUNK, 2 * CHUNK - 2, 2 * CHUNK + 1, 2 * CHUNK + 3], &[], &[]);
+        assert_eq!(
+            calls,
+            [
+                vec![PageRange::new(CHUNK - 1, CHUNK + 1)],
+                pages(&[2 * CHUNK - 2]),
+                pages(&[2 * CHUNK + 1]),
+                pages(&[2 * CHUNK + 3])
+            ]
+        );
+    }
+
+    #[test]
+    fn scans_protect_where_hardly_any_page_changes_again() {
+        let protects = |changed: &[usize], lately: &[usize], before| {
+            let (verdict, calls) = reach(changed, &[], lately);
+            verdict.protects(calls.len(), before)
+        };
+        for before in [false, true] {
+            assert_eq!(protects(&[1, 2], &[], before), before, "nothing could have changed again");
+            assert_eq!(protects(&[], &[7], before), before, "nothing changed");
+            assert!(protects(&[1], &[7], before));
+            assert!(protects(&[1, 7, 300], &[7], before));
+            assert_eq!(protects(&[1, 7], &[7], before), before);
+            assert!(!protects(&[1, 7, 8], &[7, 8], before));
+        }
+    }
+}
