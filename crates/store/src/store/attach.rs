@@ -315,13 +315,18 @@ impl Writer {
         let Some(hold) = self.hold.take() else { return Ok(()) };
         let result = if self.lane.is_poisoned() {
             // The entry still says W: the next attach recovers from the lane.
-            self.store.forget_failed_lanes();
             Err(StoreError::Poisoned)
         } else {
             self.unsettled &= !Mutant::UnsettledDetach.is_on();
-            self.cancel_direct().and_then(|()| self.settle()).and_then(|()| self.unbind())
+            let settled = self.cancel_direct().and_then(|()| self.settle());
+            if settled.is_err() {
+                // So that the next attach does recover, however long the lane lives on.
+                self.lane.poison();
+            }
+            settled.and_then(|()| self.unbind())
         };
         self.lane.forget(self.object.offset);
+        self.store.forget_failed_lanes();
         drop(hold);
         result
     }
