@@ -4,6 +4,8 @@ use crate::Result;
 use crate::clock::Clock;
 use crate::ground::{Medium, discard};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
+use crate::personalities::{self, Actor, Journal, KINDS, Meter};
+use crate::volumes::{self, Place};
 use clap::Subcommand;
 use indelible::{CreateOptions, MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,17 @@ pub enum Job {
         #[arg(long)]
         attach: bool,
     },
+    /// Goes through a Filebench personality for some seconds, for a profiler to look at.
+    Perform {
+        /// An empty folder.
+        dir: PathBuf,
+        personality: String,
+        contestant: String,
+        /// A word of `--medium`.
+        medium: String,
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+    },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
 }
@@ -59,6 +72,9 @@ pub fn work(job: Job) -> Result<()> {
         Job::Spin { path, size, seconds, attach: true, .. } => spin_attach(&path, size, seconds),
         Job::Spin { path, size, pages, scattered, seconds, .. } => {
             spin(&path, size, pages, scattered, seconds)
+        }
+        Job::Perform { dir, personality, contestant, medium, seconds } => {
+            perform(&dir, &personality, &contestant, &medium, seconds)
         }
         Job::Recover { path, medium } => recover(&path, &medium),
     }
@@ -142,6 +158,31 @@ fn spin_attach(path: &Path, size: u64, seconds: f64) -> Result<()> {
     }
     eprintln!("{rounds} rounds, {:.0} ns each", start.elapsed().as_nanos() as f64 / rounds as f64);
     discard(pool);
+    Ok(())
+}
+
+fn perform(dir: &Path, personality: &str, contestant: &str, medium: &str, seconds: f64) -> Result<()> {
+    let personality =
+        personalities::ALL.iter().find(|known| known.name == personality).ok_or("an unknown personality")?;
+    let contestant =
+        volumes::all().into_iter().find(|known| known.name == contestant).ok_or("an unknown contestant")?;
+    let medium = Medium::ALL.into_iter().find(|known| known.kind().word() == medium);
+    let place = Place { medium: medium.ok_or("an unknown medium")?, dir, len: 2 << 30 };
+    let volume = (contestant.open)(&place)?;
+    let log = personality.log.then(|| Journal::create(&*volume, 1)).transpose()?;
+    let mut actor = Actor::new(personality, 0, 1);
+    actor.populate(&*volume)?;
+    actor.meter = Meter::default();
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < seconds {
+        actor.round(&*volume, log.as_ref())?;
+    }
+    for (kind, word) in KINDS.iter().enumerate() {
+        if let Some(mean) = actor.meter.mean(kind) {
+            eprintln!("{word:<16} {mean:>10.0} ns");
+        }
+    }
+    eprintln!("{:.0} operations a second", actor.meter.operations() as f64 / start.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -13,11 +13,13 @@ mod mapped;
 mod model;
 mod pattern;
 mod peers;
+mod personalities;
 mod plot;
 mod render;
 mod rooms;
 mod stats;
 mod traffic;
+mod volumes;
 
 use clap::{Parser, Subcommand};
 use ground::Ground;

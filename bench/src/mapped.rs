@@ -16,6 +16,8 @@ pub const LINE: usize = 64;
 pub struct Mapped {
     base: *mut u8,
     len: usize,
+    file: File,
+    writable: bool,
     /// The pages are the medium: lines are written back. Otherwise pages are synced.
     memory: bool,
 }
@@ -28,18 +30,56 @@ impl Mapped {
     pub fn create(path: &Path, len: usize, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len as u64)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        Mapped::of(file, len, true, memory)
+    }
+
+    /// A new file of zeros whose space comes as it is stored to.
+    pub fn of_len(path: &Path, len: usize, memory: bool) -> Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        file.set_len(len as u64)?;
+        Mapped::of(file, len, true, memory)
+    }
+
+    /// An existing file.
+    pub fn open(path: &Path, writable: bool, memory: bool) -> Result<Self> {
+        let file = File::options().read(true).write(writable).open(path)?;
+        let len = file.metadata()?.len() as usize;
+        Mapped::of(file, len, writable, memory)
+    }
+
+    fn of(file: File, len: usize, writable: bool, memory: bool) -> Result<Self> {
+        let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base =
             unsafe { libc::mmap(ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error().into());
         }
-        Ok(Mapped { base: base.cast(), len, memory })
+        Ok(Mapped { base: base.cast(), len, file, writable, memory })
     }
 
-    pub fn bytes(&mut self) -> &mut [u8] {
+    /// Extends the file and the mapping, which may move.
+    pub fn grow(&mut self, len: usize) -> Result<()> {
+        self.file.set_len(len as u64)?;
+        // SAFETY: the mapping (1), to which nobody refers: `self` is borrowed exclusively.
+        let base = unsafe { libc::mremap(self.base.cast(), self.len, len, libc::MREMAP_MAYMOVE) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error().into());
+        }
+        (self.base, self.len) = (base.cast(), len);
+        Ok(())
+    }
+
+    pub fn stored(&self) -> &[u8] {
         // SAFETY: (1); borrowed with self.
+        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+
+    /// # Panics
+    /// If the file was opened for reading.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        assert!(self.writable, "mapped for reading");
+        // SAFETY: (1), writable; borrowed with self.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
     }
 

@@ -34,6 +34,17 @@ impl Samples {
         Some(Spread { median, p25, p75, count: sorted.len() })
     }
 
+    /// The value that a share `q` of all do not exceed, NaN without samples.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        quantile(&sorted, q).unwrap_or(f64::NAN)
+    }
+
+    pub fn extend(&mut self, other: Samples) {
+        self.0.extend(other.0);
+    }
+
     /// The median, NaN without samples.
     pub fn median(&self) -> f64 {
         self.spread().map_or(f64::NAN, |spread| spread.median)
@@ -63,6 +74,7 @@ mod tests {
         assert_eq!((spread.p25, spread.median, spread.p75, spread.count), (2.0, 3.0, 4.0, 5));
         let spread = samples(&[4.0, 1.0, 2.0, 3.0]).spread().unwrap();
         assert_eq!((spread.p25, spread.median, spread.p75), (1.75, 2.5, 3.25));
+        assert_eq!(samples(&[3.0, 1.0, 2.0]).quantile(0.99), 2.98);
         let one = samples(&[7.0]).spread().unwrap();
         assert_eq!((one.p25, one.median, one.p75), (7.0, 7.0, 7.0));
     }

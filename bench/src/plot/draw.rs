@@ -133,7 +133,9 @@ impl Decades {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;
         let lines = powers.flat_map(|power| numbers.iter().map(move |n| f64::from(power) * step + n.log10()));
-        lines.filter(|line| self.range.contains(line)).collect()
+        // There is no half of a thing.
+        let whole = |line: f64| self.unit != crate::model::Unit::Count || line >= 0.0;
+        lines.filter(|line| self.range.contains(line) && whole(*line)).collect()
     }
 }
 

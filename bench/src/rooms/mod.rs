@@ -3,6 +3,7 @@
 mod attach;
 mod collections;
 mod commit;
+mod filebench;
 mod heap;
 mod kernels;
 mod lane_bytes;
@@ -49,6 +50,11 @@ pub const ALL: &[Room] = &[
         name: "kernels",
         about: "the computations of the papers, made durable some times a second",
         run: kernels::run,
+    },
+    Room {
+        name: "filebench",
+        about: "Filebench's servers with objects for files, every update durable",
+        run: filebench::run,
     },
     Room { name: "collections", about: "maps in an object beside std's maps in DRAM", run: collections::run },
     Room { name: "threads", about: "threads that psync different objects", run: threads::run },

@@ -14,7 +14,7 @@ use indelible::{CreateOptions, Pool, PoolOptions};
 use std::path::PathBuf;
 use std::time::Duration;
 
-const NUMBERS: [u64; 3] = [10, 10_000, 1_000_000];
+const NUMBERS: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 const POOL: u64 = 16 << 30;
 const PAGE: u64 = 4096;
 /// Nanoseconds that an open may take.
@@ -37,7 +37,7 @@ const COLUMNS: [(&str, Unit); 13] = [
 ];
 
 pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
-    let numbers = if ground.quick { &NUMBERS[..2] } else { &NUMBERS[..] };
+    let numbers = if ground.quick { &NUMBERS[..4] } else { &NUMBERS[..] };
     for medium in Medium::ALL {
         on(ground, medium, numbers, section)?;
     }

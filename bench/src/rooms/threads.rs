@@ -16,7 +16,7 @@ const SIZE: u64 = 1 << 20;
 /// Bytes of a batch with one line, as the floor writes them.
 const BATCH: usize = 256;
 
-const COLUMNS: [(&str, Unit); 8] = [
+const COLUMNS: [(&str, Unit); 11] = [
     ("threads", Unit::Count),
     ("psyncs", Unit::PerSecond),
     ("to 1 thread", Unit::Ratio),
@@ -24,6 +24,9 @@ const COLUMNS: [(&str, Unit); 8] = [
     ("floor", Unit::PerSecond),
     ("to 1 thread", Unit::Ratio),
     ("psyncs/floor", Unit::Ratio),
+    ("one psync", Unit::Nanoseconds),
+    ("99 of 100 within", Unit::Nanoseconds),
+    ("one of the floor", Unit::Nanoseconds),
     ("rounds", Unit::Count),
 ];
 
@@ -46,6 +49,9 @@ struct Row {
     psyncs: Samples,
     shared: Samples,
     floor: Samples,
+    /// Nanoseconds of each psync, the store before it included.
+    latency: Samples,
+    floor_latency: Samples,
 }
 
 enum Floor {
@@ -90,12 +96,15 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
     for _ in 0..rounds {
         for (threads, row) in THREADS.iter().zip(&mut rows) {
             let before: Vec<_> = objects.iter().map(Object::lane_use).collect();
-            row.psyncs.push(together(&mut objects[..*threads], slice, psyncs)?);
+            let (rate, latency) = together(&mut objects[..*threads], slice, psyncs)?;
+            row.psyncs.push(rate);
+            row.latency.extend(latency);
             row.shared.push(shared(&before, &objects[..*threads]));
             if floors.len() >= *threads {
-                row.floor.push(together(&mut floors[..*threads], slice / 2, |floor, end| {
-                    repeat(end, || floor.once())
-                })?);
+                let (rate, latency) =
+                    together(&mut floors[..*threads], slice / 2, |floor, end| repeat(end, || floor.once()))?;
+                row.floor.push(rate);
+                row.floor_latency.extend(latency);
             }
             bar.inc(1);
         }
@@ -112,11 +121,18 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<()> {
             cell(&row.floor),
             (row.floor.median() / rows[0].floor.median()).into(),
             (row.psyncs.median() / row.floor.median()).into(),
+            cell(&row.latency),
+            row.latency.quantile(0.99).into(),
+            cell(&row.floor_latency),
             (row.psyncs.len() as u64).into(),
         ]);
     }
     let file = format!("threads-{}", medium.short());
     section.plots.push(Plot::of_columns(&table, &file, "threads", "a second", &["psyncs", "floor"]));
+    let file = format!("threads-latency-{}", medium.short());
+    let columns = ["one psync", "99 of 100 within", "one of the floor"];
+    let latency = Plot::of_columns(&table, &file, "threads", "latency", &columns);
+    section.plots.push(latency.titled(format!("Threads on {}: latency of a psync", medium.word())));
     section.tables.push(table);
     drop(objects);
     discard(pool);
@@ -134,16 +150,20 @@ fn shared(before: &[indelible::LaneUse], objects: &[Object]) -> f64 {
     batches as f64 / commits as f64
 }
 
-fn repeat(end: Instant, mut once: impl FnMut() -> Result<()>) -> Result<u64> {
-    let mut done = 0;
-    while Instant::now() < end {
+/// Nanoseconds of each.
+fn repeat(end: Instant, mut once: impl FnMut() -> Result<()>) -> Result<Samples> {
+    let mut samples = Samples::default();
+    let mut last = Instant::now();
+    while last < end {
         once()?;
-        done += 1;
+        let now = Instant::now();
+        samples.push((now - last).as_nanos() as f64);
+        last = now;
     }
-    Ok(done)
+    Ok(samples)
 }
 
-fn psyncs(object: &mut Object, end: Instant) -> Result<u64> {
+fn psyncs(object: &mut Object, end: Instant) -> Result<Samples> {
     let mut chooser = Chooser::new(Pattern::Hot, 1, SIZE / PAGE as u64).ok_or("an object without pages")?;
     let first = object.psyncs();
     let mut value = first;
@@ -155,12 +175,12 @@ fn psyncs(object: &mut Object, end: Instant) -> Result<u64> {
     })
 }
 
-/// Operations a second of all threads, each with one of `items`.
+/// Operations a second of all threads, each with one of `items`, and how long each took.
 fn together<T: Send>(
     items: &mut [T],
     slice: Duration,
-    work: impl Fn(&mut T, Instant) -> Result<u64> + Sync,
-) -> Result<f64> {
+    work: impl Fn(&mut T, Instant) -> Result<Samples> + Sync,
+) -> Result<(f64, Samples)> {
     let ready = Barrier::new(items.len());
     let (ready, work) = (&ready, &work);
     std::thread::scope(|scope| {
@@ -171,14 +191,16 @@ fn together<T: Send>(
                     ready.wait();
                     let start = Instant::now();
                     let done = work(item, start + slice)?;
-                    Ok::<f64, crate::Error>(done as f64 / start.elapsed().as_secs_f64())
+                    Ok::<_, crate::Error>((done.len() as f64 / start.elapsed().as_secs_f64(), done))
                 })
             })
             .collect();
-        let mut total = 0.0;
+        let (mut total, mut all) = (0.0, Samples::default());
         for thread in threads {
-            total += thread.join().map_err(|_| "a thread panicked")??;
+            let (rate, samples) = thread.join().map_err(|_| "a thread panicked")??;
+            total += rate;
+            all.extend(samples);
         }
-        Ok(total)
+        Ok((total, all))
     })
 }

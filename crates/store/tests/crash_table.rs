@@ -107,53 +107,83 @@ fn rename() {
     );
 }
 
+/// Small objects move with one batch; sparse ones, as large ones do, by way of a hidden object.
+fn both_ways_to_move() -> [(&'static str, CreateOptions<'static>); 2] {
+    [("with one batch", of(9000)), ("by a hidden object", CreateOptions { sparse: true, ..of(9000) })]
+}
+
 // S0.7
 #[test]
 fn resize() {
-    everywhere(
-        "resize",
-        |store| {
-            for name in ["a", "wall", "b"] {
-                store.create(name, &of(9000)).unwrap();
-                fill(store, name, 1);
-            }
-        },
-        |run| {
-            // The last one grows in place, the first one moves.
-            run.step(|store| store.resize("b", KEY, 30_000))?;
-            run.step(|store| store.resize("a", KEY, 50_000))?;
-            run.step(|store| store.resize("a", KEY, 20_000))?;
-            run.step(|store| store.resize("b", KEY, 29_000))?;
-            run.step(|store| store.resize("a", KEY, 50_000))?;
-            run.step(|store| store.destroy("wall", KEY))?;
-            run.step(|store| store.resize("b", KEY, 9_000))?;
-            run.step(|store| store.create("c", &of(60_000)))?;
-            Ok(())
-        },
-    );
+    for (way, how) in both_ways_to_move() {
+        everywhere(
+            &format!("resize {way}"),
+            |store| {
+                for name in ["a", "wall", "b"] {
+                    store.create(name, &how).unwrap();
+                    fill(store, name, 1);
+                }
+            },
+            |run| {
+                // The last one grows in place, the first one moves.
+                run.step(|store| store.resize("b", KEY, 30_000))?;
+                run.step(|store| store.resize("a", KEY, 50_000))?;
+                run.step(|store| store.resize("a", KEY, 20_000))?;
+                run.step(|store| store.resize("b", KEY, 29_000))?;
+                run.step(|store| store.resize("a", KEY, 50_000))?;
+                run.step(|store| store.destroy("wall", KEY))?;
+                run.step(|store| store.resize("b", KEY, 9_000))?;
+                run.step(|store| store.create("c", &of(60_000)))?;
+                Ok(())
+            },
+        );
+    }
 }
 
 #[test]
 fn grow_while_attached() {
+    for (way, how) in both_ways_to_move() {
+        everywhere(
+            &format!("grow while attached {way}"),
+            |store| {
+                for name in ["a", "b"] {
+                    store.create(name, &how).unwrap();
+                }
+            },
+            |run| {
+                let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
+                run.step(|_| psync(&mut a, &[(0, &[1; 9000])]))?;
+                run.step(|_| psync(&mut b, &[(0, &[2; 9000])]))?;
+                run.step(|_| a.grow(30_000))?;
+                run.step(|_| psync(&mut a, &[(100, &[3; 29_000])]))?;
+                run.step(|_| b.grow(9001))?;
+                run.step(|_| psync(&mut b, &[(9000, &[4])]))?;
+                run.step(|_| a.grow(90_000))?;
+                run.step(|_| psync(&mut a, &[(0, &[5]), (89_000, &[5; 1000])]))?;
+                run.quiet(|_| b.detach())?;
+                run.quiet(|_| a.detach())
+            },
+        );
+    }
+}
+
+#[test]
+fn create_attached() {
     everywhere(
-        "grow while attached",
+        "create attached",
         |store| {
-            for name in ["a", "b"] {
-                store.create(name, &of(9000)).unwrap();
-            }
+            store.create("old", &of(20_000)).unwrap();
+            fill(store, "old", 1);
         },
         |run| {
-            let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
+            let mut a = run.step(|store| store.create_writer("a", &of(9000)))?;
             run.step(|_| psync(&mut a, &[(0, &[1; 9000])]))?;
-            run.step(|_| psync(&mut b, &[(0, &[2; 9000])]))?;
-            run.step(|_| a.grow(30_000))?;
-            run.step(|_| psync(&mut a, &[(100, &[3; 29_000])]))?;
-            run.step(|_| b.grow(9001))?;
-            run.step(|_| psync(&mut b, &[(9000, &[4])]))?;
-            run.step(|_| a.grow(90_000))?;
-            run.step(|_| psync(&mut a, &[(0, &[5]), (89_000, &[5; 1000])]))?;
-            run.quiet(|_| b.detach())?;
-            run.quiet(|_| a.detach())
+            run.step(|store| store.destroy("old", KEY))?;
+            // In the space that was just freed, beside one that is attached.
+            let mut b = run.step(|store| store.create_writer("b", &of(20_000)))?;
+            run.step(|_| psync(&mut b, &[(19_000, &[2; 1000])]))?;
+            run.quiet(|_| a.detach())?;
+            run.quiet(|_| b.detach())
         },
     );
 }

@@ -310,7 +310,7 @@ impl CreateOptions {
         self
     }
 
-    pub(super) fn as_store(&self) -> table::CreateOptions<'_> {
+    pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {
         table::CreateOptions {
             size: self.size,
             read_key: Key(&self.read_key),

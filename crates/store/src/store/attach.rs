@@ -5,8 +5,9 @@ use super::hold::Hold;
 use super::primary::twins_for;
 use super::twins::Twins;
 use super::writer_lane::WriterLane;
+use crate::entropy::{now, random_id};
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_R, STATE_W};
+use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_W};
 use crate::format::{LANES, TABLE_ROOT};
 use crate::lane::Batch;
 use crate::medium::LockMode;
@@ -14,15 +15,14 @@ use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
 use crate::sync::Mutex;
-use crate::table::{Key, Located, directory};
+use crate::table::{CreateOptions, Key, Located, directory};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
-    store: Arc<Store>,
-    hold: Option<Hold>,
+    _hold: Hold,
     object: Located,
 }
 
@@ -44,87 +44,125 @@ pub struct Writer {
 }
 
 impl Store {
-    /// Attaches `name` for reading (S0.10, S0.11).
+    /// Attaches `name` for reading (S0.10, S0.11). Readers are known by their locks: nothing is written,
+    /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        if self.read_only {
-            return self.view(|draft| {
-                let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
-                if !object.opens_for_reading(key) {
-                    return Err(StoreError::WrongKey);
-                }
-                let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
-                if self.stale_lane(draft, &object)?.is_some() || undefined(draft, &object)?.is_some() {
-                    return Err(StoreError::NeedsRecovery);
-                }
-                Ok(Reader { store: self.clone(), hold, object })
-            });
+        let clean = self.view(|draft| {
+            let (object, hold) = self.open_for_reading(draft, name, key)?;
+            let unclean = self.stale_lane(draft, &object)?.is_some() || undefined(draft, &object)?.is_some();
+            Ok((!unclean).then_some((object, hold)))
+        })?;
+        let (object, hold) = match clean {
+            Some(found) => found,
+            None if self.read_only => return Err(StoreError::NeedsRecovery),
+            None => self.recover_for_reading(name, key)?,
+        };
+        Ok(Reader { _hold: hold, object })
+    }
+
+    fn open_for_reading(
+        self: &Arc<Self>,
+        draft: &Draft<'_>,
+        name: &str,
+        key: Key<'_>,
+    ) -> Result<(Located, Hold)> {
+        let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        if !object.opens_for_reading(key) {
+            return Err(StoreError::WrongKey);
         }
-        // A reader detaches through the table, so that there must not be one while the table is held:
-        // publishing may fail.
-        let (hold, object, _recovered) = self.update(|draft| {
-            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
-            if !object.opens_for_reading(key) {
-                return Err(StoreError::WrongKey);
-            }
-            let hold = Some(Hold::take(self, &object, LockMode::Shared)?);
+        let hold = Hold::take(self, &object, LockMode::Shared)?;
+        Ok((object, hold))
+    }
+
+    fn recover_for_reading(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, Hold)> {
+        self.forget_failed_lanes();
+        let (object, hold, _recovered) = self.update(|draft| {
+            let (mut object, hold) = self.open_for_reading(draft, name, key)?;
             let recovered = self.recover(draft, &object)?;
             if let Some((from, to)) = undefined(draft, &object)? {
                 // The progress line goes on saying so: it is a writer's to change.
                 clear(&*self.device, &object.entry, from, to)?;
                 self.device.barrier()?;
             }
-            if object.entry.state != STATE_R {
-                self.sign(&mut object, STATE_R);
+            if object.entry.state != STATE_D {
+                object.entry.state = STATE_D;
                 object.entry.lane = U32::new(NO_LANE);
                 draft.put_entry(&object)?;
             }
             // The lane that was recovered is given back once that is published.
-            Ok((hold, object, recovered))
+            Ok((object, hold, recovered))
         })?;
-        Ok(Reader { store: self.clone(), hold, object })
+        Ok((object, hold))
     }
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        let mut pending = self.update(|draft| {
-            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        self.forget_failed_lanes();
+        let pending = self.update(|draft| {
+            let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if object.entry.flags & FLAG_READ_ONLY != 0 {
                 return Err(StoreError::ObjectReadOnly);
             }
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
-            let hold = Some(Hold::take(self, &object, LockMode::Exclusive)?);
-            let recovered = self.recover(draft, &object)?;
-            let progress = draft.progress(&object)?;
-            let standing = Standing {
-                published: progress.published.get(),
-                psyncs: progress.psyncs.get(),
-                direct: progress.direct.get(),
-            };
-            let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
-            let lane = self.choose_lane(draft, found)?;
-            self.bind(draft, &mut object, lane.index)?;
-            if draft.root.boot != self.identity.boot {
-                draft.root.boot = self.identity.boot;
-                draft.root.boots = U32::new(draft.root.boots.get().wrapping_add(1));
-            }
-            let writer = Writer {
-                store: self.clone(),
-                lane,
-                hold,
-                object,
-                standing,
-                unsettled: false,
-                scratch: Batch::new(),
-                twins: twins_for(&*self.device),
-                backed: Vec::new(),
-                recovered,
-            };
-            Ok(Pending(Some(writer)))
+            self.begin_writing(draft, object)
         })?;
+        self.attached(pending)
+    }
+
+    /// Creates an object and attaches it for writing, as one step.
+    pub fn create_writer(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Writer> {
+        if how.read_only {
+            return Err(StoreError::ObjectReadOnly);
+        }
+        self.forget_failed_lanes();
+        let (id, now) = (random_id()?, now());
+        let pending = self.update(|draft| {
+            let object = draft.create(name, id, now, how)?;
+            self.prepare_extent(draft, &object, 0)?;
+            self.begin_writing(draft, object)
+        })?;
+        self.attached(pending)
+    }
+
+    /// Takes the object, recovers it if need be, and binds it to a lane.
+    fn begin_writing(self: &Arc<Self>, draft: &mut Draft<'_>, mut object: Located) -> Result<Pending> {
+        let hold = Some(Hold::take(self, &object, LockMode::Exclusive)?);
+        let recovered = self.recover(draft, &object)?;
+        let progress = draft.progress(&object)?;
+        let standing = Standing {
+            published: progress.published.get(),
+            psyncs: progress.psyncs.get(),
+            direct: progress.direct.get(),
+        };
+        let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
+        let lane = self.choose_lane(draft, found)?;
+        self.bind(draft, &mut object, lane.index)?;
+        if draft.root.boot != self.identity.boot {
+            draft.root.boot = self.identity.boot;
+            draft.root.boots = U32::new(draft.root.boots.get().wrapping_add(1));
+        }
+        let writer = Writer {
+            store: self.clone(),
+            lane,
+            hold,
+            object,
+            standing,
+            unsettled: false,
+            scratch: Batch::new(),
+            twins: twins_for(&*self.device),
+            backed: Vec::new(),
+            recovered,
+        };
+        Ok(Pending(Some(writer)))
+    }
+
+    /// What follows once the binding is published.
+    fn attached(&self, mut pending: Pending) -> Result<Writer> {
         let Some(mut writer) = pending.0.take() else { return Err(StoreError::NotAttached) };
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
+        self.keep_lane(&writer.lane);
         writer.cancel_direct()?;
         Ok(writer)
     }
@@ -208,40 +246,8 @@ impl Reader {
     }
 
     /// Detaches; state D if no other reader is left.
-    pub fn detach(mut self) -> Result<()> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<()> {
-        let Some(hold) = self.hold.take() else { return Ok(()) };
-        if self.store.read_only {
-            return Ok(());
-        }
-        let hold = std::cell::Cell::new(Some(hold));
-        self.store.update_then(
-            |draft| {
-                let own = hold.take();
-                let is_last = own.as_ref().is_some_and(Hold::is_last_reader);
-                hold.set(own);
-                if !is_last {
-                    return Ok(());
-                }
-                let mut object = draft.entry(self.object.offset)?;
-                if object.entry.id == self.object.entry.id && object.entry.state == STATE_R {
-                    object.entry.state = STATE_D;
-                    draft.put_entry(&object)?;
-                }
-                Ok(())
-            },
-            |()| drop(hold.take()),
-        )
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        // The lock goes in any case; a state R that stays behind means nothing.
-        let _ = self.end();
+    pub fn detach(self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -312,9 +318,15 @@ impl Writer {
             Err(StoreError::Poisoned)
         } else {
             self.unsettled &= !Mutant::UnsettledDetach.is_on();
-            self.cancel_direct().and_then(|()| self.settle()).and_then(|()| self.unbind())
+            let settled = self.cancel_direct().and_then(|()| self.settle());
+            if settled.is_err() {
+                // So that the next attach does recover, however long the lane lives on.
+                self.lane.poison();
+            }
+            settled.and_then(|()| self.unbind())
         };
         self.lane.forget(self.object.offset);
+        self.store.forget_failed_lanes();
         drop(hold);
         result
     }

@@ -26,7 +26,6 @@ impl Holds {
 pub(super) struct Hold {
     store: Arc<Store>,
     entry: u64,
-    mode: LockMode,
 }
 
 impl Hold {
@@ -49,16 +48,7 @@ impl Hold {
                 holds.0.insert(object.offset, usize::from(mode == LockMode::Shared));
             }
         }
-        Ok(Hold { store: store.clone(), entry: object.offset, mode })
-    }
-
-    /// Whether this is the last reader of all processes; the lock is then exclusive until dropped. The
-    /// caller has the table: nobody else asks for the object meanwhile.
-    pub(super) fn is_last_reader(&self) -> bool {
-        let holds = lock(&self.store.holds);
-        self.mode == LockMode::Shared
-            && holds.0.get(&self.entry) == Some(&1)
-            && self.store.device.try_lock(LockKey::Object(self.entry), LockMode::Exclusive).unwrap_or(false)
+        Ok(Hold { store: store.clone(), entry: object.offset })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which lane an object gets: one this process has, one that a dead process left, or a new one.
 
-use super::Store;
 use super::writer_lane::WriterLane;
+use super::{Store, lock};
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
@@ -15,6 +15,8 @@ use zerocopy::little_endian::{U32, U64};
 
 /// Lanes one process takes at most: psyncs of objects on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
+/// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn have one each.
+const LANES_KEPT: usize = 2;
 
 impl Store {
     /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
@@ -43,6 +45,22 @@ impl Store {
         found.boot = self.identity.boot;
         put_directory(draft, index, found)?;
         Ok(found)
+    }
+
+    /// Keeps a lane for as long as the pool is open, so that objects attached one after the other need not
+    /// each acquire one.
+    pub(super) fn keep_lane(&self, lane: &Arc<WriterLane>) {
+        let mut kept = lock(&self.kept);
+        if kept.len() < LANES_KEPT && !kept.iter().any(|other| Arc::ptr_eq(other, lane)) {
+            kept.push(lane.clone());
+        }
+    }
+
+    /// Gives up kept lanes that failed: an attach may then recover what is in them.
+    pub(super) fn forget_failed_lanes(&self) {
+        let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
+        // Outside of the lock.
+        drop(failed);
     }
 
     /// A lane for one more object.

@@ -2,7 +2,7 @@
 //!
 //! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state → an
 //! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
-//! of holds.
+//! of holds, the kept lanes.
 //! A lane's kernel lock is taken under the table and never waited for.
 
 mod access;
@@ -42,6 +42,7 @@ use access::TableLog;
 use claims::Lanes;
 use hold::Holds;
 use std::sync::Arc;
+use writer_lane::WriterLane;
 
 /// Who this process is, as recorded for people in what it attaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Store {
     table: Mutex<TableLog>,
     lanes: Arc<Lanes>,
     holds: Mutex<Holds>,
+    /// Lanes that writers had: the next need not acquire one.
+    kept: Mutex<Vec<Arc<WriterLane>>>,
 }
 
 impl Store {
@@ -88,6 +91,7 @@ impl Store {
             table: Mutex::new(TableLog::unread()),
             lanes: Arc::default(),
             holds: Mutex::new(Holds::default()),
+            kept: Mutex::default(),
             device: guard.clone(),
             guard,
         }

@@ -8,7 +8,7 @@
 use super::Store;
 use super::attach::Writer;
 use super::hold::Hold;
-use super::objects::HIDDEN;
+use super::objects::{HIDDEN, KEEP};
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_SPARSE, STATE_D};
@@ -23,6 +23,8 @@ use zerocopy::little_endian::U64;
 
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
+/// Bytes of never used space that are given up for known zeros at a time.
+const AHEAD: u64 = 1 << 20;
 
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
@@ -45,7 +47,7 @@ impl Store {
         if pages_for(size) < object.entry.pages.get() {
             self.shrink(&mut object, size)?;
         } else {
-            self.grow(&mut object, size, None, true)?;
+            self.grow(&mut object, size)?;
         }
         drop(hold);
         Ok(object)
@@ -77,20 +79,26 @@ impl Store {
         Ok(())
     }
 
-    /// Grows an object the caller has exclusively; `lane` is the lane it is bound to. Without room behind
-    /// it, it moves if it `may`.
-    fn grow(self: &Arc<Self>, object: &mut Located, size: u64, lane: Option<u32>, may: bool) -> Result<()> {
-        let pages = pages_for(size);
+    /// Grows an object the caller has exclusively and that nobody has attached.
+    fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
+        // What a shrink left behind the end comes back as zeros.
+        let old = object.entry.pages.get() * PAGE;
+        let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
+        *object = match self.grow_here(object, size, kept)? {
+            Some(grown) => grown,
+            None => self.move_larger(object, kept, size, None)?,
+        };
+        Ok(())
+    }
+
+    /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept` bytes. `None`:
+    /// the pages behind it are taken.
+    fn grow_here(&self, object: &Located, size: u64, kept: u64) -> Result<Option<Located>> {
+        let (old, pages) = (object.entry.pages.get(), pages_for(size));
         if size > 1 << 46 {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
         }
-        let old = object.entry.pages.get();
-        // What a shrink left behind the end comes back as zeros; a writer has seen to that already.
-        let kept = match lane {
-            None if size >= object.entry.size.get() => object.entry.size.get(),
-            _ => old * PAGE,
-        };
-        let grown = self.update(|draft| {
+        self.update(|draft| {
             let mut object = draft.entry(object.offset)?;
             draft.stock_up(true)?;
             let end = object.entry.primary.get() + old;
@@ -103,17 +111,78 @@ impl Store {
             self.prepare_extent(draft, &object, kept)?;
             draft.put_entry(&object)?;
             Ok(Some(object))
-        })?;
-        *object = match grown {
-            Some(object) => object,
-            None if may => self.move_larger(object, kept, size, lane)?,
-            None => return Err(StoreError::NoRoom { needed: (pages - old) * PAGE, free: 0, largest: 0 }),
-        };
-        Ok(())
+        })
     }
 
     /// Copies the object into a larger extent and lets that take the old one's place.
     fn move_larger(
+        self: &Arc<Self>,
+        object: &Located,
+        kept: u64,
+        size: u64,
+        lane: Option<u32>,
+    ) -> Result<Located> {
+        if pages_for(size) * PAGE <= KEEP && object.entry.flags & FLAG_SPARSE == 0 {
+            // The second time there is space to be had that is not taken for zeros.
+            for _ in 0..2 {
+                if let Some(moved) = self.move_at_once(object, kept, size, lane)? {
+                    return Ok(moved);
+                }
+            }
+        }
+        self.move_by_hidden(object, kept, size, lane)
+    }
+
+    /// Moves a small object with one table batch. `None`: the space found for it was never used, and is known
+    /// to read as zeros until the table says otherwise, which it now does.
+    fn move_at_once(
+        self: &Arc<Self>,
+        object: &Located,
+        kept: u64,
+        size: u64,
+        lane: Option<u32>,
+    ) -> Result<Option<Located>> {
+        self.update_then(
+            |draft| {
+                let mut moved = draft.entry(object.offset)?;
+                draft.stock_up(true)?;
+                let pages = pages_for(size);
+                let first = draft.take_extent(pages)?;
+                let (start, len) = (first * PAGE, pages * PAGE);
+                if start + len > draft.root.virgin.get() {
+                    draft.give_extent(first, pages)?;
+                    draft.raise_virgin((start + len + AHEAD).min(self.len));
+                    return Ok(None);
+                }
+                let mut bytes = vec![0; len as usize];
+                self.device.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
+                if Mutant::EarlyExchange.is_on() {
+                    self.device.write(start, &bytes)?;
+                } else {
+                    self.device.write_durable(start, &bytes)?;
+                }
+                reach(draft, &mut moved, len)?;
+                let (old, old_pages) = (moved.entry.primary.get(), moved.entry.pages.get());
+                draft.give_extent(old, old_pages)?;
+                moved.entry.primary = U64::new(first);
+                moved.entry.pages = U64::new(pages);
+                moved.entry.size = U64::new(size);
+                match lane {
+                    Some(lane) => self.bind(draft, &mut moved, lane)?,
+                    None => draft.put_entry(&moved)?,
+                }
+                Ok(Some((moved, old * PAGE, old_pages * PAGE)))
+            },
+            |moved| {
+                moved.map(|(moved, old, len)| {
+                    self.give_back(old, len);
+                    moved
+                })
+            },
+        )
+    }
+
+    fn move_by_hidden(
         self: &Arc<Self>,
         object: &Located,
         kept: u64,
@@ -163,7 +232,7 @@ impl Store {
                 Ok((moved, spare))
             },
             |(moved, spare)| {
-                self.device.discard(spare.entry.primary_offset(), spare.entry.extent_len());
+                self.give_back(spare.entry.primary_offset(), spare.entry.extent_len());
                 drop(hold);
                 moved
             },
@@ -241,20 +310,29 @@ impl Writer {
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }
-        self.dissolve_twins()?;
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }
-        // Copying, and leaving the lane's batches behind, needs the primary durable in place.
-        self.settle()?;
-        let before = self.object.entry.primary;
-        let mut object = self.object;
-        let store = self.store.clone();
-        store.grow(&mut object, size, Some(self.lane.index), may_move)?;
+        let (store, mut object) = (self.store.clone(), self.object);
+        let old = object.entry.pages.get();
+        let moved = match store.grow_here(&object, size, old * PAGE)? {
+            Some(grown) => {
+                object = grown;
+                false
+            }
+            None if may_move => {
+                // Copying, and leaving the lane's batches behind, needs the primary durable in place.
+                self.dissolve_twins()?;
+                self.settle()?;
+                object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
+                true
+            }
+            None => return Err(no_room(&object, size)),
+        };
         self.object = object;
         // Another extent, or a last piece that got longer.
         self.backed.clear();
-        Ok(self.object.entry.primary != before)
+        Ok(moved)
     }
 }
 
@@ -264,6 +342,7 @@ impl Writer {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;
         let mut bytes = vec![0; (end - from) as usize];
+        self.apply()?;
         self.store.device.read(self.object.entry.primary_offset() + from, &mut bytes)?;
         let behind = &mut bytes[(size - from) as usize..];
         if behind.iter().all(|byte| *byte == 0) {
@@ -275,6 +354,11 @@ impl Writer {
             Ok(end)
         })
     }
+}
+
+fn no_room(object: &Located, size: u64) -> StoreError {
+    let needed = (pages_for(size) - object.entry.pages.get()) * PAGE;
+    StoreError::NoRoom { needed, free: 0, largest: 0 }
 }
 
 /// Makes the object's address range reach `len` bytes.

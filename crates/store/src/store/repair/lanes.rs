@@ -30,7 +30,9 @@ impl Repair {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, !bound.is_empty())?;
-            if !bound.is_empty() && !self.recover_lane(lane, &bound, survey)? {
+            // One that nobody waits for is voided all the same if it is damaged: the next writer would be refused it.
+            let spoilt = lane.refused.is_some() && self.options.drop_damaged;
+            if (!bound.is_empty() || spoilt) && !self.recover_lane(lane, &bound, survey)? {
                 left.push(lane.index);
             }
         }
