@@ -51,13 +51,13 @@ mod mark;
 #[path = "../../indelible/src/heap/span.rs"]
 mod span;
 
-/// One class, and spans of up to two words of blocks.
+/// Two classes, and spans of up to two words of blocks.
 mod layout {
-    pub(crate) const CLASSES: usize = 1;
-    pub(crate) const SPAN_BLOCKS: usize = 64;
+    pub(crate) const CLASSES: usize = 2;
+    pub(crate) const SPAN_BLOCKS: usize = 128;
 }
 
-/// One room for all locks, and no tries before a thread waits there.
+/// One room for all locks, and one try before a thread waits there.
 mod room {
     use crate::sys::sync::{Condvar, Mutex};
     use crate::sys::total::AtomicU64;
@@ -71,7 +71,7 @@ mod room {
         static ref ROOM: Room = Room { doors: Mutex::new(()), bell: Condvar::new() };
     }
 
-    pub(crate) const SPINS: usize = 0;
+    pub(crate) const SPINS: usize = 1;
 
     pub(crate) fn room(_: &AtomicU64) -> &'static Room {
         &ROOM
