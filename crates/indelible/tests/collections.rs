@@ -424,17 +424,14 @@ fn a_walk_in_one_go_is_the_walk_step_by_step() {
     let world = world();
     let mut heap = heap_of(&world, MIB);
     let map = heap.root_or_default::<PBTreeMap<u64, u64>>("map").unwrap();
-    map.iter().for_each(|_| panic!("an empty map"));
+    assert_eq!(map.iter().fold(0, |count, _| count + 1), 0);
     map.extend((0..600).map(|number| (number, number * 3)));
     for (front, back) in [(0, 0), (1, 0), (0, 1), (7, 8), (16, 300), (299, 300), (300, 300)] {
         let mut walk = map.iter();
         assert_eq!(walk.by_ref().take(front).count(), front);
         assert_eq!(walk.by_ref().rev().take(back).count(), back);
-        let mut steps = Vec::new();
         let mut step = walk.clone();
-        while let Some(pair) = step.next() {
-            steps.push(pair);
-        }
+        let steps: Vec<_> = std::iter::from_fn(|| step.next()).collect();
         let all = walk.fold(Vec::new(), |mut all, pair| {
             all.push(pair);
             all
