@@ -259,6 +259,8 @@ unsafe fn changed_128(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64
 pub(super) mod tests {
     use super::*;
 
+    type Kernel = unsafe fn(*const u8, *const u8, [*const u8; 2]) -> u64;
+
     pub(crate) fn kernels_agree() {
         #[repr(align(64))]
         struct Page([u8; 4096]);
@@ -279,8 +281,7 @@ pub(super) mod tests {
             }
             // SAFETY: pages of 4096 bytes; only kernels that this CPU has are called.
             unsafe {
-                let mut kernels: Vec<unsafe fn(*const u8, *const u8, [*const u8; 2]) -> u64> =
-                    vec![changed_128];
+                let mut kernels: Vec<Kernel> = vec![changed_128];
                 let mut streams: Vec<unsafe fn(*mut u8, *const u8, usize)> = vec![stream_128];
                 if wide() as u8 >= 1 {
                     kernels.push(changed_256);
