@@ -1,7 +1,7 @@
 //! The four Filebench personalities that the papers measure (S0.32), as operations on files by name.
 //!
 //! Written anew after the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f` (3.0)
-//! and `webserver.f` (3.1) of Filebench, <https://github.com/filebench/filebench>, folder `workloads`. Taken from there:
+//! and `webserver.f` (3.1) of Filebench, in its folder `workloads`. Taken from there:
 //! the order of the operations of a thread's round, entries and how many of them exist at first, mean sizes, mean width of
 //! folders, and what the operations mean (`appendfilerand` appends 1 byte to its mean size, uniformly; open, delete
 //! and stat take any file that exists, create any that does not). Sizes follow a gamma distribution of shape 1.5, as Filebench's do.

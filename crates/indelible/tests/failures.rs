@@ -252,30 +252,6 @@ fn no_space_at_any_point_is_survived_and_retried() {
     }
 }
 
-/// What waits in memory when a detach fails is in the lane; the lane, which other objects keep in use, is not taken for
-/// settled.
-#[test]
-fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
-    let world = World::new(Ground::Simulated, Tracking::Auto, false);
-    let sim = world.sim().unwrap();
-    let pool = world.format();
-    pool.create("a", 5000).unwrap();
-    pool.create("b", 5000).unwrap();
-    let b = pool.attach("b").unwrap();
-    let mut a = pool.attach("a").unwrap();
-    for value in 1..=3 {
-        *a.root_mut::<u64>().unwrap() = value;
-        a.psync().unwrap();
-    }
-    sim.fail_at(OpKind::Write, 0, Fault::NoSpace);
-    let error = a.detach().expect_err("something had to be written");
-    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
-    sim.clear_faults();
-    assert_eq!(pool.attach("a").unwrap_err().kind(), ErrorKind::Poisoned);
-    drop(b);
-    assert_eq!(*pool.attach("a").unwrap().root::<u64>().unwrap(), 3);
-}
-
 /// A small file system of its own; `None`, and a word on stderr, where that is not allowed.
 struct Small {
     at: std::path::PathBuf,

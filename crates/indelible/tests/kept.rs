@@ -82,6 +82,27 @@ fn a_failure_to_apply_loses_nothing() {
     }
 }
 
+/// What waits in memory when a detach fails is in the lane still; the lane, which another object keeps in use, is not
+/// taken for settled.
+#[test]
+fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
+    let (medium, pool) = disk();
+    pool.create("a", 64 * PAGE as u64).unwrap();
+    pool.create("b", PAGE as u64).unwrap();
+    let b = pool.attach("b").unwrap();
+    let mut a = pool.attach("a").unwrap();
+    for value in 1..4 {
+        store(&mut a, 0..3, value);
+        a.psync().unwrap();
+    }
+    medium.fail_at(OpKind::Write, 0, Fault::NoSpace);
+    a.detach().unwrap_err();
+    medium.clear_faults();
+    assert_eq!(pool.attach("a").unwrap_err().kind(), ErrorKind::Poisoned);
+    drop(b);
+    assert!(holds(&pool.attach("a").unwrap(), 0..3, 3));
+}
+
 #[test]
 fn what_waits_survives_growth_and_the_end_of_the_process() {
     let (medium, pool) = disk();
