@@ -48,15 +48,18 @@ pub struct Ground {
     pub clock: Clock,
     /// Fewer repetitions, smaller sizes.
     pub quick: bool,
+    /// The papers' sizes where they take too long for a complete run.
+    pub paper_sizes: bool,
     memory: Scratch,
     file: Scratch,
 }
 
 impl Ground {
-    pub fn new(memory: &Path, file: &Path, quick: bool) -> Result<Self> {
+    pub fn new(memory: &Path, file: &Path, quick: bool, paper_sizes: bool) -> Result<Self> {
         Ok(Ground {
             clock: Clock::calibrate(),
             quick,
+            paper_sizes,
             memory: Scratch::new(memory)?,
             file: Scratch::new(file)?,
         })

@@ -55,6 +55,9 @@ enum Command {
         /// Fewer repetitions and smaller sizes: everything in five minutes, not fit to judge speed.
         #[arg(long)]
         quick: bool,
+        /// The papers' sizes where they take too long for a complete run: kernels.
+        #[arg(long, conflicts_with = "quick")]
+        paper_sizes: bool,
         /// Where to leave all figures, for `report`.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
@@ -91,8 +94,8 @@ fn main() -> ExitCode {
             list();
             Ok(())
         }
-        Command::Run { names, all: _, quick, json, dir_file, dir_memory } => {
-            run(&names, quick, json.as_deref(), &dir_file, &dir_memory)
+        Command::Run { names, all: _, quick, paper_sizes, json, dir_file, dir_memory } => {
+            run(&names, (quick, paper_sizes), json.as_deref(), &dir_file, &dir_memory)
         }
         Command::Report { file, to, remarks } => report(&file, &to, &remarks),
         Command::Child { job } => child::work(job),
@@ -112,12 +115,18 @@ fn list() {
     }
 }
 
-fn run(names: &[String], quick: bool, json: Option<&Path>, file: &Path, memory: &Path) -> Result<()> {
+fn run(
+    names: &[String],
+    (quick, paper_sizes): (bool, bool),
+    json: Option<&Path>,
+    file: &Path,
+    memory: &Path,
+) -> Result<()> {
     let chosen = rooms::choose(names)?;
     if cfg!(debug_assertions) {
         eprintln!("pmo-bench: built without optimisation; build with --release to judge speed");
     }
-    let ground = Ground::new(memory, file, quick)?;
+    let ground = Ground::new(memory, file, quick, paper_sizes)?;
     let start = Instant::now();
     let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
     for room in chosen {
@@ -133,7 +142,7 @@ fn run(names: &[String], quick: bool, json: Option<&Path>, file: &Path, memory: 
         let report = Report {
             schema: SCHEMA,
             machine: machine::describe(file, memory),
-            command: command_line(names, quick),
+            command: command_line(names, quick, paper_sizes),
             quick,
             seconds: start.elapsed().as_secs_f64(),
             rooms: sections,
@@ -145,11 +154,14 @@ fn run(names: &[String], quick: bool, json: Option<&Path>, file: &Path, memory: 
 }
 
 /// The run without the places of files, which say nothing to others.
-fn command_line(names: &[String], quick: bool) -> String {
+fn command_line(names: &[String], quick: bool, paper_sizes: bool) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());
     if quick {
         words.push("--quick".into());
+    }
+    if paper_sizes {
+        words.push("--paper-sizes".into());
     }
     words.join(" ")
 }

@@ -1,7 +1,7 @@
 //! Everything written to a new file that then takes the place of the old one: what programs do that have nothing
 //! better.
 
-use super::{Keeper, Place, Touched};
+use super::{Keeper, Opened, Place, Touched};
 use crate::Result;
 use std::fs::File;
 use std::io::Write;
@@ -13,9 +13,9 @@ struct Checkpoint {
     dir: PathBuf,
 }
 
-pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Box<dyn Keeper>> {
+pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
     let arrays = lengths.iter().map(|len| vec![0; len.div_ceil(8)]).collect();
-    Ok(Box::new(Checkpoint { arrays, dir: place.dir.to_owned() }))
+    Ok(Opened::Ready(Box::new(Checkpoint { arrays, dir: place.dir.to_owned() })))
 }
 
 impl Keeper for Checkpoint {

@@ -1,13 +1,13 @@
 //! Memory of the process: nothing is kept.
 
-use super::{Keeper, Place, Touched};
+use super::{Keeper, Opened, Place, Touched};
 use crate::Result;
 use zerocopy::IntoBytes;
 
 struct Dram(Vec<Vec<u64>>);
 
-pub fn open(_: &Place<'_>, lengths: &[usize]) -> Result<Box<dyn Keeper>> {
-    Ok(Box::new(Dram(lengths.iter().map(|len| vec![0; len.div_ceil(8)]).collect())))
+pub fn open(_: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
+    Ok(Opened::Ready(Box::new(Dram(lengths.iter().map(|len| vec![0; len.div_ceil(8)]).collect()))))
 }
 
 impl Keeper for Dram {

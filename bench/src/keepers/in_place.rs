@@ -1,17 +1,17 @@
 //! Mapped files, flushed where they were touched: no crash consistency (S0.30, NCC).
 
-use super::{Keeper, PAGE, Place, Touched};
+use super::{Keeper, Opened, PAGE, Place, Touched};
 use crate::Result;
 use crate::ground::Medium;
 use crate::mapped::Mapped;
 
 struct InPlace(Vec<Mapped>);
 
-pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Box<dyn Keeper>> {
+pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
     let mapped = |(number, len): (usize, &usize)| {
         Mapped::create(&place.dir.join(format!("array-{number}")), *len, place.medium == Medium::Memory)
     };
-    Ok(Box::new(InPlace(lengths.iter().enumerate().map(mapped).collect::<Result<_>>()?)))
+    Ok(Opened::Ready(Box::new(InPlace(lengths.iter().enumerate().map(mapped).collect::<Result<_>>()?))))
 }
 
 impl Keeper for InPlace {

@@ -4,6 +4,7 @@ mod checkpoint;
 mod dram;
 mod in_place;
 mod own;
+mod pmemobj;
 
 use crate::Result;
 use crate::ground::Medium;
@@ -19,10 +20,60 @@ pub trait Keeper {
 
     /// Makes durable what changed since the last time: pages touched, by array.
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
+
+    /// Whether it is to be told before a step what the step stores to.
+    fn asks_before(&self) -> bool {
+        false
+    }
+
+    /// Is told that a step is about to store to a range of an array. What fails is reported by the next sync.
+    fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
+
+    /// Parts of the time that syncs have taken so far, and what they moved, where the keeper counts them.
+    fn profile(&self) -> Option<Profile> {
+        None
+    }
+}
+
+/// What syncs took and did, by the keeper's own counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Profile {
+    /// Nanoseconds by part, as [`PARTS`] names them.
+    pub parts: [f64; PARTS.len()],
+    /// Pages compared, and those of them that had changed.
+    pub compared: f64,
+    pub changed: f64,
+    /// Bytes given to the log.
+    pub logged: f64,
+}
+
+/// Parts of a psync.
+pub const PARTS: [&str; 6] = ["collect", "load", "compare", "log", "apply", "settle"];
+
+impl std::ops::Sub for Profile {
+    type Output = Profile;
+
+    fn sub(self, earlier: Profile) -> Profile {
+        let mut parts = self.parts;
+        parts.iter_mut().zip(earlier.parts).for_each(|(part, earlier)| *part -= earlier);
+        Profile {
+            parts,
+            compared: self.compared - earlier.compared,
+            changed: self.changed - earlier.changed,
+            logged: self.logged - earlier.logged,
+        }
+    }
 }
 
 /// Makes arrays of so many bytes.
-type Open = fn(&Place<'_>, &[usize]) -> Result<Box<dyn Keeper>>;
+type Open = fn(&Place<'_>, &[usize]) -> Result<Opened>;
+
+/// What came of opening.
+pub enum Opened {
+    Ready(Box<dyn Keeper>),
+    /// Why it cannot be measured here, and what to do about it.
+    Missing(String),
+}
 
 /// Somebody who can be measured.
 pub struct Contestant {
@@ -46,6 +97,7 @@ pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dra
 pub const ALL: &[Contestant] = &[
     Contestant { name: "in place", atomic: false, open: in_place::open },
     Contestant { name: "indelible", atomic: true, open: own::open },
+    Contestant { name: "libpmemobj", atomic: true, open: pmemobj::open },
     Contestant { name: "copy and rename", atomic: true, open: checkpoint::open },
 ];
 
@@ -66,6 +118,10 @@ impl Touched {
         for page in bytes.start / PAGE..=(bytes.end - 1) / PAGE {
             self.bits[page / 64] |= 1 << (page % 64);
         }
+    }
+
+    pub fn has(&self, page: usize) -> bool {
+        self.bits[page / 64] >> (page % 64) & 1 == 1
     }
 
     pub fn count(&self) -> u64 {
@@ -90,6 +146,39 @@ impl Touched {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn everybody_keeps_what_was_synced() {
+        let dir = std::env::temp_dir().join(format!("keepers-{}", std::process::id()));
+        let lengths = [PAGE * 3 + 8, 16];
+        for contestant in std::iter::once(&DRAM).chain(ALL) {
+            std::fs::create_dir_all(&dir).unwrap();
+            let mut keeper =
+                match (contestant.open)(&Place { medium: Medium::Memory, dir: &dir }, &lengths).unwrap() {
+                    Opened::Ready(keeper) => keeper,
+                    Opened::Missing(why) => {
+                        eprintln!("not tested: {}: {why}", contestant.name);
+                        continue;
+                    }
+                };
+            let mut touched: Vec<Touched> = lengths.iter().map(|len| Touched::new(*len)).collect();
+            for round in 0..3_u8 {
+                for (array, len) in lengths.into_iter().enumerate() {
+                    if round > 0 && keeper.asks_before() {
+                        keeper.before(array, len - 9..len);
+                        keeper.before(array, 0..len);
+                    }
+                    keeper.arrays()[array].fill(round);
+                    touched[array].add(0..len);
+                }
+                keeper.sync(&mut touched).unwrap();
+                touched.iter_mut().for_each(Touched::clear);
+            }
+            assert!(keeper.arrays().iter().all(|array| array.iter().all(|byte| *byte == 2)));
+            drop(keeper);
+            std::fs::remove_dir_all(&dir).unwrap();
+        }
+    }
 
     #[test]
     fn pages_are_touched_by_bytes() {

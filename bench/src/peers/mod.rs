@@ -4,7 +4,7 @@
 //! the run.
 
 mod in_place;
-mod library;
+pub mod library;
 mod lmdb;
 pub mod maps;
 mod own;

@@ -11,13 +11,22 @@
 //!   before was reported as failed;
 //! - after it: the batch is found, and replayed until a checkpoint voids the generation.
 //!
+//! A large batch of a medium that is memory is written in pieces, its header last, and one barrier after
+//! all of it takes the place of the durable write: until it returned, any subset may be on the medium, as
+//! above.
+//!
 //! The batch is applied to the primary only after the durable write returned. Until then no byte of
 //! the primary changed, so that a batch that did not happen leaves nothing behind.
 
 use crate::error::Result;
-use crate::lane::{Batch, LaneLog};
+use crate::format::{Checksum, LINE};
+use crate::lane::{Batch, LaneLog, Lender};
 use crate::medium::{Medium, MediumError};
 use crate::mutant::Mutant;
+
+/// Lines that are copied, summed up and written while they are in the nearest caches: few where crash
+/// tests are to meet many pieces.
+const PIECE: u64 = if cfg!(any(miri, feature = "mutants")) { 4 } else { 512 };
 
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
@@ -47,6 +56,48 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     Ok(())
 }
 
+/// As [`publish`], of one batch that was lent. Returns where its lines begin.
+pub fn publish_lent(
+    medium: &dyn Medium,
+    seed: u64,
+    log: &mut LaneLog,
+    batch: &mut Batch,
+    lender: &dyn Lender,
+) -> Result<u64> {
+    debug_assert!(log.fits(batch.len()));
+    let lines = log.position() + LINE;
+    let mut sum = Checksum::new(seed);
+    let mut at = lines;
+    let mut piece = vec![0; (PIECE * LINE) as usize];
+    let mut filled = 0;
+    let mut write = |bytes: &[u8]| {
+        sum.add(bytes);
+        medium.stream(at, bytes)?;
+        at += bytes.len() as u64;
+        Ok::<(), MediumError>(())
+    };
+    for (target, lines) in batch.pieces(0..batch.count(), PIECE) {
+        let len = (lines * LINE) as usize;
+        if filled + len > piece.len() {
+            write(&piece[..filled])?;
+            filled = 0;
+        }
+        lender.copy(target, &mut piece[filled..filled + len]);
+        filled += len;
+    }
+    write(&piece[..filled])?;
+    write(batch.tail())?;
+    batch.set_body_sum(sum.get());
+    let bytes = batch.stamp(seed, log.generation, log.sequence, 0);
+    medium.write(log.position(), &bytes[..LINE as usize])?;
+    if !Mutant::NotDurable.is_on() {
+        medium.barrier()?;
+    }
+    log.tail += batch.len();
+    log.sequence += 1;
+    Ok(lines)
+}
+
 /// Brings a published batch into the places it redoes. Not durable: the lane still has it.
 ///
 /// An error does not undo the commit, so that it is never `NoSpace`, which would say that nothing
@@ -56,4 +107,21 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
         medium.write(target, bytes).map_err(MediumError::settled)?;
     }
     Ok(())
+}
+
+/// As [`apply`], of a batch that was lent, whose lines begin at `lines`. The lane is what counts, and not what the
+/// lender may have by now: a later psync finds no difference where the primary has what the lane lacks.
+pub fn apply_lent(medium: &dyn Medium, batch: &Batch, lines: u64, lender: &dyn Lender) -> Result<()> {
+    let done = lender.share(batch.count(), &|range| {
+        let mut piece = vec![0; (PIECE * LINE) as usize];
+        let mut from = lines + range.start * LINE;
+        for (target, count) in batch.pieces(range, PIECE) {
+            let bytes = &mut piece[..(count * LINE) as usize];
+            medium.read(from, bytes)?;
+            medium.stream(target, bytes)?;
+            from += count * LINE;
+        }
+        Ok(())
+    });
+    Ok(done.map_err(MediumError::settled)?)
 }

@@ -4,14 +4,14 @@ use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{Entry, FREE_MAGIC, SIZE as SLOT};
 use indelible_store::format::root::{TREES, TreeId};
 use indelible_store::format::{DATA, LINE, PAGE};
-use indelible_store::lane::Batch;
+use indelible_store::lane::{Batch, Lender};
 use indelible_store::medium::{Medium, read_struct};
 use indelible_store::space::{ADDRESSES, Draft, PAGES};
 use indelible_store::store::{Changes, Identity, PageImage, Primary, Store, Writer, psync_all};
 use indelible_store::table::{Key, Located};
 use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A process as tests open pools: told apart by `pid`, on the first boot.
 #[must_use]
@@ -19,14 +19,43 @@ pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16] }
 }
 
+/// What a psync lends: the lines by where they go.
+#[derive(Default)]
+pub(crate) struct Lending(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
+
+impl Lender for Lending {
+    fn copy(&self, target: u64, out: &mut [u8]) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (target, line) in (target..).step_by(LINE as usize).zip(out.as_chunks_mut().0) {
+            *line = lines[&target];
+        }
+    }
+}
+
+/// An object's part in a [`Lending`]: every second psync lends, where it may.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent<'a> {
+    to: &'a Lending,
+    lends: bool,
+}
+
+impl<'a> Lent<'a> {
+    pub(crate) fn new(to: &'a Lending, writer: &Writer) -> Self {
+        Lent { to, lends: writer.psyncs() % 2 == 1 }
+    }
+}
+
 /// Stores to an object, as (offset, bytes): what a psync makes durable.
-pub struct Stores<'a>(pub &'a [(u64, &'a [u8])]);
+struct Stores<'a> {
+    edits: Edits<'a>,
+    lent: Lent<'a>,
+}
 
 impl Changes for Stores<'_> {
     /// The lines that differ from the primary, as the mapped half would find them.
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
         let mut pages: BTreeMap<u64, [[u8; PAGE as usize]; 2]> = BTreeMap::new();
-        for &(offset, bytes) in self.0 {
+        for &(offset, bytes) in self.edits {
             for (at, byte) in (offset..).zip(bytes) {
                 let [_, new] = match pages.entry(at / PAGE) {
                     btree_map::Entry::Vacant(slot) => slot.insert([page(primary, at / PAGE)?; 2]),
@@ -37,7 +66,7 @@ impl Changes for Stores<'_> {
         }
         let mut end = 0;
         for (number, [old, new]) in pages {
-            end = end.max(take(primary, batch, number, &old, &new));
+            end = end.max(take(primary, batch, self.lent, number, &old, &new));
         }
         Ok(end)
     }
@@ -47,13 +76,28 @@ type Page = [u8; PAGE as usize];
 
 /// Takes the lines of a page that changed, and keeps the page; returns where in the object they end, 0 if
 /// none changed.
-pub(crate) fn take(primary: &mut Primary<'_>, batch: &mut Batch, number: u64, old: &Page, new: &Page) -> u64 {
+pub(crate) fn take(
+    primary: &mut Primary<'_>,
+    batch: &mut Batch,
+    lent: Lent<'_>,
+    number: u64,
+    old: &Page,
+    new: &Page,
+) -> u64 {
     let mut end = 0;
     for at in (0..PAGE).step_by(LINE as usize) {
         let line = at as usize..(at + LINE) as usize;
         if old[line.clone()] != new[line.clone()] {
             end = number * PAGE + at + LINE;
-            batch.copy_lines(primary.start() + end - LINE, &new[line]);
+            let target = primary.start() + end - LINE;
+            let mut lines = lent.to.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Others of the psync may lend, even if this one does not.
+            lines.entry(target).or_insert([0; LINE as usize]).copy_from_slice(&new[line.clone()]);
+            if lent.lends && batch.lends() {
+                batch.lend(target, 1);
+            } else {
+                batch.copy_lines(target, &new[line]);
+            }
         }
     }
     if old != new && primary.twin(number).is_none() {
@@ -77,18 +121,30 @@ pub type Edits<'e> = &'e [(u64, &'e [u8])];
 
 /// psync of stores to one object.
 pub fn psync(writer: &mut Writer, edits: Edits<'_>) -> Result<()> {
-    writer.psync(&mut Stores(edits))
+    psync_many(&mut [(writer, edits)])
 }
 
 /// psync of stores to several objects as one step.
 pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
-    let mut stores: Vec<Stores<'_>> = parts.iter().map(|(_, edits)| Stores(edits)).collect();
+    joined(parts, true)
+}
+
+/// As [`psync_many`], with all lines copied into the batch, so that one durable write alone reaches the
+/// medium.
+pub fn psync_copied(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
+    joined(parts, false)
+}
+
+fn joined(parts: &mut [(&mut Writer, Edits<'_>)], lend: bool) -> Result<()> {
+    let lending = Lending::default();
+    let mut stores: Vec<Stores<'_>> =
+        parts.iter().map(|(writer, edits)| Stores { edits, lent: Lent::new(&lending, writer) }).collect();
     let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
         .iter_mut()
         .zip(&mut stores)
         .map(|((writer, _), stores)| (&mut **writer, stores as &mut dyn Changes))
         .collect();
-    psync_all(&mut joined)
+    psync_all(&mut joined, lend.then_some(&lending))
 }
 
 /// The bytes of an object as last psynced, without what lies beyond its size.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
 
 use super::file::{live, verify};
-use super::space;
+use super::{huge, space};
 use crate::sys::fork::{ForkFd, NoFork};
 use crate::sys::mmap::{self, Protection};
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
@@ -202,6 +202,14 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let at = self.target(offset, bytes.len() as u64)?;
+        // SAFETY: as in `write`.
+        unsafe { flush::persist_copy(at, bytes) };
+        flush::hand_over();
+        Ok(())
+    }
+
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: as in `write`.
@@ -249,6 +257,10 @@ impl Medium for MemoryMedium {
     }
 
     fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        if self.backing == Backing::File && !self.read_only {
+            self.at(offset, len)?;
+            huge::fill(live(&self.fd)?, self.base.addr().get(), offset, len)?;
+        }
         self.reserve(offset, len)?;
         self.populate(offset, len);
         Ok(())

@@ -7,6 +7,7 @@ mod create;
 mod detect;
 mod error;
 mod file;
+mod huge;
 mod memory;
 mod space;
 #[cfg(test)]

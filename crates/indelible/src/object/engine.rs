@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::compare::Comparison;
+use super::lent::{Lent, Part};
 use super::stats::PsyncStats;
 use crate::dirty::PageRange;
 use crate::error::Cause;
@@ -16,6 +17,7 @@ use crate::pool::Inner as PoolInner;
 use crate::shadow::{Shadow, copy_lines};
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
+use indelible_store::lane::Lender;
 use indelible_store::store::{Changes, Staged, Writer, stage};
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,8 +98,10 @@ impl Core {
         }
         // As `psync_cores`, without collections of one.
         self.prepare(false)?;
+        let parts = [self.part()?];
+        let lent = Lent(&parts);
         let (writer, mut changes) = self.split()?;
-        let staged = stage(&mut [(&mut *writer, &mut changes)])?;
+        let staged = stage(&mut [(&mut *writer, &mut changes)], Some(&lent))?;
         let start = changes.stats.start();
         let result = staged.commit(&mut [writer]);
         self.stats.committed(start);
@@ -271,6 +275,10 @@ impl Core {
         self.shadow.as_mut().ok_or_else(|| absent(&self.lost))
     }
 
+    fn part(&self) -> Result<Part, Cause> {
+        Ok(Part::new(self.writer()?.object().entry.primary_offset(), self.shadow()?))
+    }
+
     fn split(&mut self) -> Result<(&mut Writer, Comparison<'_>), Cause> {
         let (Some(shadow), Some(writer)) = (&self.shadow, &mut self.writer) else {
             return Err(absent(&self.lost));
@@ -327,7 +335,13 @@ impl Drop for Core {
 /// psync of several objects as one step. `cut`: other threads may store meanwhile; their stores wait
 /// until this one's content is fixed, or belong to the next psync.
 pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Cause> {
-    let staged = if cut { stage_held(cores) } else { stage_cores(cores, false) }?;
+    let mut parts = Vec::with_capacity(cores.len());
+    for core in cores.iter() {
+        parts.push(core.part()?);
+    }
+    let lent = Lent(&parts);
+    // What others may store to as soon as the content is fixed has to be copied.
+    let staged = if cut { stage_held(cores) } else { stage_cores(cores, Some(&lent)) }?;
     let start = cores.first().and_then(|core| core.stats.start());
     let result = staged.commit(&mut writers(cores));
     if let Some(core) = cores.first_mut() {
@@ -347,14 +361,14 @@ fn writers<'a>(cores: &'a mut [&mut Core]) -> Vec<&'a mut Writer> {
 }
 
 /// Stages with all stores held up; lets them pass again as soon as the content is fixed.
-fn stage_held(cores: &mut [&mut Core]) -> Result<Staged, Cause> {
+fn stage_held(cores: &mut [&mut Core]) -> Result<Staged<'static>, Cause> {
     let mut held = 0;
     let result = (|| {
         for core in cores.iter_mut() {
             core.shadow_mut()?.hold()?;
             held += 1;
         }
-        let staged = stage_cores(cores, true)?;
+        let staged = stage_cores(cores, None)?;
         for core in cores.iter_mut() {
             core.settle()?;
         }
@@ -366,9 +380,10 @@ fn stage_held(cores: &mut [&mut Core]) -> Result<Staged, Cause> {
     result
 }
 
-fn stage_cores(cores: &mut [&mut Core], cut: bool) -> Result<Staged, Cause> {
+/// Without a lender it is a cut: nothing goes straight to the primary, either.
+fn stage_cores<'l>(cores: &mut [&mut Core], lender: Option<&'l dyn Lender>) -> Result<Staged<'l>, Cause> {
     for core in cores.iter_mut() {
-        core.prepare(cut)?;
+        core.prepare(lender.is_none())?;
     }
     let mut split = Vec::with_capacity(cores.len());
     for core in cores.iter_mut() {
@@ -376,7 +391,7 @@ fn stage_cores(cores: &mut [&mut Core], cut: bool) -> Result<Staged, Cause> {
     }
     let mut parts: Vec<(&mut Writer, &mut dyn Changes)> =
         split.iter_mut().map(|(writer, part)| (&mut **writer, part as &mut dyn Changes)).collect();
-    Ok(stage(&mut parts)?)
+    Ok(stage(&mut parts, lender)?)
 }
 
 fn pages(ranges: &[PageRange]) -> impl Iterator<Item = u64> + '_ {

@@ -3,6 +3,7 @@
 mod attach;
 mod compare;
 mod engine;
+mod lent;
 mod reader;
 mod stats;
 mod writer;

@@ -33,6 +33,22 @@ pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8, ah
     unsafe { flush::lines_changed(shadow, primary, ahead) }
 }
 
+/// Whether a page looks as if all of it had changed: one line of eight is looked at, each at another place of its
+/// eight, so that records of any power of two do not mislead.
+///
+/// # Safety
+/// Both are valid for reads of 4096 bytes, and aligned to 8.
+#[inline]
+pub(crate) unsafe fn all_changed(shadow: *const u8, primary: *const u8) -> bool {
+    (0..8).all(|group| {
+        let at = (group * 8 + group * 5 % 8) * LINE;
+        // SAFETY: within the pages; volatile, as others may store there.
+        unsafe {
+            shadow.add(at).cast::<u64>().read_volatile() != primary.add(at).cast::<u64>().read_volatile()
+        }
+    })
+}
+
 /// Copies the lines named by `mask`, one after the other, to the start of `out`; returns their
 /// bytes. Copies nothing and returns `None` if `out` is too short.
 ///
@@ -59,6 +75,15 @@ pub(crate) unsafe fn copy_lines(shadow: *const u8, mask: u64, out: &mut [u8]) ->
 pub(crate) unsafe fn copy_page(shadow: *const u8, out: &mut [u8; PAGE]) {
     // SAFETY: the caller's promise.
     unsafe { flush::copy(out.as_mut_ptr(), shadow, PAGE) }
+}
+
+/// Copies as many bytes as `out` has.
+///
+/// # Safety
+/// `shadow` is valid for reads of so many bytes, and `out` lies outside every shadow.
+pub(crate) unsafe fn copy_bytes(shadow: *const u8, out: &mut [u8]) {
+    // SAFETY: the caller's promise.
+    unsafe { flush::copy(out.as_mut_ptr(), shadow, out.len()) }
 }
 
 /// Calls `each` with first line and length of every run of set bits.

@@ -24,7 +24,9 @@ use std::time::Duration;
 use indelible_store::medium::Device;
 
 pub(crate) use error::ShadowError;
-pub(crate) use lines::{copy_lines, copy_page, each_run, lines_changed, lines_changed_raw};
+pub(crate) use lines::{
+    all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_raw,
+};
 
 use crate::dirty::{PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, ServeParams, Served};

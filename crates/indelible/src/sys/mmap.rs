@@ -83,7 +83,11 @@ pub(crate) unsafe fn private(
     Ok(())
 }
 
-/// Maps the first `len` bytes of `file` shared, where the kernel likes; `sync` asks for `MAP_SYNC`.
+/// Bytes of a huge page, the smallest that the machines have.
+pub(crate) const HUGE: usize = 2 << 20;
+
+/// Maps the first `len` bytes of `file` shared, where the kernel likes, at a multiple of [`HUGE`] if it
+/// can be had; `sync` asks for `MAP_SYNC`.
 pub(crate) fn shared(
     file: BorrowedFd<'_>,
     len: usize,
@@ -91,9 +95,33 @@ pub(crate) fn shared(
     sync: bool,
 ) -> io::Result<NonNull<u8>> {
     let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
-    // SAFETY: no address is given, so the mapping replaces nothing.
-    let base = unsafe { mm::mmap(ptr::null_mut(), len, protection.map(), flags, file, 0) }?;
+    let hint = if len < HUGE { 0 } else { aligned(len).unwrap_or(0) };
+    // SAFETY: the address is a hint, so the mapping replaces nothing.
+    let base = unsafe { mm::mmap(at(hint), len, protection.map(), flags, file, 0) }?;
     NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+/// A multiple of [`HUGE`] from which on `len` bytes were free a moment ago.
+fn aligned(len: usize) -> io::Result<usize> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: no address is given, so the mapping replaces nothing; nobody else knows of it.
+    unsafe {
+        let probe = mm::mmap_anonymous(ptr::null_mut(), len + HUGE, ProtFlags::empty(), flags)?;
+        mm::munmap(probe, len + HUGE)?;
+        Ok(probe.addr().next_multiple_of(HUGE))
+    }
+}
+
+/// Makes one huge page of the range's pages and holes, if the kernel can (6.1, files in memory).
+/// The contents stay.
+pub(crate) fn collapse(addr: usize, len: usize) -> io::Result<()> {
+    // Not in the C library's headers yet.
+    const COLLAPSE: i32 = 25;
+    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    match unsafe { libc::madvise(at(addr), len, COLLAPSE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Makes the range inaccessible and free.

@@ -51,11 +51,26 @@ pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {
     if let [one] = parts {
         return XxHash3_64::oneshot_with_seed(seed, one);
     }
-    let mut hasher = XxHash3_64::with_seed(seed);
-    for part in parts {
-        std::hash::Hasher::write(&mut hasher, part);
+    let mut sum = Checksum::new(seed);
+    parts.iter().for_each(|part| sum.add(part));
+    sum.get()
+}
+
+/// A [`checksum`] of bytes that come one after the other.
+pub(crate) struct Checksum(XxHash3_64);
+
+impl Checksum {
+    pub(crate) fn new(seed: u64) -> Self {
+        Checksum(XxHash3_64::with_seed(seed))
     }
-    std::hash::Hasher::finish(&hasher)
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        std::hash::Hasher::write(&mut self.0, bytes);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        std::hash::Hasher::finish(&self.0)
+    }
 }
 
 /// `bytes` rounded up to whole pages.

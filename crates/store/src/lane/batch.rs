@@ -1,14 +1,17 @@
 //! Building a batch in memory.
 //!
 //! Invariants:
-//! 1. `bytes` is the header's line followed by `lines` lines of data, and after `seal` by the
-//!    sections and runs: exactly what goes to the lane. Before the first line it may be shorter, so
-//!    that an empty batch owns no memory.
+//! 1. Unless lines were lent, `bytes` is the header's line followed by the lines of data, and after
+//!    `seal` by the sections and runs: exactly what goes to the lane. Before the first line it may be
+//!    shorter, so that an empty batch owns no memory.
 //! 2. The runs, in order, cover the data lines exactly; the sections, in order, cover the runs.
+//! 3. Once a line was lent, all lines are taken from the lender: after `seal`, `bytes` is the header's
+//!    line, the sections and the runs.
 
 use crate::format::batch::{Header, MAGIC, Run, Section};
 use crate::format::{LINE, checksum};
 use crate::mutant::Mutant;
+use std::ops::Range;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
@@ -20,8 +23,12 @@ pub struct Batch {
     bytes: Vec<u8>,
     runs: Vec<Run>,
     sections: Vec<Section>,
-    /// Length of header and data lines, before `seal` adds the rest.
+    /// Length of header and held lines, before `seal` adds the rest.
     data_end: usize,
+    /// Whether lines may be lent.
+    lends: bool,
+    /// Lines lent.
+    lent: u64,
     header: Header,
 }
 
@@ -40,6 +47,8 @@ impl Batch {
             runs: Vec::new(),
             sections: Vec::new(),
             data_end: L,
+            lends: false,
+            lent: 0,
             header: Header::default(),
         }
     }
@@ -50,6 +59,24 @@ impl Batch {
         self.runs.clear();
         self.sections.clear();
         self.data_end = L;
+        self.lends = false;
+        self.lent = 0;
+    }
+
+    /// Whether lines may be [lent](Self::lend): the psync has a lender, and the medium is one where
+    /// copying costs more than writing in pieces.
+    #[must_use]
+    pub fn lends(&self) -> bool {
+        self.lends
+    }
+
+    pub(crate) fn set_lends(&mut self, lends: bool) {
+        self.lends = lends;
+    }
+
+    /// Whether the bytes are with a lender.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent > 0
     }
 
     /// Starts a section; the lines that follow belong to it.
@@ -77,18 +104,34 @@ impl Batch {
         let start = self.data_end;
         self.data_end = start + lines * L;
         self.bytes.resize(self.data_end, 0);
+        self.run(target, lines as u64);
+        &mut self.bytes[start..]
+    }
+
+    /// Appends `lines` lines for `target` that the psync's [`Lender`](super::Lender) has: the batch is
+    /// written from there, and applied from the lane.
+    ///
+    /// # Panics
+    /// Unless the batch [lends](Self::lends).
+    pub fn lend(&mut self, target: u64, lines: u64) {
+        assert!(self.lends, "nobody lends");
+        self.lent += lines;
+        self.run(target, lines);
+    }
+
+    /// Counts lines for `target` to a run of the current section.
+    fn run(&mut self, target: u64, lines: u64) {
         let section = self.sections.last_mut();
         let continues = section.as_ref().is_some_and(|section| section.runs.get() > 0)
             && self.runs.last().is_some_and(|run| run.target.get() + run.lines.get() * LINE == target);
         match (continues, self.runs.last_mut(), section) {
-            (true, Some(run), _) => run.lines = U64::new(run.lines.get() + lines as u64),
+            (true, Some(run), _) => run.lines = U64::new(run.lines.get() + lines),
             (_, _, Some(section)) => {
                 section.runs = U32::new(section.runs.get() + 1);
-                self.runs.push(Run { target: U64::new(target), lines: U64::new(lines as u64) });
+                self.runs.push(Run { target: U64::new(target), lines: U64::new(lines) });
             }
             _ => {}
         }
-        &mut self.bytes[start..]
     }
 
     /// Appends whole lines.
@@ -112,13 +155,13 @@ impl Batch {
     #[must_use]
     pub fn sealed_len(&self) -> u64 {
         let tail = size_of_val(&self.sections[..]) + size_of_val(&self.runs[..]);
-        (self.data_end + tail).next_multiple_of(L) as u64
+        LINE + self.data_len() + (tail.next_multiple_of(L)) as u64
     }
 
     /// Whether the batch has no data.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.data_end == L
+        self.data_len() == 0
     }
 
     /// The sections so far.
@@ -130,36 +173,50 @@ impl Batch {
     /// Bytes of data.
     #[must_use]
     pub fn data_len(&self) -> u64 {
-        (self.data_end - L) as u64
+        (self.data_end - L) as u64 + self.lent * LINE
     }
 
-    /// Completes the body and its checksum. Only `stamp` is missing then.
+    /// Lines of data.
+    pub(crate) fn count(&self) -> u64 {
+        self.data_len() / LINE
+    }
+
+    /// Completes the body and, unless it is lent, its checksum. Only `stamp` is missing then.
     pub(crate) fn seal(&mut self, seed: u64) {
-        self.bytes.resize(self.data_end, 0);
+        self.bytes.resize(if self.is_lent() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
         self.bytes.extend_from_slice(self.runs.as_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(L), 0);
         self.header = Header {
             magic: U32::new(MAGIC),
             sections: U32::new(self.sections.len() as u32),
-            body_sum: U64::new(if Mutant::ShortChecksum.is_on() {
-                0
-            } else {
-                checksum(seed, &[&self.bytes[L..]])
-            }),
-            len: U64::new(self.bytes.len() as u64),
+            body_sum: U64::new(0),
+            len: U64::new(self.sealed_len()),
             runs: U32::new(self.runs.len() as u32),
-            lines: U64::new(((self.data_end - L) / L) as u64),
+            lines: U64::new(self.count()),
             ..Header::default()
         };
+        if !self.is_lent() {
+            self.set_body_sum(checksum(seed, &[&self.bytes[L..]]));
+        }
+    }
+
+    pub(crate) fn set_body_sum(&mut self, sum: u64) {
+        self.header.body_sum = U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { sum });
+    }
+
+    /// Of a sealed batch that is lent, what follows the lines.
+    pub(crate) fn tail(&self) -> &[u8] {
+        &self.bytes[L..]
     }
 
     /// Length in the lane, once sealed.
     pub(crate) fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns what to write there.
+    /// Puts the batch in its place in a lane's history and returns what to write there, lent lines
+    /// left out.
     /// `joined` batches go before it in the same write.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
         self.header.joined = U32::new(joined);
@@ -179,5 +236,48 @@ impl Batch {
             at += len;
             (run.target.get(), data)
         })
+    }
+
+    /// Where the lines of `range` go, counted from the first of the batch, in pieces of at most `most`:
+    /// (offset in the pool, lines).
+    pub(crate) fn pieces(&self, range: Range<u64>, most: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut first = 0;
+        self.targets().flat_map(move |(target, lines)| {
+            let (from, to) = (range.start.max(first), range.end.min(first + lines));
+            let skipped = from - first;
+            first += lines;
+            (from..to)
+                .step_by(most as usize)
+                .map(move |at| (target + (skipped + at - from) * LINE, most.min(to - at)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_lines_of_the_range_in_order() {
+        let mut batch = Batch::new();
+        batch.begin(1, 0, 0);
+        batch.lines(6400, 3);
+        batch.lines(64_000, 10);
+        batch.lines(0, 1);
+        for from in 0..=14 {
+            for to in from..=14 {
+                let line = |target, line| target + line * LINE;
+                let mut expected: Vec<u64> = (0..3).map(|at| line(6400, at)).collect();
+                expected.extend((0..10).map(|at| line(64_000, at)));
+                expected.push(0);
+                let pieces: Vec<_> = batch.pieces(from..to, 4).collect();
+                let found: Vec<u64> = pieces
+                    .iter()
+                    .flat_map(|(target, lines)| (0..*lines).map(|at| line(*target, at)))
+                    .collect();
+                assert_eq!(found, expected[from as usize..to as usize], "{from}..{to}");
+                assert!(pieces.iter().all(|(_, lines)| (1..=4).contains(lines)));
+            }
+        }
     }
 }

@@ -47,6 +47,9 @@ impl Medium for Guard {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.under.write(offset, bytes)
     }
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.under.stream(offset, bytes)
+    }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.under.write_durable(offset, bytes)
     }

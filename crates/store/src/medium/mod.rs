@@ -91,6 +91,12 @@ pub trait Medium: Send + Sync {
     /// Writes `bytes` at `offset`; durable only after a later [`barrier`](Medium::barrier).
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
 
+    /// As [`write`](Medium::write), of bytes that are part of so many that the next to ask for them will not
+    /// find them in a cache in any case.
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.write(offset, bytes)
+    }
+
     /// Writes `bytes` at `offset` and makes these bytes durable before it returns.
     ///
     /// `NoSpace` means that nothing is durable and the call may be made again; any other error is

@@ -134,7 +134,7 @@ impl Store {
         if used > 0 {
             self.device.zero(offset, used)?;
         }
-        self.claim(offset, len)?;
+        self.claimed(self.device.prepare(offset, len), offset, len)?;
         if self.device.prefers_group_commit() {
             let zeros = vec![0; 1 << 20];
             let mut at = 0;

@@ -6,7 +6,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::LockMode;
+use crate::medium::{LockMode, MediumError};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -80,7 +80,16 @@ impl Store {
 
     /// Reserves space; what could be had of it is given back if not all could.
     pub(super) fn claim(&self, start: u64, len: u64) -> Result<()> {
-        let result = self.device.reserve(start, len);
+        self.claimed(self.device.reserve(start, len), start, len)
+    }
+
+    /// Gives back what could be had of a range if not all could.
+    pub(super) fn claimed(
+        &self,
+        result: std::result::Result<(), MediumError>,
+        start: u64,
+        len: u64,
+    ) -> Result<()> {
         if result.is_err() {
             // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
             let _ = self.device.zero(start, len);

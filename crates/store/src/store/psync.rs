@@ -7,7 +7,7 @@ use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
-use crate::lane::{Batch, LaneLog};
+use crate::lane::{Batch, LaneLog, Lender};
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::table::{directory, put_directory};
@@ -33,7 +33,7 @@ impl Writer {
     /// `NoRoom`, `NoSpace`: nothing happened, the call may be made again. `Poisoned`, or a failure of
     /// the medium: the object is poisoned.
     pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
-        psync_all(&mut [(self, changes)])
+        psync_all(&mut [(self, changes)], None)
     }
 
     /// Announces that `from..to` of the object, never psynced before, is about to be written straight
@@ -51,7 +51,7 @@ impl Writer {
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
         let result =
-            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())]);
+            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())], None);
         self.scratch = batch;
         result?;
         self.standing = standing;
@@ -169,25 +169,31 @@ impl Writer {
     }
 }
 
-/// psync of several objects of one pool as one atomic step.
-pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
+/// psync of several objects of one pool as one atomic step. For the lender see [`stage`].
+pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)], lender: Option<&dyn Lender>) -> Result<()> {
     if Mutant::SplitPsync.is_on() && parts.len() > 1 {
-        return parts.iter_mut().try_for_each(|(writer, changes)| writer.psync(&mut **changes));
+        return parts.chunks_mut(1).try_for_each(|part| psync_all(part, lender));
     }
-    let staged = stage(parts)?;
+    let staged = stage(parts, lender)?;
     let mut writers: Vec<&mut Writer> = parts.iter_mut().map(|(writer, _)| &mut **writer).collect();
     staged.commit(&mut writers)
 }
 
-/// A psync whose content is fixed: stores made from now on belong to the next one.
-pub struct Staged {
+/// A psync whose content is fixed: stores made from now on belong to the next one. With a lender, its bytes
+/// must not change before the commit is done.
+pub struct Staged<'l> {
     batch: Batch,
     advances: Vec<Advance>,
+    lender: Option<&'l dyn Lender>,
 }
 
-/// Collects the changes of several objects of one pool.
-pub fn stage(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<Staged> {
-    let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()) };
+/// Collects the changes of several objects of one pool. With a lender, which has the bytes of all of them,
+/// the parts may lend lines where it pays ([`Batch::lends`]).
+pub fn stage<'l>(
+    parts: &mut [(&mut Writer, &mut dyn Changes)],
+    lender: Option<&'l dyn Lender>,
+) -> Result<Staged<'l>> {
+    let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()), lender };
     let Some((first, _)) = parts.first_mut() else { return Ok(staged) };
     std::mem::swap(&mut staged.batch, &mut first.scratch);
     let (first, _) = &parts[0];
@@ -203,13 +209,14 @@ pub fn stage(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<Staged> {
         unite(parts)?;
     }
     staged.batch.clear();
+    staged.batch.set_lends(lender.is_some() && !parts[0].0.store.device.prefers_group_commit());
     for (writer, changes) in parts.iter_mut() {
         staged.add(writer, &mut **changes)?;
     }
     Ok(staged)
 }
 
-impl Staged {
+impl Staged<'_> {
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -258,7 +265,7 @@ impl Staged {
         if self.batch.sealed_len() > first.lane.capacity() {
             first.enlarge_lane(self.batch.sealed_len())?;
         }
-        first.lane.commit(&mut self.batch, &self.advances)?;
+        first.lane.commit(&mut self.batch, &self.advances, self.lender)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {

@@ -15,7 +15,7 @@ use super::lock;
 use super::twins::Twins;
 use crate::commit;
 use crate::error::{Result, StoreError};
-use crate::lane::{Batch, LaneLog};
+use crate::lane::{Batch, LaneLog, Lender};
 use crate::medium::{Guard, Medium, MediumError};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
@@ -143,22 +143,33 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it. The batch keeps its memory for reuse.
-    pub(super) fn commit(&self, batch: &mut Batch, advances: &[Advance]) -> Result<()> {
+    /// Makes a batch durable and applies it. The batch keeps its memory for reuse. Its lender, if it was
+    /// lent.
+    pub(super) fn commit(
+        &self,
+        batch: &mut Batch,
+        advances: &[Advance],
+        lender: Option<&dyn Lender>,
+    ) -> Result<()> {
+        let lender = lender.filter(|_| batch.is_lent());
         batch.seal(self.seed);
-        if Mutant::ApplyFirst.is_on() {
+        if Mutant::ApplyFirst.is_on() && lender.is_none() {
             let _ = commit::apply(&*self.device, batch);
         }
+        let mut lent = None;
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
         if self.device.prefers_group_commit() {
             let result;
             (*batch, result) = self.publish_grouped(std::mem::take(batch));
             result?;
         } else {
-            self.publish_alone(batch)?;
+            lent = lender.zip(self.publish_alone(batch, lender)?);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
-        let applied = self.apply(batch, advances);
+        let applied = match lent {
+            Some((lender, lines)) => commit::apply_lent(&*self.device, batch, lines, lender),
+            None => self.apply(batch, advances),
+        };
         let mut state = lock(&self.state);
         if let Some((publish, apply)) = published {
             state.used.publish += publish;
@@ -197,10 +208,16 @@ impl WriterLane {
         lock(&self.state).progress.get(&slot)?.twins.clone()
     }
 
-    fn publish_alone(&self, batch: &mut Batch) -> Result<()> {
+    /// Where the lines begin, if they were lent.
+    fn publish_alone(&self, batch: &mut Batch, lender: Option<&dyn Lender>) -> Result<Option<u64>> {
         let mut state = self.with_room(batch.len())?;
         let State { log, .. } = &mut *state;
-        let result = commit::publish(&*self.device, self.seed, log, std::slice::from_mut(batch));
+        let result = match lender {
+            Some(lender) => commit::publish_lent(&*self.device, self.seed, log, batch, lender).map(Some),
+            None => {
+                commit::publish(&*self.device, self.seed, log, std::slice::from_mut(batch)).map(|()| None)
+            }
+        };
         self.account(&mut state, &result, 1, batch.len());
         result
     }
@@ -381,9 +398,9 @@ impl WriterLane {
         Ok(())
     }
 
-    fn account(&self, state: &mut State, result: &Result<()>, batches: usize, bytes: u64) {
+    fn account<T>(&self, state: &mut State, result: &Result<T>, batches: usize, bytes: u64) {
         match result {
-            Ok(()) => {
+            Ok(_) => {
                 state.applying += batches;
                 state.used.batches += batches as u64;
                 state.used.commits += 1;

@@ -11,7 +11,7 @@ use indelible_store::format::{LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_LANE, TAB
 use indelible_store::medium::read_struct;
 use indelible_store::store::{RepairAction, Severity, Store};
 use indelible_store::table::Key;
-use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync, psync_many, snapshot};
+use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync_copied, snapshot};
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ fn orphaned() -> (SimMedium, Snapshot) {
         ["a", "b", "c"].map(|name| store.attach_writer(name, Key::default()).unwrap()).into();
     // Unites two of them on one lane.
     let [a, b, _] = &mut writers[..] else { unreachable!() };
-    psync_many(&mut [(a, &[(8000, &[1; 10])]), (b, &[(8000, &[2; 10])])]).unwrap();
+    psync_copied(&mut [(a, &[(8000, &[1; 10])]), (b, &[(8000, &[2; 10])])]).unwrap();
     expected.get_mut("a").unwrap().2[8000..8010].fill(1);
     expected.get_mut("b").unwrap().2[8000..8010].fill(2);
     for round in 0..5_u8 {
         for writer in &mut writers {
             let name = writer.object().entry.name();
             let (at, bytes) = (u64::from(round) * 1000, [round + name.as_bytes()[0]; 200]);
-            psync(writer, &[(at, &bytes)]).unwrap();
+            psync_copied(&mut [(writer, &[(at, &bytes)])]).unwrap();
             let object = expected.get_mut(&name).unwrap();
             object.2[at as usize..at as usize + 200].copy_from_slice(&bytes);
         }

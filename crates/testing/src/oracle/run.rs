@@ -2,7 +2,7 @@
 
 use super::model::{Answer, Attached, Model};
 use super::{NAMES, PROCESSES, Program, Step};
-use crate::pool::{Snapshot, contents, page, process, snapshot, take};
+use crate::pool::{Lending, Lent, Snapshot, contents, page, process, snapshot, take};
 use crate::sim::{CrashImage, Fault, SimMedium};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::PAGE;
@@ -64,6 +64,7 @@ impl Process {
 /// Bytes that an object is to hold, as its process sees them.
 struct Shadow<'a> {
     bytes: &'a [u8],
+    lent: Lent<'a>,
 }
 
 impl Changes for Shadow<'_> {
@@ -73,7 +74,7 @@ impl Changes for Shadow<'_> {
             let old = page(primary, number)?;
             let mut new = old;
             new[..bytes.len()].copy_from_slice(bytes);
-            end = end.max(take(primary, batch, number, &old, &new));
+            end = end.max(take(primary, batch, self.lent, number, &old, &new));
         }
         Ok(end)
     }
@@ -305,17 +306,19 @@ impl Run<'_> {
             }
             Step::Psync { ref objects } => {
                 let own = after.psynced(process, objects);
+                let lending = Lending::default();
                 let mut parts: Vec<(&mut Writer, Shadow<'_>)> = Vec::new();
                 for (object, writer) in writers.iter_mut().filter(|(object, _)| own.contains(object)) {
                     if let Some(Attached::Writing(bytes)) = after.attached.get(&(process, *object)) {
-                        parts.push((writer, Shadow { bytes }));
+                        let lent = Lent::new(&lending, writer);
+                        parts.push((writer, Shadow { bytes, lent }));
                     }
                 }
                 let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
                     .iter_mut()
                     .map(|(writer, shadow)| (&mut **writer, shadow as &mut dyn Changes))
                     .collect();
-                psync_all(&mut joined)?;
+                psync_all(&mut joined, Some(&lending))?;
             }
             Step::Grow { object, size } => {
                 if let Some(writer) = writers.get_mut(&object) {

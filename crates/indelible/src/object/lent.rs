@@ -1,0 +1,57 @@
+//! Lines of a large psync that go from the shadow to the medium in pieces: a copy of all of them would take
+//! as much memory again, and reading it back what it does not find in a cache.
+//!
+//! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. By the contract nobody stores to it
+//! meanwhile; who does so all the same gets bytes of either time (see `shadow/lines.rs`).
+
+#![allow(unsafe_code)]
+
+use super::compare::{LINE, threads_for};
+use crate::shadow::{Shadow, copy_bytes};
+use crate::sys::PAGE;
+use indelible_store::lane::{Done, Lender};
+use std::ops::Range;
+
+/// An object that lends.
+pub(super) struct Part {
+    /// Its place in the pool, in bytes.
+    extent: Range<u64>,
+    shadow: *const u8,
+}
+
+impl Part {
+    pub(super) fn new(primary: u64, shadow: &Shadow) -> Part {
+        Part { extent: primary..primary + shadow.len() as u64, shadow: shadow.base().as_ptr() }
+    }
+}
+
+/// The objects of one psync.
+pub(super) struct Lent<'a>(pub(super) &'a [Part]);
+
+// SAFETY: shadows are read by assembly, which any thread may do.
+unsafe impl Sync for Lent<'_> {}
+
+impl Lender for Lent<'_> {
+    fn copy(&self, target: u64, out: &mut [u8]) {
+        let end = target + out.len() as u64;
+        let owner = self.0.iter().find(|part| part.extent.start <= target && end <= part.extent.end);
+        let Some(part) = owner else { unreachable!("lines that no object lent") };
+        // SAFETY: within the shadow, as was just found.
+        unsafe { copy_bytes(part.shadow.add((target - part.extent.start) as usize), out) };
+    }
+
+    fn share(&self, lines: u64, work: &(dyn Fn(Range<u64>) -> Done + Sync)) -> Done {
+        let threads = threads_for(lines / (PAGE / LINE) as u64);
+        let share = lines.div_ceil(threads);
+        let piece = |number: u64| (number * share).min(lines)..((number + 1) * share).min(lines);
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..threads).map(|number| scope.spawn(move || work(piece(number)))).collect();
+            let own = work(piece(0));
+            others.into_iter().fold(own, |done, thread| match thread.join() {
+                Ok(other) => done.and(other),
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
+}

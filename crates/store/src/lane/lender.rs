@@ -1,0 +1,20 @@
+//! Who has the bytes of a batch that is too large to be copied first.
+
+use crate::medium::MediumError;
+use std::ops::Range;
+
+/// What a part of the lines came to.
+pub type Done = Result<(), MediumError>;
+
+/// Has the bytes of lines that were [lent](super::Batch::lend), unchanged from `collect` to the end of the
+/// commit. If they change all the same, the batch holds bytes of either time; it is valid nevertheless, and
+/// the primary gets what it holds.
+pub trait Lender: Sync {
+    /// Fills `out` with what goes to `target` in the pool.
+    fn copy(&self, target: u64, out: &mut [u8]);
+
+    /// Does `work` for parts of `0..lines` that together are all of it: several threads may share them.
+    fn share(&self, lines: u64, work: &(dyn Fn(Range<u64>) -> Done + Sync)) -> Done {
+        work(0..lines)
+    }
+}
