@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_command_line_repeats_the_run() {
-        assert_eq!(command_line(&["open".into()], true), "pmo-bench run open --quick");
-        assert_eq!(command_line(&[], false), "pmo-bench run");
+        assert_eq!(command_line(&["open".into()], true, false), "pmo-bench run open --quick");
+        assert_eq!(command_line(&[], false, false), "pmo-bench run");
     }
 }
