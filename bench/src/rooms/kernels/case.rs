@@ -159,8 +159,9 @@ mod tests {
     #[test]
     fn pages_touched_for_the_first_time_are_faults() {
         let before = super::faults().unwrap();
-        let pages = vec![1_u8; 4096 * 1000];
+        // One fault may bring several pages, where the kernel gives large ones.
+        let pages = vec![1_u8; 64 << 20];
         assert!(std::hint::black_box(&pages)[5] == 1);
-        assert!(super::faults().unwrap() - before >= 900);
+        assert!(super::faults().unwrap() - before >= 16);
     }
 }

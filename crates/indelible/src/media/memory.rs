@@ -320,6 +320,10 @@ impl Locks for MemoryMedium {
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         ofd::probe(live(&self.fd)?, key.byte())
     }
+
+    fn holder(&self, key: LockKey) -> Option<u32> {
+        ofd::holder(self.fd.as_fd(), key.byte())
+    }
 }
 
 impl Drop for MemoryMedium {

@@ -88,3 +88,45 @@ pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, M
         _ => Some(LockMode::Exclusive),
     })
 }
+
+/// A process that has the byte locked. The kernel does not say who has such a lock, but each process can be asked
+/// for its own; `None` if none of those that this one may ask has it.
+pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<u32> {
+    let inode = rustix::fs::fstat(fd).ok()?.st_ino.to_string();
+    let has = |folder: std::path::PathBuf| {
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        texts.into_iter().any(|text| text.lines().any(|line| covers(line, &inode, byte)))
+    };
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    pids.find(|pid: &u32| has(format!("/proc/{pid}/fdinfo").into()))
+}
+
+/// Whether a line of `fdinfo` tells of a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`.
+fn covers(line: &str, inode: &str, byte: u64) -> bool {
+    let ["lock:", _, "OFDLCK", _, _, _, file, start, end] = line.split_whitespace().collect::<Vec<_>>()[..]
+    else {
+        return false;
+    };
+    let starts = start.parse::<u64>().is_ok_and(|start| start <= byte);
+    let ends = end == "EOF" || end.parse::<u64>().is_ok_and(|end| byte <= end);
+    file.rsplit(':').next() == Some(inode) && starts && ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn who_has_a_byte_is_found() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(holder(file.as_fd(), 500), None);
+        assert!(try_lock(file.as_fd(), 500, LockMode::Shared).unwrap());
+        assert_eq!(holder(file.as_fd(), 500), Some(std::process::id()));
+        assert_eq!((holder(file.as_fd(), 499), holder(file.as_fd(), 501)), (None, None));
+        unlock(file.as_fd(), 500);
+        assert_eq!(holder(file.as_fd(), 500), None);
+    }
+}

@@ -101,4 +101,8 @@ impl Locks for Guard {
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         self.under.probe(key)
     }
+
+    fn holder(&self, key: LockKey) -> Option<u32> {
+        self.under.holder(key)
+    }
 }

@@ -47,4 +47,9 @@ pub trait Locks: Send + Sync {
 
     /// The strongest mode in which *another* holder has the key, `None` when nobody has.
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
+
+    /// The process ID of a holder, to be shown to people. `None` where nobody can tell.
+    fn holder(&self, _key: LockKey) -> Option<u32> {
+        None
+    }
 }

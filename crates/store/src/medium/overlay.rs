@@ -124,4 +124,8 @@ impl Locks for Overlay {
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         self.under.probe(key)
     }
+
+    fn holder(&self, key: LockKey) -> Option<u32> {
+        self.under.holder(key)
+    }
 }

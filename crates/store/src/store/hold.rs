@@ -5,6 +5,7 @@
 
 use super::{Store, lock};
 use crate::error::{Holder, Result, StoreError};
+use crate::format::entry::STATE_W;
 use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
 use crate::table::Located;
@@ -43,7 +44,7 @@ impl Hold {
             (None, _) => {
                 let key = LockKey::Object(object.offset);
                 if !Mutant::Unlocked.is_on() && !store.device.try_lock(key, mode)? {
-                    return Err(StoreError::Held { holder: holder_of(object) });
+                    return Err(StoreError::Held { holder: store.holder_of(object) });
                 }
                 holds.0.insert(object.offset, usize::from(mode == LockMode::Shared));
             }
@@ -65,11 +66,15 @@ impl Drop for Hold {
     }
 }
 
-/// Who the table says has the object.
-pub(super) fn holder_of(object: &Located) -> Holder {
-    use crate::format::entry::{STATE_D, STATE_W};
-    match (object.entry.state, object.entry.pid.get()) {
-        (STATE_D, _) | (_, 0) => Holder::Unknown,
-        (state, pid) => Holder::Process { pid, writer: state == STATE_W },
+impl Store {
+    /// Which other process has the object: a writer is known by the table, readers by their locks.
+    pub(super) fn holder_of(&self, object: &Located) -> Holder {
+        let key = LockKey::Object(object.offset);
+        let writer = !matches!(self.device.probe(key), Ok(Some(LockMode::Shared)));
+        let pid = match object.entry.pid.get() {
+            pid if writer && object.entry.state == STATE_W && pid != 0 => Some(pid),
+            _ => self.device.holder(key),
+        };
+        pid.map_or(Holder::Unknown, |pid| Holder::Process { pid, writer })
     }
 }

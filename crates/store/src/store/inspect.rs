@@ -118,10 +118,7 @@ impl Store {
         };
         let holder = held.map(|state| match mine {
             Some(_) => Holder::Own { writer: state == STATE_W },
-            None if object.entry.state == state && object.entry.pid.get() != 0 => {
-                Holder::Process { pid: object.entry.pid.get(), writer: state == STATE_W }
-            }
-            None => Holder::Unknown,
+            None => self.holder_of(object),
         });
         let state = match (held, stale) {
             (Some(STATE_R), _) => 'R',

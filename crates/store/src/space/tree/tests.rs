@@ -11,10 +11,15 @@ use zerocopy::little_endian::U64;
 const LEN: u64 = 64 << 20;
 
 fn draft(medium: &VolatileMedium) -> Draft<'_> {
+    of_pool(medium, LEN)
+}
+
+/// A draft of a pool of `len` bytes, of which the table's are there.
+fn of_pool(medium: &VolatileMedium, len: u64) -> Draft<'_> {
     let mut root = Root::new_zeroed();
     root.chunk_next = U64::new(DATA);
     root.chunk_end = U64::new(LEN);
-    Draft::blank(medium, 7, LEN, root)
+    Draft::blank(medium, 7, len, root)
 }
 
 /// Every invariant of the tree, by walking it.
@@ -85,8 +90,8 @@ proptest! {
     #[test]
     fn free_space_comes_back_whole(sizes in prop::collection::vec(1..200u64, 1..EXTENTS), order in any::<u64>()) {
         let medium = VolatileMedium::new(LEN);
-        let mut draft = draft(&medium);
         let total = 1 << 20;
+        let mut draft = of_pool(&medium, (100 + total) * PAGE);
         PAGES.release(&mut draft, 100, total).unwrap();
         let mut held = Vec::new();
         for size in &sizes {
