@@ -14,7 +14,7 @@ fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
         (0, Step::Attach { object: 2 }),
         (2, Step::Attach { object: 3 }),
         (0, Step::Store { object: 2, at: 4214, len: 64, value: 173 }),
-        (0, Step::DieIn { step: Box::new(psync), kind: OpKind::WriteDurable, nth: 0, late: true }),
+        (0, Step::DieIn { step: Box::new(psync), kind: OpKind::Barrier, nth: 0, late: true }),
     ]);
     let medium: SimMedium = Start::Used.pool(SimConfig::default()).medium();
     let promise = program.run(&medium).unwrap();
