@@ -28,3 +28,13 @@ fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
     let shown = whole::shown(&forged.image, forged.pool);
     assert!(shown.iter().all(|(_, sight)| *sight == Sight::Same), "{shown:?} {actions:?}");
 }
+
+/// Two free extents far beyond the end of the pool: what lies between them was taken for a gap, and its place
+/// computed in vain.
+#[test]
+fn there_is_no_gap_beyond_the_end_of_the_pool() {
+    whole::repair(&[
+        0x04, 0x05, 0x07, 0x03, 0x89, 0x04, 0x03, 0xf2, 0x00, 0x00, 0x00, 0x31, 0x01, 0x00, 0x73, 0x6d, 0x61,
+        0x6c, 0x6c, 0x00, 0x28, 0x20, 0x37, 0x37, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0x00,
+    ]);
+}

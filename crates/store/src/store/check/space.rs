@@ -50,8 +50,10 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;
     for claim in claims {
-        if claim.first > at {
-            report(Fault::Gap(at, claim.first));
+        // What lies beyond the end is said of the claim, and leaves no gap.
+        let first = claim.first.min(to);
+        if first > at {
+            report(Fault::Gap(at, first));
         }
         if let Some(before) = last.filter(|before| claim.first < before.end) {
             report(Fault::Overlap(before, *claim));
