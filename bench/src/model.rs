@@ -155,9 +155,10 @@ impl From<Spread> for Cell {
     }
 }
 
+/// What is no number, as a ratio to nothing, is left empty: JSON has none of the kind.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
-        Cell::Value(value)
+        if value.is_finite() { Cell::Value(value) } else { Cell::Empty }
     }
 }
 
@@ -176,6 +177,14 @@ impl From<&str> for Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_number_is_an_empty_cell() {
+        assert!(
+            matches!(Cell::from(f64::NAN), Cell::Empty) && matches!(Cell::from(f64::INFINITY), Cell::Empty)
+        );
+        assert!(matches!(Cell::from(0.5), Cell::Value(_)));
+    }
 
     #[test]
     fn a_goal_without_a_figure_is_missed() {
