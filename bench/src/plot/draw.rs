@@ -133,8 +133,9 @@ impl Decades {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;
         let lines = powers.flat_map(|power| numbers.iter().map(move |n| f64::from(power) * step + n.log10()));
-        // There is no half of a thing.
-        let whole = |line: f64| self.unit != crate::model::Unit::Count || line >= 0.0;
+        // There is no half of a thing, nor one and a half of it.
+        let is_whole = |number: f64| number > 0.5 && (number - number.round()).abs() < number * 1e-9;
+        let whole = |line: f64| self.unit != crate::model::Unit::Count || is_whole(10_f64.powf(line));
         lines.filter(|line| self.range.contains(line) && whole(*line)).collect()
     }
 }
@@ -189,5 +190,17 @@ mod tests {
         for word in ["psync on memory", "pages", "hot  ∝ x^1.00", "1.00 µs", "10,000"] {
             assert!(picture.contains(word), "{word}");
         }
+    }
+
+    #[test]
+    fn an_axis_of_things_has_whole_numbers() {
+        let axis = Axis { label: "threads".into(), unit: Unit::Count };
+        let lines = Decades::around([1.0, 2.0].into_iter(), &axis)
+            .key_points(plotters::coord::ranged1d::BoldPoints(9));
+        let numbers: Vec<f64> = lines.iter().map(|line| 10_f64.powf(*line)).collect();
+        assert!(
+            numbers.len() >= 2 && numbers.iter().all(|number| (number - number.round()).abs() < 1e-6),
+            "{numbers:?}"
+        );
     }
 }
