@@ -215,7 +215,7 @@ impl Store {
         }
         match self.acquire(draft, lane)? {
             Some(found) => Ok(Some(found)),
-            None => Err(StoreError::Held { holder: self.holder_of(object) }),
+            None => Err(StoreError::Held { holder: self.holder_of(object, true) }),
         }
     }
 }

@@ -44,7 +44,8 @@ impl Hold {
             (None, _) => {
                 let key = LockKey::Object(object.offset);
                 if !Mutant::Unlocked.is_on() && !store.device.try_lock(key, mode)? {
-                    return Err(StoreError::Held { holder: store.holder_of(object) });
+                    let writer = !matches!(store.device.probe(key), Ok(Some(LockMode::Shared)));
+                    return Err(StoreError::Held { holder: store.holder_of(object, writer) });
                 }
                 holds.0.insert(object.offset, usize::from(mode == LockMode::Shared));
             }
@@ -67,13 +68,12 @@ impl Drop for Hold {
 }
 
 impl Store {
-    /// Which other process has the object: a writer is known by the table, readers by their locks.
-    pub(super) fn holder_of(&self, object: &Located) -> Holder {
-        let key = LockKey::Object(object.offset);
-        let writer = !matches!(self.device.probe(key), Ok(Some(LockMode::Shared)));
+    /// Which other process has the object, to write or to read: a writer is known by the table, readers by their
+    /// locks.
+    pub(super) fn holder_of(&self, object: &Located, writer: bool) -> Holder {
         let pid = match object.entry.pid.get() {
             pid if writer && object.entry.state == STATE_W && pid != 0 => Some(pid),
-            _ => self.device.holder(key),
+            _ => self.device.holder(LockKey::Object(object.offset)),
         };
         pid.map_or(Holder::Unknown, |pid| Holder::Process { pid, writer })
     }

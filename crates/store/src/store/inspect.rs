@@ -118,7 +118,7 @@ impl Store {
         };
         let holder = held.map(|state| match mine {
             Some(_) => Holder::Own { writer: state == STATE_W },
-            None => self.holder_of(object),
+            None => self.holder_of(object, state == STATE_W),
         });
         let state = match (held, stale) {
             (Some(STATE_R), _) => 'R',

@@ -73,10 +73,9 @@ pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, 
     let mut found = Vec::new();
     tile(claims, from, to, |fault| {
         if let Fault::Gap(first, end) = fault {
-            found.push((first, end.min(to)));
+            found.push((first, end));
         }
     });
-    found.retain(|(first, end)| first < end);
     found
 }
 
