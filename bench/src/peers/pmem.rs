@@ -153,12 +153,35 @@ impl Pmem {
 
     /// All that `work` changes, or nothing if it fails.
     pub fn transaction<R>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
-        // SAFETY: (1); ended in any case.
+        let result = work(&self.begin()?);
+        // SAFETY: begun just now.
+        unsafe { self.finish(result) }
+    }
+
+    /// Begins a transaction of this thread, which [`finish`](Pmem::finish) ends.
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        // SAFETY: (1).
+        match unsafe { (self.begin)(self.pool, ptr::null_mut(), NO_PARAMETERS) } {
+            0 => Ok(Transaction(self)),
+            code => Err(format!("libpmemobj: no transaction: {code}").into()),
+        }
+    }
+
+    /// The transaction that is under way.
+    ///
+    /// # Safety
+    /// This thread has begun one.
+    pub unsafe fn under_way(&self) -> Transaction<'_> {
+        Transaction(self)
+    }
+
+    /// Ends the transaction: keeps what it changed, or nothing of it if the work failed.
+    ///
+    /// # Safety
+    /// This thread has begun one.
+    pub unsafe fn finish<R>(&self, result: Result<R>) -> Result<R> {
+        // SAFETY: the caller's promise.
         unsafe {
-            if (self.begin)(self.pool, ptr::null_mut(), NO_PARAMETERS) != 0 {
-                return Err("libpmemobj: no transaction".into());
-            }
-            let result = work(&Transaction(self));
             match &result {
                 Ok(_) => (self.commit)(),
                 // A function of the library that failed aborted it already.
