@@ -90,7 +90,10 @@ pub fn publish_lent(
     batch.set_body_sum(sum.get());
     let bytes = batch.stamp(seed, log.generation, log.sequence, 0);
     medium.write(log.position(), &bytes[..LINE as usize])?;
-    if !Mutant::NotDurable.is_on() {
+    if Mutant::ApplyPiecesFirst.is_on() {
+        let _ = apply_lent(medium, batch, lines, lender);
+    }
+    if !Mutant::PiecesNotDurable.is_on() {
         medium.barrier()?;
     }
     log.tail += batch.len();

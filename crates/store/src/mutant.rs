@@ -31,8 +31,12 @@ macro_rules! mutants {
 mutants! {
     /// The primary changes before the batch is durable.
     ApplyFirst,
+    /// The primary changes before a batch in pieces is durable.
+    ApplyPiecesFirst,
     /// A psync returns before its batch is durable.
     NotDurable,
+    /// A psync returns before its batch, written in pieces, is durable.
+    PiecesNotDurable,
     /// psync of several objects publishes one batch for each.
     SplitPsync,
     /// The checksum of a batch leaves its data out.

@@ -43,14 +43,32 @@ fn caught(mutant: Mutant, check: impl Fn() -> Verdict) {
 }
 
 fn crash(prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) -> Verdict {
-    let medium = formatted(2 << 20, CONFIG);
+    crash_on(CONFIG, prepare, program)
+}
+
+fn crash_on(
+    config: SimConfig,
+    prepare: impl Fn(&Arc<Store>),
+    program: impl Fn(&mut Scenario) -> Result<()>,
+) -> Verdict {
+    let medium = formatted(2 << 20, config);
     prepare(&Scenario::begin(&medium, 1).unwrap().store);
     medium.settle();
     crash_everywhere(&medium, &LIMITS, program).map(drop).map_err(|failure| failure.to_string())
 }
 
 fn psyncs() -> Verdict {
-    crash(
+    psyncs_on(CONFIG)
+}
+
+/// On a medium that takes batches in pieces.
+fn psyncs_in_pieces() -> Verdict {
+    psyncs_on(SimConfig { group_commit: false, ..CONFIG })
+}
+
+fn psyncs_on(config: SimConfig) -> Verdict {
+    crash_on(
+        config,
         |store| create(store, "a", &of(9000)),
         |run| {
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
@@ -72,6 +90,16 @@ fn first_table_change() -> Verdict {
 #[test]
 fn apply_before_the_batch_is_durable() {
     caught(Mutant::ApplyFirst, psyncs);
+}
+
+#[test]
+fn apply_before_the_batch_in_pieces_is_durable() {
+    caught(Mutant::ApplyPiecesFirst, psyncs_in_pieces);
+}
+
+#[test]
+fn batch_in_pieces_without_its_barrier() {
+    caught(Mutant::PiecesNotDurable, psyncs_in_pieces);
 }
 
 #[test]

@@ -188,12 +188,11 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         let (tally, log2) = case
             .exhaust(&limits, &mut HashSet::new())
             .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
-        let whole = if tally.covered == 1 { "" } else { ", NOT ALL" };
-        let line = format!(
-            "{name}, on {}: 2^{log2:.1} images in {} classes{whole}",
-            describe(kinds[medium]),
-            tally.classes
-        );
+        let what = format!("{name}, on {}", describe(kinds[medium]));
+        if tally.covered == 0 {
+            return Err(format!("{what}: more than {} classes at some point", limits.per_point));
+        }
+        let line = format!("{what}: 2^{log2:.1} images in {} classes", tally.classes);
         lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
         Ok(tally)
     });

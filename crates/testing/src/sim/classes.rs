@@ -18,7 +18,8 @@
 //! batch, a header, a superblock slot. Of such a write in flight, on `n` units, one subset is the whole
 //! and 2^n - 1 are not, and all of those are to be refused alike. That is a claim about the store and not
 //! a fact, so some of them are judged: all where [`ClassLimits::torn`] allows, else none of the units, all
-//! but one, just one, and random ones.
+//! but one, just one, and random ones. The same holds of a batch that is written in pieces, header last, and
+//! made durable by the barrier after it (`whole.rs` says how it is known).
 //!
 //! Each class weighs as many images as it stands for; that the weights of a point add up to the number of
 //! its images is checked at every point.
@@ -30,6 +31,7 @@ use super::medium::SimMedium;
 use super::model::Model;
 use super::recording::Recording;
 use super::watch::{Watch, Words};
+use super::whole::wholes;
 use crate::seed::derived;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,8 +75,8 @@ pub struct ClassReport {
 enum Decision {
     /// The unit at this place among the pending ones has so many versions.
     Unit { place: usize, states: usize },
-    /// A durable write in flight on the units at these places, and which subsets of them stand for a
-    /// torn one.
+    /// A durable write, or a batch in pieces, in flight on the units at these places, and which subsets of
+    /// them stand for a torn one.
     Write { places: Vec<usize>, torn: Vec<Vec<bool>> },
 }
 
@@ -146,20 +148,26 @@ pub(crate) struct Candidate {
 }
 
 impl Point {
-    fn new(recording: &Arc<Recording>, model: &Model, before: u64, limits: &ClassLimits) -> Point {
+    fn new(
+        recording: &Arc<Recording>,
+        wholes: &BTreeMap<u64, u64>,
+        model: &Model,
+        before: u64,
+        limits: &ClassLimits,
+    ) -> Point {
         let mut decisions = Vec::new();
         let mut of_place = Vec::new();
         let mut writes: BTreeMap<u64, u32> = BTreeMap::new();
         for (place, unit) in model.pending().values().enumerate() {
-            let event = unit.versions[0].event;
-            let is_write = recording.event(event).is_some_and(|event| event.kind == EventKind::WriteDurable);
+            // A header may be yet to come: then its pieces are judged one by one.
+            let whole = wholes.get(&unit.versions[0].event).filter(|whole| **whole < before);
             let next = decisions.len() as u32;
-            if unit.versions.len() > 1 || !is_write {
+            let (1, Some(whole)) = (unit.versions.len(), whole) else {
                 decisions.push(Decision::Unit { place, states: unit.versions.len() + 1 });
                 of_place.push(next);
                 continue;
-            }
-            let number = *writes.entry(event).or_insert(next);
+            };
+            let number = *writes.entry(*whole).or_insert(next);
             if number == next {
                 decisions.push(Decision::Write { places: Vec::new(), torn: Vec::new() });
             }
@@ -280,13 +288,14 @@ fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<boo
 /// The points of a log at which the set of images is at its largest, one after another.
 pub(crate) fn points(medium: &SimMedium, limits: ClassLimits) -> impl Iterator<Item = (Point, f64)> {
     let recording = Arc::new(medium.lock().recording.clone());
+    let wholes = wholes(&recording);
     let mut model = recording.base.clone();
     let (mut at, end) = (recording.first, recording.next());
     let (mut grown, mut done) = (true, false);
     std::iter::from_fn(move || {
         while !done {
             let ends = recording.event(at).is_none_or(|event| !only_adds(event.kind));
-            let point = (ends && grown).then(|| Point::new(&recording, &model, at, &limits));
+            let point = (ends && grown).then(|| Point::new(&recording, &wholes, &model, at, &limits));
             if let Some(event) = recording.event(at) {
                 grown = (grown && !ends) || only_adds(event.kind) || matches!(event.kind, EventKind::Mark(_));
             }
@@ -306,9 +315,13 @@ pub(crate) fn points(medium: &SimMedium, limits: ClassLimits) -> impl Iterator<I
 fn only_adds(kind: EventKind) -> bool {
     use EventKind as K;
     match kind {
-        K::Write | K::WriteDurable | K::Zero | K::Discard | K::BarrierFailed | K::PersistFailed { .. } => {
-            true
-        }
+        K::Write
+        | K::Stream
+        | K::WriteDurable
+        | K::Zero
+        | K::Discard
+        | K::BarrierFailed
+        | K::PersistFailed { .. } => true,
         K::Persisted { .. } | K::Barrier { .. } | K::Damage | K::Mark(_) => false,
     }
 }

@@ -12,6 +12,20 @@ use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
 const NOISY_PAGES: u64 = 16;
 
 impl SimMedium {
+    /// A write of this kind, durable after a later barrier.
+    fn plain(&self, kind: EventKind, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        let (mut shared, fault) = self.enter(OpKind::Write)?;
+        self.check_change(offset, bytes.len() as u64)?;
+        shared.heal(offset, bytes.len() as u64)?;
+        let visible =
+            fault.map_or(bytes.len() as u64, |fault| self.visible_part(&shared, fault, bytes.len() as u64));
+        if visible > 0 {
+            let extent = Extent::bytes(offset, &bytes[..visible as usize]);
+            shared.log(self.holder, kind, vec![extent]);
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
     /// How much of a failing write becomes visible.
     fn visible_part(&self, shared: &Shared, fault: Fault, len: u64) -> u64 {
         match fault {
@@ -75,16 +89,11 @@ impl Medium for SimMedium {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        let (mut shared, fault) = self.enter(OpKind::Write)?;
-        self.check_change(offset, bytes.len() as u64)?;
-        shared.heal(offset, bytes.len() as u64)?;
-        let visible =
-            fault.map_or(bytes.len() as u64, |fault| self.visible_part(&shared, fault, bytes.len() as u64));
-        if visible > 0 {
-            let extent = Extent::bytes(offset, &bytes[..visible as usize]);
-            shared.log(self.holder, EventKind::Write, vec![extent]);
-        }
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        self.plain(EventKind::Write, offset, bytes)
+    }
+
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.plain(EventKind::Stream, offset, bytes)
     }
 
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -19,6 +19,8 @@ pub struct Event {
 pub enum EventKind {
     /// A plain write.
     Write,
+    /// A plain write that is a piece of many.
+    Stream,
     /// A durable write became visible.
     WriteDurable,
     /// A range was zeroed.

@@ -61,6 +61,7 @@ mod model;
 mod pages;
 mod recording;
 mod watch;
+mod whole;
 
 pub use choice::Choice;
 pub use classes::{ClassLimits, ClassReport};

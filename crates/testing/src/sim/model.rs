@@ -69,7 +69,11 @@ impl Model {
             self.change(seq, extent);
         }
         match event.kind {
-            EventKind::Write | EventKind::WriteDurable | EventKind::Zero | EventKind::Discard => {}
+            EventKind::Write
+            | EventKind::Stream
+            | EventKind::WriteDurable
+            | EventKind::Zero
+            | EventKind::Discard => {}
             EventKind::Persisted { write, offset, len } => {
                 self.harden(&self.pending_in(offset, len), write + 1);
             }
