@@ -48,6 +48,8 @@ pub struct Place<'a> {
 /// Somebody who can be measured.
 pub struct Contestant {
     pub name: &'static str,
+    /// Whether it is Indelible.
+    pub own: bool,
     /// Whether a crash leaves all changes of a commit or none.
     pub atomic: bool,
     /// Loads the records; `Err(Missing)` where the machine lacks the library.
@@ -69,13 +71,14 @@ impl Opened {
 
 /// Everybody, ourselves first.
 pub const ALL: &[Contestant] = &[
-    Contestant { name: "indelible", atomic: true, open: own::open },
-    Contestant { name: "in place", atomic: false, open: in_place::open },
-    Contestant { name: "libpmemobj", atomic: true, open: pmemobj::open },
-    Contestant { name: "LMDB", atomic: true, open: lmdb::open },
-    Contestant { name: "redb", atomic: true, open: redb::open },
-    Contestant { name: "SQLite", atomic: true, open: sqlite::open },
-    Contestant { name: "RocksDB", atomic: true, open: rocksdb::open },
+    Contestant { name: "indelible", own: true, atomic: true, open: own::open },
+    Contestant { name: "indelible, named", own: true, atomic: true, open: own::open_named },
+    Contestant { name: "in place", own: false, atomic: false, open: in_place::open },
+    Contestant { name: "libpmemobj", own: false, atomic: true, open: pmemobj::open },
+    Contestant { name: "LMDB", own: false, atomic: true, open: lmdb::open },
+    Contestant { name: "redb", own: false, atomic: true, open: redb::open },
+    Contestant { name: "SQLite", own: false, atomic: true, open: sqlite::open },
+    Contestant { name: "RocksDB", own: false, atomic: true, open: rocksdb::open },
 ];
 
 /// A record as it is loaded: its number, and bytes that do not compress.

@@ -1,23 +1,36 @@
 //! Indelible: records at their places in an object, changed by plain stores.
 
+#![allow(unsafe_code)]
+
 use super::{Change, Opened, Peer, Place, RECORD, initial};
 use crate::Result;
-use indelible::{CreateOptions, Object, Pool, PoolOptions};
+use indelible::{CreateOptions, Object, Pool, PoolOptions, Tracking};
 
 struct Own {
     object: Object,
     _pool: Pool,
 }
 
+/// Stores are found by the kernel's account of pages.
 pub fn open(place: &Place<'_>) -> Result<Opened> {
+    open_tracking(place, Tracking::Auto)
+}
+
+/// Stores are named, as libpmemobj wants them named.
+pub fn open_named(place: &Place<'_>) -> Result<Opened> {
+    open_tracking(place, Tracking::Named)
+}
+
+fn open_tracking(place: &Place<'_>, tracking: Tracking) -> Result<Opened> {
     let len = place.records * RECORD as u64;
-    let options = PoolOptions::new().medium(place.medium.kind()).force(true);
+    let options = PoolOptions::new().medium(place.medium.kind()).tracking(tracking).force(true);
     let pool = options.format(place.dir.join("pool"), len + (256 << 20))?;
     pool.create_with("records", &CreateOptions::new(len))?;
     let mut object = pool.attach("records")?;
     for (number, record) in object.as_mut_slice().chunks_exact_mut(RECORD).enumerate() {
         record.copy_from_slice(&initial(number as u64));
     }
+    object.note(0..object.len());
     object.psync()?;
     object.checkpoint()?;
     Opened::ready(Own { object, _pool: pool })
@@ -25,10 +38,12 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
 
 impl Peer for Own {
     fn commit(&mut self, changes: &[Change]) -> Result<()> {
-        let bytes = self.object.as_mut_slice();
+        let records = self.object.as_mut_ptr();
         for change in changes {
             let at = change.record as usize * RECORD;
-            bytes[at..at + 8].copy_from_slice(&change.value.to_ne_bytes());
+            // SAFETY: a word of a record.
+            unsafe { records.add(at).cast::<u64>().write(change.value) };
+            self.object.note(at..at + 8);
         }
         Ok(self.object.psync()?)
     }

@@ -107,8 +107,7 @@ impl Runner {
             expected.extend_from_slice(&pairs[..given]);
         }
         expected.sort_unstable();
-        let mut found = Vec::with_capacity(expected.len());
-        self.map.walk(&mut |key, value| found.push((key, value)))?;
+        let mut found = self.map.all()?;
         found.sort_unstable();
         if found == expected { Ok(()) } else { Err(self.failed(&"its map is wrong".into())) }
     }
@@ -189,14 +188,8 @@ fn walk(ground: &Ground, runners: &mut [Runner], bar: &ProgressBar) -> Result<()
     // The first one is for page faults.
     while budget.allows(done, LEAST + 1) {
         for runner in runners.iter_mut() {
-            let (mut sum, mut count) = (0_u64, 0);
-            let (took, result) = ground.clock.time(|| {
-                runner.map.walk(&mut |key, value| {
-                    sum = sum.wrapping_add(key ^ value);
-                    count += 1;
-                })
-            });
-            result.map_err(|error| runner.failed(&error))?;
+            let (took, result) = ground.clock.time(|| runner.map.sum());
+            let (sum, count) = result.map_err(|error| runner.failed(&error))?;
             std::hint::black_box(sum);
             if count != keys {
                 return Err(runner.failed(&format!("a walk over {count} keys").into()));

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{GONE, Map, Opened, Pair, Place};
+use super::{GONE, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use heed::types::U64;
 use heed::{Database, Env, EnvOpenOptions};
@@ -25,7 +25,7 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     Opened::ready(Lmdb { env, pairs }, place)
 }
 
-impl Map for Lmdb {
+impl NativeMap for Lmdb {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         for (key, value) in pairs {
@@ -45,7 +45,7 @@ impl Map for Lmdb {
         Ok(sum)
     }
 
-    fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn walk(&mut self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         let transaction = self.env.read_txn()?;
         for pair in self.pairs.iter(&transaction)? {
             let (key, value) = pair?;

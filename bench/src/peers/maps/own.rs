@@ -1,6 +1,6 @@
 //! Indelible: a map of the collections as a root of a heap.
 
-use super::{GONE, Kind, Map, Opened, Pair, Place};
+use super::{GONE, Kind, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use indelible::collections::{PBTreeMap, PHashMap};
 use indelible::{CreateOptions, Heap, Pool, PoolOptions};
@@ -30,7 +30,7 @@ macro_rules! map {
     ($name:ident, $map:ty) => {
         struct $name(Own);
 
-        impl Map for $name {
+        impl NativeMap for $name {
             fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
                 let map = self.0.heap.root_or_default::<$map>("map")?;
                 for (key, value) in pairs {
@@ -48,7 +48,7 @@ macro_rules! map {
                 Ok(sum)
             }
 
-            fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+            fn walk(&mut self, mut each: impl FnMut(u64, u64)) -> Result<()> {
                 let map = self.0.heap.root_or_default::<$map>("map")?;
                 map.iter().for_each(|(key, value)| each(*key, *value));
                 Ok(())

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{GONE, Map, Opened, Pair, Place, on_pmem};
+use super::{GONE, NativeMap, Opened, Pair, Place, on_pmem};
 use crate::Result;
 use crate::peers::pmem::{Pmem, Transaction};
 use indelible::collections::KeyHash;
@@ -126,7 +126,7 @@ impl PmemHash {
     }
 }
 
-impl Map for PmemHash {
+impl NativeMap for PmemHash {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
         self.0.transaction(|transaction| pairs.iter().try_for_each(|pair| self.put(transaction, *pair)))
     }
@@ -140,7 +140,7 @@ impl Map for PmemHash {
         Ok(sum)
     }
 
-    fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn walk(&mut self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         // SAFETY: (1, 2).
         unsafe {
             for index in 0..(*self.root()).count as usize {

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{GONE, Map, Opened, Pair, Place, on_pmem};
+use super::{GONE, NativeMap, Opened, Pair, Place, on_pmem};
 use crate::Result;
 use crate::peers::pmem::{Pmem, Transaction};
 use std::ptr;
@@ -180,7 +180,7 @@ impl PmemTree {
         None
     }
 
-    unsafe fn walk_node(&self, offset: u64, level: u64, each: &mut dyn FnMut(u64, u64)) {
+    unsafe fn walk_node(&self, offset: u64, level: u64, each: &mut impl FnMut(u64, u64)) {
         // SAFETY: a node of this level (2).
         unsafe {
             let node = self.node(offset);
@@ -197,7 +197,7 @@ impl PmemTree {
     }
 }
 
-impl Map for PmemTree {
+impl NativeMap for PmemTree {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
         self.0
             .transaction(|transaction| pairs.iter().try_for_each(|pair| self.insert_one(transaction, *pair)))
@@ -211,11 +211,11 @@ impl Map for PmemTree {
         Ok(sum)
     }
 
-    fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn walk(&mut self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         // SAFETY: (1).
         unsafe {
             if (*self.root()).height > 0 {
-                self.walk_node((*self.root()).node, (*self.root()).height - 1, each);
+                self.walk_node((*self.root()).node, (*self.root()).height - 1, &mut each);
             }
         }
         Ok(())

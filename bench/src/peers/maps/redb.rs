@@ -1,6 +1,6 @@
 //! redb: a copy-on-write B tree in a file, durable at each commit as it is by default.
 
-use super::{GONE, Map, Opened, Pair, Place};
+use super::{GONE, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
@@ -16,7 +16,7 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     Opened::ready(Redb(database), place)
 }
 
-impl Map for Redb {
+impl NativeMap for Redb {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()> {
         let transaction = self.0.begin_write()?;
         {
@@ -39,7 +39,7 @@ impl Map for Redb {
         Ok(sum)
     }
 
-    fn walk(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn walk(&mut self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         for pair in self.0.begin_read()?.open_table(PAIRS)?.iter()? {
             let (key, value) = pair?;
             each(key.value(), value.value());

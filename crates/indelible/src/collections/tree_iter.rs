@@ -198,17 +198,16 @@ impl<K, V> Walk<K, V> {
         let (mut value, mut left, bounds) = (init, self.left, self.bounds);
         let Some((mut front, back)) = self.ends else { return value };
         loop {
-            let last = front.leaf == back.leaf;
+            let (leaf, begin, last) = (front.leaf, front.index, front.leaf == back.leaf);
             let end = if last { back.index } else { front.len };
-            let count = end.saturating_sub(front.index).min(left);
-            for index in front.index..front.index + count {
-                value = f(value, front.leaf, index, &bounds);
-            }
+            let count = end.saturating_sub(begin).min(left);
             left -= count;
-            if last || left == 0 {
-                return value;
+            // The next leaf is on its way from memory while this one is gone through.
+            let next = if last || left == 0 { None } else { front.climb(&bounds, false) };
+            for index in begin..begin + count {
+                value = f(value, leaf, index, &bounds);
             }
-            let Some((node, index)) = front.climb(&bounds, false) else { return value };
+            let Some((node, index)) = next else { return value };
             value = f(value, node, index, &bounds);
             left -= 1;
         }

@@ -23,6 +23,7 @@ mod wp_async;
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -204,10 +205,20 @@ impl Tracker {
         }
     }
 
-    /// The caller names pages that it stored to; only the rung [`Rung::Named`] listens.
-    pub(crate) fn note(&self, run: PageRange) {
+    /// The caller names bytes that it stored to; only the rung [`Rung::Named`] listens.
+    #[inline]
+    pub(crate) fn note(&self, bytes: Range<usize>) {
         if let Kind::Named(rung) = &self.kind {
-            rung.note(run);
+            rung.note(bytes);
+        }
+    }
+
+    /// The lines of a dirty page that may differ from the primary, a bit each.
+    #[inline]
+    pub(crate) fn lines(&self, page: u64) -> u64 {
+        match &self.kind {
+            Kind::Named(rung) => rung.lines(page as usize),
+            Kind::WpAsync(_) | Kind::Mprotect(_) => u64::MAX,
         }
     }
 

@@ -57,7 +57,7 @@ impl Rig {
     }
 
     fn store(&self, page: usize, value: u64) {
-        self.tracker.note(PageRange::new(page, page + 1));
+        self.tracker.note(page * PAGE..(page + 1) * PAGE);
         // SAFETY: a page of the mapping, which only this test's threads know.
         unsafe { self.at(page).write_volatile(value) };
     }
@@ -273,8 +273,8 @@ fn a_cut_never_tears() {
             let _stop = Stop(&stop);
             for round in 0..200 {
                 let before = stored.load(Ordering::Relaxed);
-                rig.tracker.note(PageRange::new(10, 11));
-                rig.tracker.note(PageRange::new(590, 591));
+                rig.tracker.note(10 * PAGE..11 * PAGE);
+                rig.tracker.note(590 * PAGE..591 * PAGE);
                 rig.tracker.hold().unwrap();
                 let first = (rig.load(10), rig.load(590));
                 let dirty = rig.collect();

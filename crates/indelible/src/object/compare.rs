@@ -4,7 +4,9 @@
 
 use super::stats::PsyncStats;
 use crate::dirty::PageRange;
-use crate::shadow::{Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_raw};
+use crate::shadow::{
+    Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_among, lines_changed_raw,
+};
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
@@ -26,6 +28,8 @@ const LEND_FROM: u64 = 4096;
 const THREADS: usize = 8;
 /// From so many pages on, the time they take is worth two looks at the clock.
 const MANY: u64 = 64;
+/// Lines of a page that were named, if they were: up to so many are compared one by one.
+const FEW: u32 = 16;
 /// Pages of the primary read at a time, where it is not memory.
 const READ_PAGES: u64 = 16;
 
@@ -98,7 +102,14 @@ impl Pages<'_> {
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
         let at = |page: u64| [self.shadow.page_bytes(page), self.primary.wrapping_add(page as usize * PAGE)];
         while let Some(page) = pages.next() {
-            let ([shadow, primary], ahead) = (at(page), at(*pages.peek().unwrap_or(&page)));
+            let [shadow, primary] = at(page);
+            let named = self.shadow.lines(page);
+            if named.count_ones() <= FEW {
+                // SAFETY: as below.
+                each(page, unsafe { lines_changed_among(shadow, primary, named) });
+                continue;
+            }
+            let ahead = at(*pages.peek().unwrap_or(&page));
             // SAFETY: a page of the shadow, and the same page of the primary.
             let mask = unsafe {
                 if self.samples && all_changed(shadow, primary) {
@@ -107,7 +118,7 @@ impl Pages<'_> {
                     lines_changed_raw(shadow, primary, ahead)
                 }
             };
-            each(page, mask);
+            each(page, mask & named);
         }
         Ok(())
     }
@@ -124,7 +135,8 @@ impl Pages<'_> {
         // SAFETY: every page of the range is one of the shadow.
         let compare = |page: u64, bytes: &[u8; PAGE]| unsafe {
             let ahead = (page + 1).min(range.end() - 1);
-            lines_changed(self.shadow.page_bytes(page), bytes, self.shadow.page_bytes(ahead))
+            let mask = lines_changed(self.shadow.page_bytes(page), bytes, self.shadow.page_bytes(ahead));
+            mask & self.shadow.lines(page)
         };
         while page < range.end() {
             if let Some(twin) = self.slow.twin(page) {

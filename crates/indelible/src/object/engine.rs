@@ -2,7 +2,8 @@
 //!
 //! Invariants of [`Core`]:
 //! 1. `writer` has the object locked as long as `shadow` or `lost` is mapped; they go first.
-//! 2. A page that the tracker does not report equals the primary in every byte.
+//! 2. A page that the tracker does not report equals the primary in every byte, and so does a line that it does not
+//!    count among those of a page.
 //! 3. `primary`, where it is not null, points at the object's first byte in the medium's own mapping,
 //!    which lives as long as `pool`.
 
@@ -124,11 +125,7 @@ impl Core {
     /// Names bytes that were stored to, for the rung that has to be told.
     pub(crate) fn note(&self, range: Range<usize>) {
         let Some(shadow) = &self.shadow else { return };
-        let end = range.end.min(shadow.len());
-        if range.start < end {
-            let start = (range.start / PAGE) as u64;
-            shadow.note(PageRange { start, count: end.div_ceil(PAGE) as u64 - start });
-        }
+        shadow.note(range.start..range.end.min(shadow.len()));
     }
 
     /// Extends the object. What was stored and not psynced stays stored and not psynced.
@@ -169,7 +166,7 @@ impl Core {
         self.find_primary()?;
         let shadow = self.shadow()?;
         for (page, bytes) in saved {
-            shadow.note(PageRange { start: page, count: 1 });
+            shadow.note(bytes_of(PageRange { start: page, count: 1 }));
             // SAFETY: a page of the new shadow, which the caller has exclusively.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE)
@@ -190,7 +187,7 @@ impl Core {
         // SAFETY: a page of the shadow; the box lies outside.
         unsafe { crate::shadow::copy_page(shadow.page_bytes(page), &mut bytes) };
         if bytes[from..].iter().any(|byte| *byte != 0) {
-            shadow.note(PageRange { start: page, count: 1 });
+            shadow.note(end..end + PAGE - from);
             // SAFETY: within that page, which the caller has exclusively.
             unsafe { std::ptr::write_bytes(shadow.page_bytes(page).cast_mut().add(from), 0, PAGE - from) };
         }
@@ -308,7 +305,7 @@ impl Core {
 
     fn note_changed(&mut self) {
         if let Some(shadow) = &self.shadow {
-            self.changed.iter().for_each(|range| shadow.note(*range));
+            self.changed.iter().for_each(|range| shadow.note(bytes_of(*range)));
         }
     }
 
@@ -396,6 +393,10 @@ fn stage_cores<'l>(cores: &mut [&mut Core], lender: Option<&'l dyn Lender>) -> R
 
 fn pages(ranges: &[PageRange]) -> impl Iterator<Item = u64> + '_ {
     ranges.iter().flat_map(|range| range.start..range.end())
+}
+
+fn bytes_of(pages: PageRange) -> Range<usize> {
+    pages.start as usize * PAGE..pages.end() as usize * PAGE
 }
 
 fn pages_from(ranges: &[PageRange], first: u64) -> u64 {

@@ -26,11 +26,33 @@ pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: &[u8; PAGE], ahea
 /// next.
 ///
 /// # Safety
-/// Shadow and primary are valid for reads of 4096 bytes.
+/// Shadow and primary are valid for reads of 4096 bytes, and aligned to 8.
 #[inline]
 pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8, ahead: [*const u8; 2]) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { flush::lines_changed(shadow, primary, ahead) }
+}
+
+/// As [`lines_changed_raw`], of these lines alone.
+///
+/// # Safety
+/// As for [`lines_changed_raw`].
+#[inline]
+pub(crate) unsafe fn lines_changed_among(shadow: *const u8, primary: *const u8, lines: u64) -> u64 {
+    let (mut rest, mut changed) = (lines, 0);
+    while rest != 0 {
+        let at = rest.trailing_zeros() as usize * LINE;
+        let differs = (0..LINE).step_by(8).any(|word| {
+            // SAFETY: within the pages, which are aligned; volatile, as others may store there.
+            unsafe {
+                shadow.add(at + word).cast::<u64>().read_volatile()
+                    != primary.add(at + word).cast::<u64>().read_volatile()
+            }
+        });
+        changed |= u64::from(differs) << (at / LINE);
+        rest &= rest - 1;
+    }
+    changed
 }
 
 /// Whether a page looks as if all of it had changed: one line of eight is looked at, each at another place of its

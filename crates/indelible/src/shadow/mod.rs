@@ -16,6 +16,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use indelible_store::medium::Device;
 
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
-    all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_raw,
+    all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
+    lines_changed_raw,
 };
 
 use crate::dirty::{PageRange, Rung, Tracker, TrackerParams, WatchedBy};
@@ -213,10 +215,16 @@ impl Shadow {
 
     /// See [`Tracker::note`].
     #[inline]
-    pub(crate) fn note(&self, run: PageRange) {
+    pub(crate) fn note(&self, bytes: Range<usize>) {
         if let Some(tracker) = &self.tracker {
-            tracker.note(run);
+            tracker.note(bytes);
         }
+    }
+
+    /// See [`Tracker::lines`].
+    #[inline]
+    pub(crate) fn lines(&self, page: u64) -> u64 {
+        self.tracker.as_ref().map_or(u64::MAX, |tracker| tracker.lines(page))
     }
 
     /// See [`Tracker::hold`].

@@ -112,7 +112,7 @@ fn over_device(
 }
 
 fn store(shadow: &Shadow, page: usize, value: u8) {
-    shadow.note(PageRange { start: page as u64, count: 1 });
+    shadow.note(page * PAGE..(page + 1) * PAGE);
     // SAFETY: a page of the shadow, which only the test's thread uses.
     unsafe { shadow.base().as_ptr().add(page * PAGE).write_volatile(value) };
 }
