@@ -102,7 +102,8 @@ impl Draft<'_> {
     }
 
     /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`
-    /// side has it at its edge.
+    /// side has it at its edge. In a tree whose keys are out of order that may be one from the other side of
+    /// `key`, with which whoever goes from key to key would go in circles.
     fn seek(
         &self,
         tree: TreeId,
@@ -130,7 +131,10 @@ impl Draft<'_> {
             let node = self.node(offset, level)?;
             let slot = if forward { node.slots[0] } else { node.slots[node.len() - 1] };
             if level == 0 {
-                return Ok(Some(slot));
+                return match (slot.key() >= key) == forward {
+                    true => Ok(Some(slot)),
+                    false => Err(StoreError::damaged(Part::Node, offset)),
+                };
             }
             offset = slot.value.get();
             level -= 1;
