@@ -12,6 +12,9 @@ use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
 use crate::heap::{Heap, HeapError, HeapOptions, ReadHeap, Root, TypeInfo};
 use crate::object::Object;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// What roots of a type are compared with.
 struct Described {
@@ -20,13 +23,46 @@ struct Described {
     layout: String,
 }
 
-impl Described {
-    fn of<'h, T: Persist<'h>>() -> Described {
+/// The functions that describe a type. Types that have both in common, because the linker found the same code
+/// twice, are described alike.
+#[derive(Clone, Copy)]
+struct Describing {
+    layout: fn(&mut Layout),
+    name: fn(&mut String),
+}
+
+impl Describing {
+    fn same(self, other: Describing) -> bool {
+        std::ptr::fn_addr_eq(self.layout, other.layout) && std::ptr::fn_addr_eq(self.name, other.name)
+    }
+
+    fn describe(self) -> Described {
         let (mut layout, mut name) = (Layout::default(), String::new());
-        T::describe(&mut layout);
-        T::type_name(&mut name);
+        (self.layout)(&mut layout);
+        (self.name)(&mut name);
         truncate(&mut name, NAME_MAX);
         Described { name, fingerprint: layout.fingerprint(), layout: layout.text(LAYOUT_MAX) }
+    }
+}
+
+/// Types that a thread remembers: describing one takes most of the time of opening a root.
+const KNOWN: usize = 32;
+
+impl Described {
+    fn of<'h, T: Persist<'h>>() -> Rc<Described> {
+        thread_local!(static KNOWN_TYPES: RefCell<VecDeque<(Describing, Rc<Described>)>> = RefCell::default());
+        let how = Describing { layout: T::describe, name: T::type_name };
+        let found = KNOWN_TYPES.with_borrow(|known| {
+            known.iter().find(|(known, _)| known.same(how)).map(|(_, described)| Rc::clone(described))
+        });
+        found.unwrap_or_else(|| {
+            let described = Rc::new(how.describe());
+            KNOWN_TYPES.with_borrow_mut(|known| {
+                known.truncate(KNOWN - 1);
+                known.push_front((how, Rc::clone(&described)));
+            });
+            described
+        })
     }
 
     fn info(&self) -> TypeInfo<'_> {
