@@ -110,6 +110,7 @@ mod tree_iter;
 #[doc(hidden)]
 pub mod variants;
 mod vec;
+mod vec_drain;
 mod vec_iter;
 
 pub use boxed::PBox;
@@ -128,4 +129,5 @@ pub use place::HeapRef;
 pub use string::PString;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
 pub use vec::PVec;
-pub use vec_iter::{PDrain, PIntoIter, PIter, PIterMut};
+pub use vec_drain::{PDrain, PIntoIter};
+pub use vec_iter::{PIter, PIterMut};

@@ -7,7 +7,7 @@
 
 use super::layout::{Layout, truncate};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, free, pointer};
+use super::place::{HeapRef, discard, free, lend, pointer, stored, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
 use crate::heap::{Heap, HeapError, HeapOptions, ReadHeap, Root, TypeInfo};
@@ -119,7 +119,10 @@ impl Heap {
     pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.
-        Ok(unsafe { &*at })
+        Ok(unsafe {
+            verify(at);
+            &*at
+        })
     }
 
     /// As [`root_ref`](Heap::root_ref), for storing.
@@ -134,7 +137,7 @@ impl Heap {
         let heap = HeapRef::new(self);
         let at = self.locate::<T>(name, &heap.bounds())?;
         // SAFETY: the invariant.
-        Ok((unsafe { &mut *at }, heap))
+        Ok((unsafe { lend(at) }, heap))
     }
 
     /// The value of the root `name`; a `T::default()` from now on if there is no such root.
@@ -208,7 +211,7 @@ impl Heap {
     ) -> Result<&'h mut T> {
         match self.locate::<T>(name, &heap.bounds()) {
             // SAFETY: the invariant.
-            Ok(at) => return Ok(unsafe { &mut *at }),
+            Ok(at) => return Ok(unsafe { lend(at) }),
             Err(error) if error.kind() != ErrorKind::RootMissing => return Err(error),
             Err(_) => {}
         }
@@ -224,7 +227,8 @@ impl Heap {
         // SAFETY: a new block, large enough; then the invariant.
         unsafe {
             at.write(value);
-            Ok(&mut *at)
+            stored(at, 1);
+            Ok(lend(at))
         }
     }
 }

@@ -43,4 +43,4 @@ pub use writer::Heap;
 
 pub(crate) use error::HeapError;
 pub(crate) use raw::{Extent, RawHeap};
-pub(crate) use seats::{Seat, find};
+pub(crate) use seats::{Seat, any_named, find};
