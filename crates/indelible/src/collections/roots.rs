@@ -10,7 +10,7 @@ use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, free, lend, pointer, stored, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
-use crate::heap::{Heap, HeapError, HeapOptions, ReadHeap, Root, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, TypeInfo};
 use crate::object::Object;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -71,7 +71,7 @@ impl Described {
 }
 
 /// Where the value of a root is, if it is one.
-fn place<'h, T: Persist<'h>>(root: &Root, bounds: &Bounds) -> Result<*mut T, HeapError> {
+fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
     if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
@@ -104,8 +104,12 @@ impl Heap {
     }
 
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
-        let root = self.root(name, &Described::of::<T>().info())?;
-        place(&root, bounds).map_err(|error| self.wrong("use a root of", error))
+        let find = || {
+            let root = self.root(name, &Described::of::<T>().info())?;
+            Ok(Place { address: root.address, size: root.size })
+        };
+        let found = self.known.place(name, T::describe as fn(&mut Layout) as usize, find)?;
+        place(found, bounds).map_err(|error| self.wrong("use a root of", error))
     }
 
     fn wrong(&self, operation: &'static str, error: HeapError) -> Error {
@@ -243,7 +247,8 @@ impl ReadHeap {
         let root = self.root(name, &Described::of::<T>().info())?;
         let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
-        let at = place::<T>(&root, &bounds).map_err(wrong)?;
+        let found = Place { address: root.address, size: root.size };
+        let at = place::<T>(found, &bounds).map_err(wrong)?;
         // SAFETY: the invariant; nobody stores to an object attached for reading.
         Ok(unsafe { &*at })
     }

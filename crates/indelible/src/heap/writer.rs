@@ -5,6 +5,7 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::gate::Gate;
+use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::Ticket;
@@ -61,6 +62,8 @@ pub struct Heap {
     pub(super) object: Object,
     options: HeapOptions,
     pub(super) gate: Gate,
+    /// Roots by type.
+    pub(crate) known: Known,
 }
 
 impl Heap {
@@ -108,7 +111,14 @@ impl Heap {
         result: Result<RawHeap, HeapError>,
     ) -> Result<Heap> {
         match result {
-            Ok(raw) => Ok(Heap { raw, object, options, ticket: Ticket::new(), gate: Gate::default() }),
+            Ok(raw) => Ok(Heap {
+                raw,
+                object,
+                options,
+                ticket: Ticket::new(),
+                gate: Gate::default(),
+                known: Known::default(),
+            }),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
         }
     }
@@ -291,7 +301,7 @@ impl Heap {
     /// # Errors
     /// `RootMissing`.
     pub fn remove_root(&self, name: &str) -> Result<Root> {
-        let result = self.raw.remove_root(name);
+        let result = self.known.forget(|| self.raw.remove_root(name));
         self.done("remove a root of", result)
     }
 
