@@ -180,6 +180,17 @@ where
     /// `HeapFull`: the map is as it was, and key and value dropped.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
+        let slot = self.put(value)?;
+        // SAFETY: just put there; the table is borrowed exclusively for 'a.
+        Ok(unsafe {
+            lent(&raw const (*slot).value, 1);
+            &mut (*slot).value
+        })
+    }
+
+    /// As [`try_insert`](VacantEntry::try_insert), where nobody wants the value back.
+    #[inline]
+    pub(super) fn put(self, value: impl IntoPersist<'h, V>) -> Result<*mut Slot<K, V>> {
         let VacantEntry { table, mut hash, key } = self;
         let heap = table.heap();
         let value = value.into_persist(heap)?;
@@ -191,11 +202,6 @@ where
         if seedless {
             hash = table.hash(&key);
         }
-        let slot = table.add(hash, key, value);
-        // SAFETY: just put there; the table is borrowed exclusively for 'a.
-        Ok(unsafe {
-            lent(&raw const (*slot).value, 1);
-            &mut (*slot).value
-        })
+        Ok(table.add(hash, key, value))
     }
 }

@@ -221,7 +221,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     {
         match self.entry(key) {
             Entry::Occupied(mut entry) => entry.try_insert(value).map(Some),
-            Entry::Vacant(entry) => entry.try_insert(value).map(|_| None),
+            Entry::Vacant(entry) => entry.put(value).map(|_| None),
         }
     }
 

@@ -1,69 +1,51 @@
 //! Rung 3: the caller names what it changed.
 //!
-//! Invariant: a page in `taken` was named, taken from `notes`, and not settled since, and `lines` has the lines of it that
-//! were; of any other page it has none.
+//! Invariant: `taken` has the lines that were named, taken from `notes`, and not settled since.
 
-use super::bitmap::Tree;
-use super::notes::Notes;
+use super::notes::{Lines, Notes};
 use super::range::{self, PageRange};
 use std::sync::Arc;
 
 pub(super) struct Named {
     pub(super) notes: Arc<Notes>,
-    taken: Tree,
-    /// A bit for each line of a page.
-    lines: Vec<u64>,
+    taken: Lines,
 }
 
 impl Named {
     pub(super) fn new(pages: usize) -> Named {
-        let notes = Notes::default();
-        notes.grow(pages);
-        Named { notes: Arc::new(notes), taken: Tree::new(pages), lines: vec![0; pages] }
+        let mut named = Named { notes: Arc::default(), taken: Lines::default() };
+        named.grow(pages);
+        named
     }
 
-    /// Takes the place of another, whose notes others know: what they have of before is nothing any more.
+    /// Takes the place of another, which has these notes: what they have of before is nothing any more.
     pub(super) fn succeed(&mut self, notes: Arc<Notes>) {
-        notes.grow(self.lines.len());
         notes.take(true, |_, _| {});
+        notes.grow(self.taken.room());
         self.notes = notes;
     }
 
+    /// Notes come last: what they have of a page, there is room for.
     pub(super) fn grow(&mut self, pages: usize) {
-        let (taken, mut lines) = (Tree::new(pages), vec![0; pages]);
-        self.taken.for_each(|page| {
-            taken.set(page);
-            lines[page] = self.lines[page];
-        });
-        (self.taken, self.lines) = (taken, lines);
+        self.taken.grow(pages);
         self.notes.grow(pages);
     }
 
     /// The lines of a page that was collected.
     #[inline]
     pub(super) fn lines(&self, page: usize) -> u64 {
-        self.lines[page]
+        self.taken.of(page)
     }
 
     /// `held`: others go on after it.
     pub(super) fn collect(&mut self, held: bool, out: &mut Vec<PageRange>) {
-        let Named { notes, taken, lines } = self;
-        // Growth of the object reaches the notes last.
-        notes.take(!held, |page, named| {
-            taken.set(page);
-            lines[page] |= named;
-        });
+        self.notes.take(!held, |page, lines| self.taken.join(page, lines));
         let kept = out.len();
-        taken.for_each(|page| range::push(out, kept, page, page + 1));
+        self.taken.pages().iter().for_each(|page| range::push(out, kept, *page, page + 1));
     }
 
     pub(super) fn settle(&mut self, runs: &[PageRange]) {
-        for run in runs {
-            for page in run.within(self.lines.len()) {
-                self.lines[page] = 0;
-                self.taken.clear(page);
-            }
-        }
+        self.taken.settle(runs);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Any thread names at any time; the tracker takes what was named when it collects. Who stores while cuts may be taken names
 //! the store after it: named before, the name could be taken, and the store not yet be there.
 
+use super::range::PageRange;
 use crate::sys::PAGE;
 use crate::sys::flush::LINE;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 ///
 /// Invariant: `pages` has each page with a bit in `masks` once, and no other.
 #[derive(Debug, Default)]
-struct Lines {
+pub(super) struct Lines {
     pages: Vec<usize>,
     /// A bit for each line of a page.
     masks: Vec<u64>,
@@ -20,13 +21,18 @@ struct Lines {
 
 impl Lines {
     /// Room for so many pages, at least.
-    fn grow(&mut self, pages: usize) {
+    pub(super) fn grow(&mut self, pages: usize) {
         if pages > self.masks.len() {
             // New zeros, of which those that are not needed are never touched.
             let mut larger = vec![0; pages];
             self.pages.iter().for_each(|page| larger[*page] = self.masks[*page]);
             self.masks = larger;
         }
+    }
+
+    /// Pages there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.masks.len()
     }
 
     /// Bytes beyond the object are nobody's.
@@ -36,12 +42,38 @@ impl Lines {
         while at < end {
             let (page, next) = (at / PAGE, (at / PAGE + 1) * PAGE);
             let (first, last) = (at % PAGE / LINE, (end.min(next) - 1) % PAGE / LINE);
-            if self.masks[page] == 0 {
-                self.pages.push(page);
-            }
-            self.masks[page] |= u64::MAX >> (63 - (last - first)) << first;
+            self.join(page, u64::MAX >> (63 - (last - first)) << first);
             at = next;
         }
+    }
+
+    /// Adds lines of a page.
+    pub(super) fn join(&mut self, page: usize, mask: u64) {
+        if self.masks[page] == 0 && mask != 0 {
+            self.pages.push(page);
+        }
+        self.masks[page] |= mask;
+    }
+
+    /// The lines of a page.
+    #[inline]
+    pub(super) fn of(&self, page: usize) -> u64 {
+        self.masks[page]
+    }
+
+    /// The pages that have lines, in order.
+    pub(super) fn pages(&mut self) -> &[usize] {
+        self.pages.sort_unstable();
+        &self.pages
+    }
+
+    /// Takes all lines off the pages of these runs.
+    pub(super) fn settle(&mut self, runs: &[PageRange]) {
+        for run in runs {
+            let pages = run.within(self.masks.len());
+            self.masks[pages].fill(0);
+        }
+        self.pages.retain(|page| self.masks[*page] != 0);
     }
 
     fn each(&self, mut each: impl FnMut(usize, u64)) {
