@@ -20,6 +20,13 @@ enum Count {
     Some(AtomicU64),
 }
 
+#[derive(Persist)]
+#[repr(C)]
+struct Counter {
+    wide: Wide,
+    counts: POption<[AtomicU64; 2]>,
+}
+
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Data<'h> {
@@ -36,6 +43,7 @@ struct Data<'h> {
     locks: PVec<'h, PMutex<'h, Wide>>,
     shared: Option<PBox<'h, PRwLock<'h, Wide>>>,
     counts: PVec<'h, Count>,
+    counters: PVec<'h, Counter>,
     atomics: PHashMap<'h, u64, AtomicU64>,
     deep: PBTreeMap<'h, u64, PHashMap<'h, u64, AtomicU64>>,
 }
@@ -54,6 +62,8 @@ fn fill(heap: &mut Heap) {
         data.names.insert(format!("name {number}").as_str(), [number; 20]);
         data.locks.push(PMutex::new_in([number; 9], heap));
         data.counts.push(if number % 2 == 0 { Count::None } else { Count::Some(AtomicU64::new(number)) });
+        let counts = POption::some([AtomicU64::new(number), AtomicU64::new(number)]);
+        data.counters.push(Counter { wide: [number; 9], counts });
         data.atomics.insert(number, AtomicU64::new(number));
         data.deep.insert(number, PHashMap::new());
         data.deep.get_mut(&number).unwrap().insert(number, AtomicU64::new(number));
@@ -195,6 +205,9 @@ const SHARED: &[(&str, Change)] = &[
     ("atomic in an enum", |data| match &data.counts[101] {
         Count::Some(count) => count.store(7, Relaxed),
         Count::None => panic!(),
+    }),
+    ("atomic in an array, in an option, in a struct", |data| {
+        data.counters[100].counts.as_ref().unwrap()[1].store(7, Relaxed);
     }),
     ("atomics in a slice", |data| {
         data.counts.as_slice().iter().for_each(|count| {

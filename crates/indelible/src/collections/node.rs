@@ -102,7 +102,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys.
+    /// A new node without keys; it is named with its first.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -111,7 +111,6 @@ impl<K, V> Node<K, V> {
             (&raw mut (*node).level).write(level as u16);
             (&raw mut (*node).reserved).write(0);
         }
-        Node(node).stored(0..0);
         Ok(Node(node))
     }
 

@@ -7,7 +7,7 @@
 
 use super::layout::{Layout, truncate};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, free, lend, pointer, stored, verify};
+use super::place::{HeapRef, discard, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
 use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, TypeInfo};
@@ -231,7 +231,6 @@ impl Heap {
         // SAFETY: a new block, large enough; then the invariant.
         unsafe {
             at.write(value);
-            stored(at, 1);
             Ok(lend(at))
         }
     }
