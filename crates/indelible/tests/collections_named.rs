@@ -86,16 +86,19 @@ fn filled(world: &World) -> Heap {
 
 type Change = fn(&mut Data<'_>);
 
+/// Drops what a change returned, also if it is a number.
+fn done<T>(_: T) {}
+
 const LISTS: &[(&str, Change)] = &[
     ("push", |data| data.list.push(1_u64)),
     ("insert", |data| data.list.insert(150, 1_u64)),
-    ("remove", |data| drop(data.list.remove(150))),
-    ("swap_remove", |data| drop(data.list.swap_remove(150))),
+    ("remove", |data| done(data.list.remove(150))),
+    ("swap_remove", |data| done(data.list.swap_remove(150))),
     ("truncate", |data| data.texts.truncate(100)),
     ("clear", |data| data.texts.clear()),
     ("retain", |data| data.texts.retain(|text| text.len() % 3 == 0)),
     ("store in retain", |data| data.list.retain(|value| [*value += 1, ()].len() == 2)),
-    ("drain", |data| drop(data.texts.drain().nth(100))),
+    ("drain", |data| done(data.texts.drain().nth(100))),
     ("append", |data| data.list.try_append(&[7; 40]).unwrap()),
     ("shrink", |data| data.list.shrink_to_fit()),
     ("reserve", |data| data.list.reserve(10_000)),
@@ -110,16 +113,16 @@ const LISTS: &[(&str, Change)] = &[
     ("swap", |data| data.texts.swap(10, 200)),
     ("assign", |data| data.texts[100] = PString::new()),
     ("element", |data| data.texts[100].push_str(" and a longer one that moves")),
-    ("elements", |data| data.texts.iter_mut().for_each(|text| drop(text.pop()))),
+    ("elements", |data| data.texts.iter_mut().for_each(|text| done(text.pop()))),
     ("text", |data| data.text.push_str("text")),
     ("text, long", |data| data.text.extend(std::iter::repeat_n("text", 1000))),
     ("text, truncated", |data| data.text.truncate(7)),
     ("box", |data| data.boxed.as_mut().unwrap()[8] = 7),
-    ("box, gone", |data| drop(data.boxed.take())),
+    ("box, gone", |data| done(data.boxed.take())),
     ("box, emptied", |data| assert_eq!(PBox::into_inner(data.boxed.take().unwrap())[0], 1)),
     ("box, cloned", |data| data.boxes.push(data.boxes[0].clone())),
-    ("option", |data| drop(data.boxes[100].take())),
-    ("option, replaced", |data| drop(data.boxes[100].replace(7))),
+    ("option", |data| done(data.boxes[100].take())),
+    ("option, replaced", |data| done(data.boxes[100].replace(7))),
     ("option, stored to", |data| *data.boxes[100].as_mut().unwrap() = 7),
 ];
 
@@ -139,7 +142,7 @@ const HASHES: &[(&str, Change)] = &[
     }),
     ("retain", |data| data.words.retain(|word, _| word.len() % 2 == 0)),
     ("store in retain", |data| data.hash.retain(|_, value| [value[8] += 1, ()].len() == 2)),
-    ("drain", |data| drop(data.words.drain().nth(7))),
+    ("drain", |data| done(data.words.drain().nth(7))),
     ("clear", |data| data.words.clear()),
     ("clear and shrink", |data| {
         data.words.clear();
@@ -147,7 +150,7 @@ const HASHES: &[(&str, Change)] = &[
     }),
     ("or_insert", |data| data.hash.entry(7).or_insert([0; 9])[8] = 1),
     ("or_insert, new", |data| data.hash.entry(7_000).or_insert([0; 9])[8] = 1),
-    ("and_modify", |data| drop(data.hash.entry(7).and_modify(|value| value[8] = 1))),
+    ("and_modify", |data| done(data.hash.entry(7).and_modify(|value| value[8] = 1))),
     ("occupied", |data| {
         let Entry::Occupied(mut entry) = data.hash.entry(7) else { panic!() };
         entry.insert([5; 9]);
@@ -156,7 +159,7 @@ const HASHES: &[(&str, Change)] = &[
     }),
     ("set", |data| assert!(data.set.insert(7_000) && data.set.remove(&7))),
     ("clone", |data| data.words = data.words.clone()),
-    ("into_iter", |data| drop(std::mem::take(&mut data.words).into_iter().nth(7))),
+    ("into_iter", |data| done(std::mem::take(&mut data.words).into_iter().nth(7))),
 ];
 
 const TREES: &[(&str, Change)] = &[
@@ -166,13 +169,13 @@ const TREES: &[(&str, Change)] = &[
     ("insert many", |data| data.tree.extend((0..300).map(|key| (key * 2 + 1, [key; 9])))),
     ("insert many in front", |data| data.names.extend((0..300).map(|key| (format!("a {key}"), [key])))),
     ("remove", |data| assert!(data.names.remove("name 7").is_some())),
-    ("remove many", |data| (0..250).for_each(|key| drop(data.tree.remove(&(key * 2)).unwrap()))),
+    ("remove many", |data| (0..250).for_each(|key| done(data.tree.remove(&(key * 2)).unwrap()))),
     ("remove many from behind", |data| {
-        (50..300).rev().for_each(|key| drop(data.tree.remove(&(key * 2)).unwrap()));
+        (50..300).rev().for_each(|key| done(data.tree.remove(&(key * 2)).unwrap()));
     }),
-    ("remove some", |data| (0..300).step_by(3).for_each(|key| drop(data.tree.remove(&(key * 2)).unwrap()))),
-    ("pop_first", |data| drop(data.names.pop_first())),
-    ("pop_last", |data| (0..20).for_each(|_| drop(data.names.pop_last()))),
+    ("remove some", |data| (0..300).step_by(3).for_each(|key| done(data.tree.remove(&(key * 2)).unwrap()))),
+    ("pop_first", |data| done(data.names.pop_first())),
+    ("pop_last", |data| (0..20).for_each(|_| done(data.names.pop_last()))),
     ("get_mut", |data| data.tree.get_mut(&8).unwrap()[8] = 1),
     ("get_mut of a container", |data| data.names.get_mut("name 7").unwrap().push(1_u64)),
     ("iter_mut", |data| data.tree.iter_mut().for_each(|(key, value)| value[8] = *key + 1)),
@@ -185,7 +188,7 @@ const TREES: &[(&str, Change)] = &[
     ("clear", |data| data.names.clear()),
     ("or_insert", |data| data.tree.entry(8).or_insert([0; 9])[8] = 1),
     ("or_insert, new", |data| data.tree.entry(7).or_insert([0; 9])[8] = 1),
-    ("and_modify", |data| drop(data.tree.entry(8).and_modify(|value| value[8] = 1))),
+    ("and_modify", |data| done(data.tree.entry(8).and_modify(|value| value[8] = 1))),
     ("occupied", |data| {
         let OrderedEntry::Occupied(mut entry) = data.tree.entry(8) else { panic!() };
         entry.insert([5; 9]);
@@ -193,7 +196,7 @@ const TREES: &[(&str, Change)] = &[
         assert_eq!(entry.remove(), [8; 9]);
     }),
     ("clone", |data| data.names = data.names.clone()),
-    ("into_iter", |data| drop(std::mem::take(&mut data.names).into_iter().nth(7))),
+    ("into_iter", |data| done(std::mem::take(&mut data.names).into_iter().nth(7))),
 ];
 
 const SHARED: &[(&str, Change)] = &[
