@@ -242,6 +242,28 @@ fn every_byte_that_is_stored_is_named() {
     }
 }
 
+/// Splits, joins and everything between, each alone: no neighbour's names cover for them.
+#[test]
+fn each_insertion_and_removal_is_named_by_itself() {
+    let world = world();
+    let pool = world.format();
+    pool.create("heap", 256 << 10).unwrap();
+    let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
+    drop(pool);
+    let each = |mut heap: Heap, what: &str, change: &dyn Fn(&mut PBTreeMap<u64, Wide>)| {
+        change(heap.root_or_default("tree").unwrap());
+        psynced_whole(&world, heap, HeapOptions::new(), what)
+    };
+    for key in (0..80).chain((100..140).rev()) {
+        heap = each(heap, &format!("insert {key}"), &|tree| done(tree.insert(key, [key; 9])));
+    }
+    for round in 0..60 {
+        heap = each(heap, &format!("pop_first {round}"), &|tree| done(tree.pop_first().unwrap()));
+        heap = each(heap, &format!("pop_last {round}"), &|tree| done(tree.pop_last().unwrap()));
+    }
+    assert_eq!(heap.check(), []);
+}
+
 /// A root itself: stored to by `&mut`, and by its atomics.
 #[test]
 fn roots_are_named_when_they_are_borrowed() {
@@ -314,25 +336,28 @@ fn a_cut_finds_what_was_lent_before_the_one_before() {
     heap.psync().unwrap();
     let count = heap.root_ref::<AtomicU64>("count").unwrap();
     let data = heap.root_ref::<Data>("data").unwrap();
-    // A value of its own, which no lock protects yet.
-    let mut own: PBox<Wide> = PBox::new_in([0; 9], data.text.heap());
-    let (lent, inner) = (&mut *own, &data.atomics[&7]);
+    // Values of their own, which no lock protects yet.
+    let own = data.text.heap();
+    let mut boxed: PBox<Wide> = PBox::new_in([0; 9], own);
+    let (mut hash, mut tree) = (PHashMap::<u64, Wide>::new_in(own), PBTreeMap::<u64, Wide>::new_in(own));
+    let mut lent = [&mut *boxed, hash.entry(1).or_insert([0; 9]), tree.entry(1).or_insert([0; 9])];
+    let places = lent.each_ref().map(|lent| std::ptr::from_ref(&**lent));
+    let inner = &data.atomics[&7];
     for value in 1..4_u64 {
         heap.psync_cut().unwrap();
         count.store(value, Relaxed);
         inner.store(value + 10, Relaxed);
-        lent[8] = value + 20;
+        lent.iter_mut().for_each(|lent| lent[8] = value + 20);
     }
     heap.psync_cut().unwrap();
-    let at = PBox::as_ptr(&own);
-    std::mem::forget(own);
+    std::mem::forget((boxed, hash, tree));
     let found = durable(&world, heap, |heap| {
         let data = heap.root_ref::<Data>("data").unwrap();
-        // SAFETY: the block is in the object, which lies where it lay; its owner was forgotten.
-        let own = unsafe { (*at)[8] };
+        // SAFETY: in blocks of the object, which lies where it lay; their owners were forgotten.
+        let own = places.map(|place| unsafe { (*place)[8] });
         (heap.root_ref::<AtomicU64>("count").unwrap().load(Relaxed), data.atomics[&7].load(Relaxed), own)
     });
-    assert_eq!(found, (3, 13, 23));
+    assert_eq!(found, (3, 13, [23; 3]));
 }
 
 /// Threads that store under locks, and one that takes cuts: the last cut has all of it.
