@@ -203,8 +203,9 @@ const SHARED: &[(&str, Change)] = &[
     ("lock", |data| data.locks[100].lock()[8] = 1),
     ("try_lock", |data| data.locks[100].try_lock().unwrap()[8] = 1),
     ("exclusive", |data| data.locks[100].get_mut()[8] = 1),
-    ("write", |data| data.shared.as_ref().unwrap().write()[8] = 1),
+    ("write", |data| data.shared.as_ref().unwrap().write()[8] = 7),
     ("a guard that is forgotten", |data| std::mem::forget(data.locks[100].lock())),
+    ("a shared guard that is forgotten", |data| std::mem::forget(data.shared.as_ref().unwrap().read())),
     ("atomic in an enum", |data| match &data.counts[101] {
         Count::Some(count) => count.store(7, Relaxed),
         Count::None => panic!(),

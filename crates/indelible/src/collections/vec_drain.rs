@@ -81,12 +81,11 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.set_len(0);
         let mut kept = 0;
         for index in 0..len {
-            // SAFETY: each element is looked at once, and moved to a place that is behind or its own.
+            // SAFETY: each element is looked at once, and moved to a place that is its own or was looked at before, and lent.
             unsafe {
                 let at = start.add(index);
                 if keep(lend(at)) {
                     ptr::copy(at, start.add(kept), 1);
-                    stored(start.add(kept), 1);
                     kept += 1;
                     self.set_len(kept);
                 } else {
