@@ -52,6 +52,7 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::iter::once;
 
     fn found(named: &mut Named, held: bool) -> Vec<(u64, u64)> {
         let mut runs = Vec::new();
@@ -69,10 +70,10 @@ mod tests {
         named.grow(10);
         assert_eq!(found(&mut named, false), expected);
         // Another line, of a page that others are settled of.
-        named.notes.store([128..129]);
+        named.notes.store(once(128..129));
         named.settle(&[PageRange::new(0, 1), PageRange::new(3, 9)]);
         assert_eq!(named.lines(3), 0);
-        named.notes.store([9 * 4096..9 * 4096 + 1]);
+        named.notes.store(once(9 * 4096..9 * 4096 + 1));
         assert_eq!(found(&mut named, false), [(0, 0b100), (1, u64::MAX), (9, 1)]);
     }
 
@@ -91,13 +92,13 @@ mod tests {
     fn a_successor_knows_what_is_named_from_then_on() {
         let mut before = Named::new(2);
         let notes = before.notes.clone();
-        notes.store([0..1]);
+        notes.store(once(0..1));
         notes.lend(64..65);
         assert_eq!(found(&mut before, true), [(0, 0b11)]);
         let mut named = Named::new(3);
         named.succeed(notes.clone());
         assert_eq!(found(&mut named, false), []);
-        notes.store([2 * 4096..2 * 4096 + 1]);
+        notes.store(once(2 * 4096..2 * 4096 + 1));
         assert_eq!(found(&mut named, false), [(2, 1)]);
     }
 }

@@ -134,6 +134,7 @@ impl Notes {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::iter::once;
 
     fn taken(notes: &Notes, back: bool) -> Vec<(usize, u64)> {
         let mut all = BTreeMap::new();
@@ -144,13 +145,13 @@ mod tests {
     #[test]
     fn the_lines_of_what_was_named_are_known() {
         let notes = Notes::default();
-        notes.store([0..100]);
+        notes.store(once(0..100));
         assert_eq!(taken(&notes, true), [], "beyond an object of no bytes");
         notes.grow(4);
         notes.store([63..65, 4095..8192, 8192..8192, 4 * 4096 - 1..9 * 4096, 9 * 4096..10 * 4096]);
         notes.grow(10);
         assert_eq!(taken(&notes, true), [(0, 0b11 | 1 << 63), (1, u64::MAX), (3, 1 << 63)]);
-        notes.store([9 * 4096..9 * 4096 + 1]);
+        notes.store(once(9 * 4096..9 * 4096 + 1));
         assert_eq!(taken(&notes, true), [(9, 1)]);
         assert_eq!(taken(&notes, true), []);
     }
@@ -163,7 +164,7 @@ mod tests {
         notes.store([64..65, 4096..4097]);
         assert_eq!(taken(&notes, false), [(0, 0b11), (1, 1)]);
         notes.grow(3);
-        notes.store([4096..4097]);
+        notes.store(once(4096..4097));
         assert_eq!(taken(&notes, false), [(0, 1), (1, 1)]);
         assert_eq!(taken(&notes, true), [(0, 1)]);
         assert_eq!(taken(&notes, true), []);

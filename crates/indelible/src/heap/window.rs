@@ -50,7 +50,7 @@ impl Window {
     pub(super) fn note(&self, offset: u64, len: usize) {
         if let Some(notes) = &self.notes {
             let start = offset as usize;
-            notes.store([start..start.saturating_add(len)]);
+            notes.store(std::iter::once(start..start.saturating_add(len)));
         }
     }
 
