@@ -32,6 +32,14 @@ struct Describing {
 }
 
 impl Describing {
+    fn of<'h, T: Persist<'h>>() -> Describing {
+        Describing { layout: T::describe, name: T::type_name }
+    }
+
+    fn addresses(self) -> [usize; 2] {
+        [self.layout as usize, self.name as usize]
+    }
+
     fn same(self, other: Describing) -> bool {
         std::ptr::fn_addr_eq(self.layout, other.layout) && std::ptr::fn_addr_eq(self.name, other.name)
     }
@@ -51,7 +59,7 @@ const KNOWN: usize = 32;
 impl Described {
     fn of<'h, T: Persist<'h>>() -> Rc<Described> {
         thread_local!(static KNOWN_TYPES: RefCell<VecDeque<(Describing, Rc<Described>)>> = RefCell::default());
-        let how = Describing { layout: T::describe, name: T::type_name };
+        let how = Describing::of::<T>();
         let found = KNOWN_TYPES.with_borrow(|known| {
             known.iter().find(|(known, _)| known.same(how)).map(|(_, described)| Rc::clone(described))
         });
@@ -108,7 +116,7 @@ impl Heap {
             let root = self.root(name, &Described::of::<T>().info())?;
             Ok(Place { address: root.address, size: root.size })
         };
-        let found = self.known.place(name, T::describe as fn(&mut Layout) as usize, find)?;
+        let found = self.known.place(name, Describing::of::<T>().addresses(), find)?;
         place(found, bounds).map_err(|error| self.wrong("use a root of", error))
     }
 

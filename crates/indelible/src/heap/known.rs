@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 struct Found {
     name: String,
-    /// Address of the function that describes the type. Types that share it have the same description.
-    described_by: usize,
+    /// Addresses of the functions that describe the type. Types that share them are described alike.
+    described_by: [usize; 2],
     place: Place,
 }
 
@@ -26,11 +26,11 @@ pub(crate) struct Place {
 pub(crate) struct Known(Mutex<Vec<Found>>);
 
 impl Known {
-    /// Where the root `name` is, of a type that `described_by` describes; found with `find` the first time.
+    /// Where the root `name` is, of a type that is `described_by` these functions; found with `find` the first time.
     pub(crate) fn place<E>(
         &self,
         name: &str,
-        described_by: usize,
+        described_by: [usize; 2],
         find: impl FnOnce() -> Result<Place, E>,
     ) -> Result<Place, E> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
