@@ -208,6 +208,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/boxed.rs",
         "collections/option.rs",
         "collections/vec.rs",
+        "collections/vec_drain.rs",
         "collections/vec_iter.rs",
         "collections/string.rs",
         "collections/group.rs",

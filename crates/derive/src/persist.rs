@@ -81,11 +81,13 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         return Err(Error::new_spanned(&input.ident, "a packed struct cannot be used in place in an object"));
     }
     let (heap, generics) = generics(input)?;
-    let (mut any, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut any, mut shared) = (Vec::new(), Vec::new());
+    let (mut check, mut describe) = (Vec::new(), Vec::new());
     for (member, ty) in data.fields.iter().enumerate().map(member) {
         refuse(ty)?;
         let (span, text) = (span_of(ty), member_text(&member));
         any.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::ANY));
+        shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
         check.push(quote_spanned! {span=>
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
         });
@@ -95,6 +97,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     }
     let body = quote! {
         const ANY: bool = !::core::mem::needs_drop::<Self>() #(&& #any)*;
+        const SHARED: bool = false #(|| #shared)*;
 
         #[inline]
         #[allow(unused_variables)]
@@ -109,13 +112,14 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
 fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStream> {
     let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
-    let (mut check, mut describe) = (Vec::new(), Vec::new());
+    let (mut shared, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
     for variant in &variants.all {
         let (tag, offsets) = (&variant.tag, variants.offsets(variant));
         let (mut checks, mut fields) = (Vec::new(), Vec::new());
         for (index, (member, ty)) in variant.fields.iter().enumerate() {
             refuse(ty)?;
             let (span, text) = (span_of(ty), member_text(member));
+            shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
             checks.push(quote_spanned! {span=>
                 <#ty as ::indelible::Persist<#heap>>::check(at.byte_add(offsets[#index]).cast::<#ty>(), bounds)
             });
@@ -145,6 +149,7 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
             #assert;
             false
         };
+        const SHARED: bool = false #(|| #shared)*;
 
         #[inline]
         #[allow(unused_variables)]

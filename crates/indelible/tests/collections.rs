@@ -364,7 +364,7 @@ fn a_value_of_another_heap_is_refused() {
     assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }
 
-/// Data used by type are not named store by store where that is the tracking: a psync of several has to do it, too.
+/// Where stores have to be named, collections and roots do it: also when a psync of several follows.
 #[test]
 fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     support::everywhere(|world| {

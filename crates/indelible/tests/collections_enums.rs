@@ -307,6 +307,8 @@ fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     let at = heap.root_any("it").unwrap().address - heap.base().addr();
     drop(heap);
     let mut object = world.open().attach("heap").unwrap();
+    // What lies between the fields of a variant, and behind them, is nobody's: any bytes.
+    object.as_mut_slice()[at..][..size_of::<Checked>()].fill(0);
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
-use support::{Ground, World};
+use support::{Ground, World, psynced_whole};
 
 #[derive(Persist, Default)]
 #[repr(C)]
@@ -359,6 +359,10 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
             Step::Psync => {
                 heap.psync().unwrap();
                 psynced = live.clone();
+                // Not each time: most psyncs are followed by others of the same attachment.
+                if world.tracking == Tracking::Named && number % 3 == 0 {
+                    heap = psynced_whole(world, heap, options, "a psync of the program");
+                }
             }
             Step::Crash => {
                 drop(heap);
@@ -373,7 +377,13 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
         }
     }
     verify(&mut heap, &live);
+    if world.tracking == Tracking::Named {
+        heap = psynced_whole(world, heap, options, "the whole program");
+    }
     heap.drop_root::<Data>("data").unwrap();
+    if world.tracking == Tracking::Named {
+        heap = psynced_whole(world, heap, options, "dropping all of it");
+    }
     assert_eq!(heap.check(), []);
     assert_eq!(heap.stats().unwrap().blocks, 0, "blocks are left");
 }
@@ -417,8 +427,12 @@ fn random_programs_agree_with_std_in_a_growing_heap() {
 }
 
 #[test]
-fn random_programs_agree_with_std_where_stores_are_named() {
+fn random_programs_agree_with_std_where_stores_are_named_and_none_is_forgotten() {
     random(Ground::File, Tracking::Named, 12, 1 << 20, HeapOptions::new());
+    random(Ground::Memory, Tracking::Named, 24, 1 << 20, HeapOptions::new());
+    random(Ground::Memory, Tracking::Named, 24, 72 << 10, HeapOptions::new());
+    random(Ground::Memory, Tracking::Named, 8, 1 << 20, HeapOptions::new().debug(true));
+    random(Ground::Memory, Tracking::Named, 8, 64 << 10, HeapOptions::new().grow(true));
 }
 
 #[test]

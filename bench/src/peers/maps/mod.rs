@@ -104,6 +104,8 @@ pub struct Place<'a> {
 /// Somebody who has maps.
 pub struct Contestant {
     pub name: &'static str,
+    /// Whether it is Indelible.
+    pub own: bool,
     /// What its maps of this kind are.
     pub what: fn(Kind) -> &'static str,
     pub open: fn(Kind, &Place<'_>) -> Result<Opened>,
@@ -125,16 +127,11 @@ impl Opened {
 
 /// Everybody, ourselves first.
 pub const ALL: &[Contestant] = &[
-    Contestant {
-        name: "indelible",
-        what: |kind| match kind {
-            Kind::Hash => "PHashMap",
-            Kind::Ordered => "PBTreeMap",
-        },
-        open: own::open,
-    },
+    Contestant { name: "indelible", own: true, what: own::what, open: own::open },
+    Contestant { name: "indelible, named", own: true, what: own::what, open: own::open_named },
     Contestant {
         name: "libpmemobj",
+        own: false,
         what: |kind| match kind {
             Kind::Hash => "chained buckets",
             Kind::Ordered => "B-tree of 15 keys a node",
@@ -144,8 +141,8 @@ pub const ALL: &[Contestant] = &[
             Kind::Ordered => pmem_tree::open(place),
         },
     },
-    Contestant { name: "LMDB", what: |_| "B+ tree", open: |_, place| lmdb::open(place) },
-    Contestant { name: "redb", what: |_| "B tree", open: |_, place| redb::open(place) },
+    Contestant { name: "LMDB", own: false, what: |_| "B+ tree", open: |_, place| lmdb::open(place) },
+    Contestant { name: "redb", own: false, what: |_| "B tree", open: |_, place| redb::open(place) },
 ];
 
 /// A map on libpmemobj, which is loaded as if its file were memory: on a disk that takes seconds for each

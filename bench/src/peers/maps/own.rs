@@ -3,7 +3,7 @@
 use super::{GONE, Kind, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use indelible::collections::{PBTreeMap, PHashMap};
-use indelible::{CreateOptions, Heap, Pool, PoolOptions};
+use indelible::{CreateOptions, Heap, Pool, PoolOptions, Tracking};
 
 type Hash<'h> = PHashMap<'h, u64, u64>;
 type Ordered<'h> = PBTreeMap<'h, u64, u64>;
@@ -13,10 +13,27 @@ struct Own {
     _pool: Pool,
 }
 
+pub fn what(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Hash => "PHashMap",
+        Kind::Ordered => "PBTreeMap",
+    }
+}
+
+/// Stores are found by the kernel's account of pages.
 pub fn open(kind: Kind, place: &Place<'_>) -> Result<Opened> {
+    open_tracking(kind, place, Tracking::Auto)
+}
+
+/// Stores are named, by heap and map.
+pub fn open_named(kind: Kind, place: &Place<'_>) -> Result<Opened> {
+    open_tracking(kind, place, Tracking::Named)
+}
+
+fn open_tracking(kind: Kind, place: &Place<'_>, tracking: Tracking) -> Result<Opened> {
     // Room for a hash table and the one it grows into.
     let len = (place.keys * 128 + (16 << 20)).next_multiple_of(1 << 20);
-    let options = PoolOptions::new().medium(place.medium.kind()).force(true);
+    let options = PoolOptions::new().medium(place.medium.kind()).tracking(tracking).force(true);
     let pool = options.format(place.dir.join("pool"), len + (256 << 20))?;
     pool.create_with("map", &CreateOptions::new(len))?;
     let own = Own { heap: Heap::format(pool.attach("map")?)?, _pool: pool };

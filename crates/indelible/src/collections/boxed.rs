@@ -8,7 +8,7 @@
 
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, expect, free, verify};
+use super::place::{HeapRef, discard, expect, free, lend, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::cmp::Ordering;
@@ -86,7 +86,10 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         heap.expect_own(&value);
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>();
         // SAFETY: a new block, large enough.
-        unsafe { at.write(value) };
+        unsafe {
+            at.write(value);
+            stored(at.as_ptr(), 1);
+        }
         Ok(PBox { at, owns: PhantomData })
     }
 
@@ -135,10 +138,7 @@ impl<'h, T: Persist<'h>> DerefMut for PBox<'h, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as for `deref`, and borrowed exclusively.
-        unsafe {
-            verify(self.at.as_ptr());
-            self.at.as_mut()
-        }
+        unsafe { lend(self.at.as_ptr()) }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::key::{Lookup, StableHash};
 use super::persist::{IntoPersist, Persist};
-use super::place::{expect, verify};
+use super::place::{expect, lend, lent, verify};
 use super::slots::Slot;
 use super::table::Table;
 use crate::error::Result;
@@ -107,10 +107,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
     #[must_use]
     pub fn get_mut(&mut self) -> &mut V {
         // SAFETY: the invariant, and borrowed exclusively.
-        unsafe {
-            verify(&raw const (*self.slot).value);
-            &mut (*self.slot).value
-        }
+        unsafe { lend(&raw mut (*self.slot).value) }
     }
 
     /// The value, for storing, as long as the map is borrowed.
@@ -118,10 +115,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
     #[must_use]
     pub fn into_mut(self) -> &'a mut V {
         // SAFETY: the invariant; the table is borrowed exclusively for 'a.
-        unsafe {
-            verify(&raw const (*self.slot).value);
-            &mut (*self.slot).value
-        }
+        unsafe { lend(&raw mut (*self.slot).value) }
     }
 
     /// Gives the key another value, and returns the one it had.
@@ -186,6 +180,17 @@ where
     /// `HeapFull`: the map is as it was, and key and value dropped.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
+        let slot = self.put(value)?;
+        // SAFETY: just put there; the table is borrowed exclusively for 'a.
+        Ok(unsafe {
+            lent(&raw const (*slot).value, 1);
+            &mut (*slot).value
+        })
+    }
+
+    /// As [`try_insert`](VacantEntry::try_insert), where nobody wants the value back.
+    #[inline]
+    pub(super) fn put(self, value: impl IntoPersist<'h, V>) -> Result<*mut Slot<K, V>> {
         let VacantEntry { table, mut hash, key } = self;
         let heap = table.heap();
         let value = value.into_persist(heap)?;
@@ -197,8 +202,6 @@ where
         if seedless {
             hash = table.hash(&key);
         }
-        let slot = table.add(hash, key, value);
-        // SAFETY: just put there; the table is borrowed exclusively for 'a.
-        Ok(unsafe { &mut (*slot).value })
+        Ok(table.add(hash, key, value))
     }
 }

@@ -7,7 +7,7 @@
 
 use super::hash_map::PHashMap;
 use super::persist::{Bounds, Persist};
-use super::place::{bounds_at, verify_within};
+use super::place::{bounds_at, lent, verify_within};
 use super::slots::{Iter, Slot};
 use super::table::Table;
 use std::iter::FusedIterator;
@@ -72,7 +72,10 @@ references! {
 }
 references! {
     /// Keys and values, the latter for storing.
-    HashIterMut, (&'a K, &'a mut V), &'a mut (K, V), slot => (&(*slot).key, &mut (*slot).value)
+    HashIterMut, (&'a K, &'a mut V), &'a mut (K, V), slot => {
+        lent(&raw const (*slot).value, 1);
+        (&(*slot).key, &mut (*slot).value)
+    }
 }
 
 impl<K, V> Clone for HashIter<'_, K, V> {

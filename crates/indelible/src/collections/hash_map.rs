@@ -7,7 +7,7 @@ use super::hash_iter::{HashDrain, HashIter, HashIterMut, HashKeys, HashValues, H
 use super::key::{Lookup, StableHash};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, expect, verify};
+use super::place::{HeapRef, expect, lend, verify};
 use super::table::Table;
 use crate::error::Result;
 use std::fmt;
@@ -119,8 +119,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
             // SAFETY: a slot in use of this table, checked; nobody else refers to it.
             unsafe {
                 verify(&raw const (*slot).key);
-                verify(&raw const (*slot).value);
-                if !keep(&(*slot).key, &mut (*slot).value) {
+                if !keep(&(*slot).key, lend(&raw mut (*slot).value)) {
                     drop(self.table.take(slot));
                 }
             }
@@ -186,10 +185,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     pub fn get_mut<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
         let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: as for `get_key_value`, and borrowed exclusively.
-        unsafe {
-            verify(&raw const (*slot).value);
-            Some(&mut (*slot).value)
-        }
+        unsafe { Some(lend(&raw mut (*slot).value)) }
     }
 
     /// Whether a key is in the map.
@@ -225,7 +221,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     {
         match self.entry(key) {
             Entry::Occupied(mut entry) => entry.try_insert(value).map(Some),
-            Entry::Vacant(entry) => entry.try_insert(value).map(|_| None),
+            Entry::Vacant(entry) => entry.put(value).map(|_| None),
         }
     }
 

@@ -69,6 +69,12 @@
 //! Methods that allocate panic when the heap is full, as std's end the process; those that begin with
 //! `try_` return the error. Either way the container is as it was.
 //!
+//! # Where stores are named
+//!
+//! With [`Tracking::Named`](crate::Tracking::Named) a psync looks at what was named, and at nothing else. Everything here names what it
+//! stores, and what it lends for storing when it lends it, so that programs are the same there as elsewhere. A walk by
+//! `iter_mut` over a vector lends all of it. Only stores through raw pointers are the program's to name.
+//!
 //! # Damaged objects
 //!
 //! What is read is checked before it becomes a reference: pointers and lengths against the bounds of the
@@ -110,6 +116,7 @@ mod tree_iter;
 #[doc(hidden)]
 pub mod variants;
 mod vec;
+mod vec_drain;
 mod vec_iter;
 
 pub use boxed::PBox;
@@ -128,4 +135,5 @@ pub use place::HeapRef;
 pub use string::PString;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
 pub use vec::PVec;
-pub use vec_iter::{PDrain, PIntoIter, PIter, PIterMut};
+pub use vec_drain::{PDrain, PIntoIter};
+pub use vec_iter::{PIter, PIterMut};

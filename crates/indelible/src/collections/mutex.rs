@@ -11,7 +11,7 @@ use super::format::{Field, fields};
 use super::layout::Layout;
 use super::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared, try_acquire};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, Inside, verify};
+use super::place::{HeapRef, Inside, lent, verify};
 use crate::error::Result;
 use std::fmt;
 use std::marker::PhantomData;
@@ -70,6 +70,8 @@ macro_rules! lock {
             }
 
             fn enter(&self) -> Inside<'h> {
+                // SAFETY: the lock's word, if it is in an object, which is that of its value.
+                unsafe { lent(&raw const self.word, 1) };
                 PBox::heap(&self.value).enter()
             }
 
@@ -240,7 +242,10 @@ macro_rules! guard {
         impl<T> DerefMut for $name<'_, '_, T> {
             fn deref_mut(&mut self) -> &mut T {
                 // SAFETY: this thread alone has the lock.
-                unsafe { &mut *self.0.value }
+                unsafe {
+                    lent(self.0.value, 1);
+                    &mut *self.0.value
+                }
             }
         }
     };

@@ -10,10 +10,12 @@
 use super::format::{Field, fields};
 use super::key::Compare;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, damaged, discard, pointer, verify, verify_within};
+use super::place::{HeapRef, damaged, discard, name_stored, pointer, range, stored, verify, verify_within};
 use crate::error::Result;
+use crate::heap::any_named;
 use std::cmp::Ordering;
 use std::mem::{MaybeUninit, offset_of};
+use std::ops::Range;
 use std::ptr;
 
 /// Keys in a node at most.
@@ -100,7 +102,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys.
+    /// A new node without keys; it is named with its first.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -110,6 +112,27 @@ impl<K, V> Node<K, V> {
             (&raw mut (*node).reserved).write(0);
         }
         Ok(Node(node))
+    }
+
+    /// Names the head of the node, these keys, their values, and in an inner node the children behind them, where stores have
+    /// to be named.
+    #[inline]
+    fn stored(self, places: Range<usize>) {
+        if any_named() {
+            self.name(places);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn name(self, places: Range<usize>) {
+        // An empty range may begin behind the last place.
+        let (first, count) = (places.start.min(KEYS - 1), places.len());
+        let head = range(self.0.cast::<u64>(), 1);
+        let children = if self.level() > 0 { range(self.child_place(first + 1), count) } else { 0..0 };
+        let all = [head, range(self.key(first), count), range(self.value(first), count), children];
+        // SAFETY: in the node (1).
+        unsafe { name_stored(&all[..if self.level() > 0 { 4 } else { 3 }]) };
     }
 
     #[inline]
@@ -123,8 +146,9 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).len) }
     }
 
+    /// The caller names it.
     #[inline]
-    pub(super) fn set_len(self, len: usize) {
+    fn set_len(self, len: usize) {
         debug_assert!(len <= KEYS);
         // SAFETY: a node (1).
         unsafe { (*self.0).len = len as u16 }
@@ -168,10 +192,13 @@ impl<K, V> Node<K, V> {
 
     pub(super) fn set_child(self, index: usize, child: u64) {
         // SAFETY: in the node.
-        unsafe { self.child_place(index).write(child) }
+        unsafe {
+            self.child_place(index).write(child);
+            stored(self.child_place(index), 1);
+        }
     }
 
-    /// Moves `count` keys, values, and children behind the keys, within the node or to another of its level.
+    /// Moves, and does not name, `count` keys, values, and children behind the keys, within the node or to another of its level.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -198,9 +225,11 @@ impl<K, V> Node<K, V> {
             self.value(index).write(value);
         }
         if self.level() > 0 {
-            self.set_child(index + 1, child);
+            // SAFETY: in the node.
+            unsafe { self.child_place(index + 1).write(child) };
         }
         self.set_len(len + 1);
+        self.stored(index..len + 1);
     }
 
     /// Takes a key and its value out, and in an inner node forgets the child behind it.
@@ -219,6 +248,7 @@ impl<K, V> Node<K, V> {
         };
         self.shift(index + 1, self, index, len - index - 1);
         self.set_len(len - 1);
+        self.stored(index..len - 1);
         pair
     }
 
@@ -233,7 +263,9 @@ impl<K, V> Node<K, V> {
         unsafe {
             verify(self.key(index));
             verify(self.value(index));
-            (self.key(index).replace(key), self.value(index).replace(value))
+            let pair = (self.key(index).replace(key), self.value(index).replace(value));
+            self.stored(index..index + 1);
+            pair
         }
     }
 
@@ -256,7 +288,9 @@ impl<K, V> Node<K, V> {
         }
         self.shift(middle + 1, right, 0, len - middle - 1);
         right.set_len(len - middle - 1);
+        right.stored(0..len - middle - 1);
         self.set_len(middle);
+        self.stored(0..0);
         pair
     }
 
@@ -268,7 +302,9 @@ impl<K, V> Node<K, V> {
         self.insert(len, key, value, first);
         right.shift(0, self, len + 1, more);
         self.set_len(len + 1 + more);
+        self.stored(len + 1..len + 1 + more);
         right.set_len(0);
+        right.stored(0..0);
     }
 
     /// Inserts a key in front of all others, and in an inner node the child in front of it.

@@ -129,6 +129,7 @@ impl<T: fmt::Debug> fmt::Debug for POption<T> {
 // SAFETY: `repr(C)`; the tag is checked, and the value if there is one (1).
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
     const ANY: bool = false;
+    const SHARED: bool = T::SHARED;
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {

@@ -7,7 +7,7 @@
 
 use super::key::Compare;
 use super::persist::{IntoPersist, Persist};
-use super::place::{expect, verify};
+use super::place::{expect, lend, lent, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;
 
@@ -87,10 +87,9 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         OrderedOccupied { tree, path }
     }
 
+    /// Where the value is.
     fn value(&self) -> *mut V {
         let (node, index) = self.path.end();
-        // SAFETY: the invariant.
-        unsafe { verify(node.value(index)) };
         node.value(index)
     }
 
@@ -108,14 +107,17 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     #[must_use]
     pub fn get(&self) -> &V {
         // SAFETY: the invariant.
-        unsafe { &*self.value() }
+        unsafe {
+            verify(self.value());
+            &*self.value()
+        }
     }
 
     /// The value, for storing.
     #[must_use]
     pub fn get_mut(&mut self) -> &mut V {
         // SAFETY: the invariant, and borrowed exclusively.
-        unsafe { &mut *self.value() }
+        unsafe { lend(self.value()) }
     }
 
     /// The value, for storing, as long as the map is borrowed.
@@ -123,7 +125,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     #[must_use]
     pub fn into_mut(self) -> &'a mut V {
         // SAFETY: the invariant; the tree is borrowed exclusively for 'a.
-        unsafe { &mut *self.value() }
+        unsafe { lend(self.value()) }
     }
 
     /// Gives the key another value, and returns the one it had.
@@ -195,6 +197,9 @@ where
         heap.expect_own(&key);
         let place = tree.insert(&path, key, value)?;
         // SAFETY: just put there; the tree is borrowed exclusively for 'a.
-        Ok(unsafe { &mut *place })
+        Ok(unsafe {
+            lent(place, 1);
+            &mut *place
+        })
     }
 }

@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::node::Node;
 use super::ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, expect, verify};
+use super::place::{HeapRef, expect, lend, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;
 use std::cmp::Ordering;
@@ -149,10 +149,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     pub fn get_mut<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
         let (node, index) = self.tree.find(key)?;
         // SAFETY: as for `get_key_value`, and borrowed exclusively.
-        unsafe {
-            verify(node.value(index));
-            Some(&mut *node.value(index))
-        }
+        unsafe { Some(lend(node.value(index))) }
     }
 
     /// Whether a key is in the map.
@@ -191,10 +188,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         if found {
             let (node, index) = path.end();
             // SAFETY: the value of the key, checked, and borrowed exclusively.
-            return Ok(Some(unsafe {
-                verify(node.value(index));
-                node.value(index).replace(value)
-            }));
+            return Ok(Some(std::mem::replace(unsafe { lend(node.value(index)) }, value)));
         }
         let key = key.into_persist(heap)?;
         heap.expect_own(&key);
@@ -244,11 +238,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             assert!(self.tree.search(&*key, &mut path), "a key is not where its order says");
             let (node, index) = path.end();
             // SAFETY: the value of that key, checked, and borrowed exclusively.
-            let kept = unsafe {
-                verify(node.value(index));
-                keep(&key, &mut *node.value(index))
-            };
-            match kept {
+            match keep(&key, unsafe { lend(node.value(index)) }) {
                 true => last = Some(key),
                 false => drop(self.tree.remove(&mut path)),
             }

@@ -112,7 +112,7 @@ use std::sync::atomic;
 ///
 /// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the type and whose
 /// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
-/// layout must be fixed.
+/// layout must be fixed. `SHARED` is that of any of its fields.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -123,6 +123,10 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// Whether every bit pattern is a value.
     #[doc(hidden)]
     const ANY: bool;
+
+    /// Whether shared references are enough to store to it, other than through what it points at: by atomics.
+    #[doc(hidden)]
+    const SHARED: bool = false;
 
     /// Whether the bytes are a value.
     ///
@@ -162,11 +166,12 @@ impl Bounds {
 }
 
 macro_rules! primitive {
-    ($($ty:ty),* $(,)?) => {
+    ($shared:literal: $($ty:ty),* $(,)?) => {
         $(
             // SAFETY: every bit pattern is a value (2), of fixed layout.
             unsafe impl<'h> Persist<'h> for $ty {
                 const ANY: bool = true;
+                const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
                 fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
@@ -178,11 +183,11 @@ macro_rules! primitive {
     };
 }
 
-primitive!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64, ());
+primitive!(false: u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64, ());
 // Objects are of machines with 64-bit addresses, which is asserted below.
-primitive!(usize, isize);
-primitive!(atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
-primitive!(atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
+primitive!(false: usize, isize);
+primitive!(true: atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
+primitive!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
 
 const _: () = assert!(size_of::<usize>() == 8, "addresses in objects have 64 bits");
 
@@ -208,11 +213,12 @@ macro_rules! transparent {
 transparent!(bool as u8, |byte| byte < 2; char as u32, |number| char::from_u32(number).is_some());
 
 macro_rules! pointer {
-    ($($ty:ty, $name:literal);*) => {
+    ($($ty:ty, $name:literal, $shared:literal);* $(;)?) => {
         $(
             // SAFETY: any address is one (2); following it is the user's `unsafe`.
             unsafe impl<'h, T: 'h> Persist<'h> for $ty {
                 const ANY: bool = true;
+                const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
                 fn describe(layout: &mut Layout) { layout.word($name); layout.word(target::<T>()); }
@@ -222,8 +228,8 @@ macro_rules! pointer {
     };
 }
 
-pointer!(*mut T, "*mut "; *const T, "*const "; Option<NonNull<T>>, "*mut "; atomic::AtomicPtr<T>, "atomic *mut ");
-pointer!(Relative<T>, "relative *mut ");
+pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>, "*mut ", false);
+pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false);
 
 /// Last part of a type's name: what raw pointers point at need not be `Persist`.
 fn target<T>() -> &'static str {
@@ -235,6 +241,7 @@ fn target<T>() -> &'static str {
 // SAFETY: elements lie back to back.
 unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
     const ANY: bool = T::ANY;
+    const SHARED: bool = T::SHARED;
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
@@ -257,6 +264,7 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
 // SAFETY: transparent.
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
     const ANY: bool = T::ANY;
+    const SHARED: bool = T::SHARED;
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {

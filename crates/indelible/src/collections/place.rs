@@ -1,5 +1,9 @@
 //! Where values are: the heap that holds an address, blocks of it, and references that were checked.
 //!
+//! Where stores have to be named (docs/decisions/0019), who hands out a `&mut` into the object names what it points at, with
+//! [`lend`] or [`lent`]; what a container stores to its blocks it names itself, after the store, with [`stored`]. So its own
+//! fields, which it has a `&mut` to, are named already.
+//!
 //! Invariants:
 //! 1. The address of a heap in a [`Seat`] is that of a `Heap` that is borrowed for `'h`, as long as any
 //!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which take
@@ -13,6 +17,7 @@ use super::persist::{Bounds, Persist};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{self, Heap, HeapError, Seat};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// A heap that is borrowed for `'h`: where new values are allocated.
@@ -174,12 +179,93 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
     }
 }
 
-/// Panics unless a `T` in an object is a value.
+/// The heap that addresses are in, if it has to be told of stores.
 ///
 /// # Safety
-/// `at` is aligned and in an object.
+/// As for [`HeapRef::of`].
+unsafe fn listener<'h>(address: usize) -> Option<&'h Heap> {
+    match heap::find(address) {
+        None | Some(Seat { heap: 0, .. }) => None,
+        // SAFETY: borrowed for 'h (1), the caller's promise.
+        Some(seat) => Some(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
+    }
+}
+
+/// The addresses of `count` values.
+#[inline]
+pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
+    at.addr()..at.addr() + count * size_of::<T>()
+}
+
+/// Names `count` values in an object that were stored to, if that has to be done.
+///
+/// # Safety
+/// As for [`HeapRef::of`].
+#[inline]
+pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
+    if heap::any_named() {
+        // SAFETY: the caller's promise.
+        unsafe { name_stored(&[range(at, count)]) };
+    }
+}
+
+/// As [`stored`], for addresses in the block that the first ones are in, where it may have to be done.
+///
+/// # Safety
+/// As for [`stored`].
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn name_stored(ranges: &[Range<usize>]) {
+    // SAFETY: the caller's promise.
+    if let Some(heap) = ranges.first().and_then(|first| unsafe { listener(first.start) }) {
+        heap.stored(ranges);
+    }
+}
+
+/// Names `count` values in an object that others may store to, as long as they have them, if that has to be done.
+///
+/// # Safety
+/// As for [`HeapRef::of`].
+#[inline]
+pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
+    #[cold]
+    #[inline(never)]
+    unsafe fn name(range: &Range<usize>) {
+        // SAFETY: the caller's promise.
+        if let Some(heap) = unsafe { listener(range.start) } {
+            heap.lent(range);
+        }
+    }
+    if heap::any_named() {
+        // SAFETY: the caller's promise.
+        unsafe { name(&range(at, count)) };
+    }
+}
+
+/// A value in an object, for storing: checked, and named.
+///
+/// # Safety
+/// As for [`verify`], and it is the caller's alone.
+#[inline]
+pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
+    // SAFETY: the caller's promise.
+    unsafe {
+        verify(at);
+        lent(at, 1);
+        &mut *at
+    }
+}
+
+/// Panics unless a `T` in an object is a value. Names it if a shared reference to it is enough to store there.
+///
+/// # Safety
+/// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
 #[inline]
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
+    if T::SHARED {
+        // SAFETY: the caller's promise.
+        unsafe { lent(at, 1) };
+    }
     // SAFETY: the caller's promise.
     if !T::ANY && !unsafe { T::check(at, &bounds_at(at.addr())) } {
         damaged(at.addr(), "a value")
@@ -192,6 +278,10 @@ pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
 /// As for [`verify`].
 #[inline]
 pub(super) unsafe fn verify_within<'h, T: Persist<'h>>(at: *const T, bounds: &Bounds) {
+    if T::SHARED {
+        // SAFETY: the caller's promise.
+        unsafe { lent(at, 1) };
+    }
     // SAFETY: the caller's promise.
     if !T::ANY && !unsafe { T::check(at, bounds) } {
         damaged(at.addr(), "a value")
@@ -213,6 +303,7 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     // SAFETY: the caller's promise; checked before it is dropped.
     unsafe {
         if std::mem::needs_drop::<T>() && (T::ANY || T::check(at, &bounds_at(at.addr()))) {
+            stored(at, 1);
             at.drop_in_place();
         }
     }

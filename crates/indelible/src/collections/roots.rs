@@ -7,10 +7,10 @@
 
 use super::layout::{Layout, truncate};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, free, pointer};
+use super::place::{HeapRef, discard, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
-use crate::heap::{Heap, HeapError, HeapOptions, ReadHeap, Root, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, TypeInfo};
 use crate::object::Object;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,6 +32,14 @@ struct Describing {
 }
 
 impl Describing {
+    fn of<'h, T: Persist<'h>>() -> Describing {
+        Describing { layout: T::describe, name: T::type_name }
+    }
+
+    fn addresses(self) -> [usize; 2] {
+        [self.layout as usize, self.name as usize]
+    }
+
     fn same(self, other: Describing) -> bool {
         std::ptr::fn_addr_eq(self.layout, other.layout) && std::ptr::fn_addr_eq(self.name, other.name)
     }
@@ -51,7 +59,7 @@ const KNOWN: usize = 32;
 impl Described {
     fn of<'h, T: Persist<'h>>() -> Rc<Described> {
         thread_local!(static KNOWN_TYPES: RefCell<VecDeque<(Describing, Rc<Described>)>> = RefCell::default());
-        let how = Describing { layout: T::describe, name: T::type_name };
+        let how = Describing::of::<T>();
         let found = KNOWN_TYPES.with_borrow(|known| {
             known.iter().find(|(known, _)| known.same(how)).map(|(_, described)| Rc::clone(described))
         });
@@ -71,7 +79,7 @@ impl Described {
 }
 
 /// Where the value of a root is, if it is one.
-fn place<'h, T: Persist<'h>>(root: &Root, bounds: &Bounds) -> Result<*mut T, HeapError> {
+fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
     if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
@@ -104,8 +112,12 @@ impl Heap {
     }
 
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
-        let root = self.root(name, &Described::of::<T>().info())?;
-        place(&root, bounds).map_err(|error| self.wrong("use a root of", error))
+        let find = || {
+            let root = self.root(name, &Described::of::<T>().info())?;
+            Ok(Place { address: root.address, size: root.size })
+        };
+        let found = self.known.place(name, Describing::of::<T>().addresses(), find)?;
+        place(found, bounds).map_err(|error| self.wrong("use a root of", error))
     }
 
     fn wrong(&self, operation: &'static str, error: HeapError) -> Error {
@@ -119,7 +131,10 @@ impl Heap {
     pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.
-        Ok(unsafe { &*at })
+        Ok(unsafe {
+            verify(at);
+            &*at
+        })
     }
 
     /// As [`root_ref`](Heap::root_ref), for storing.
@@ -134,7 +149,7 @@ impl Heap {
         let heap = HeapRef::new(self);
         let at = self.locate::<T>(name, &heap.bounds())?;
         // SAFETY: the invariant.
-        Ok((unsafe { &mut *at }, heap))
+        Ok((unsafe { lend(at) }, heap))
     }
 
     /// The value of the root `name`; a `T::default()` from now on if there is no such root.
@@ -208,7 +223,7 @@ impl Heap {
     ) -> Result<&'h mut T> {
         match self.locate::<T>(name, &heap.bounds()) {
             // SAFETY: the invariant.
-            Ok(at) => return Ok(unsafe { &mut *at }),
+            Ok(at) => return Ok(unsafe { lend(at) }),
             Err(error) if error.kind() != ErrorKind::RootMissing => return Err(error),
             Err(_) => {}
         }
@@ -224,7 +239,7 @@ impl Heap {
         // SAFETY: a new block, large enough; then the invariant.
         unsafe {
             at.write(value);
-            Ok(&mut *at)
+            Ok(lend(at))
         }
     }
 }
@@ -239,7 +254,8 @@ impl ReadHeap {
         let root = self.root(name, &Described::of::<T>().info())?;
         let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
-        let at = place::<T>(&root, &bounds).map_err(wrong)?;
+        let found = Place { address: root.address, size: root.size };
+        let at = place::<T>(found, &bounds).map_err(wrong)?;
         // SAFETY: the invariant; nobody stores to an object attached for reading.
         Ok(unsafe { &*at })
     }

@@ -16,10 +16,12 @@ use super::format::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, bounds_at, discard, free, pointer, verify, verify_within};
+use super::place::{
+    HeapRef, bounds_at, discard, free, name_stored, pointer, range, stored, verify, verify_within,
+};
 use super::slots::{Iter, Slot};
 use crate::error::Result;
-use crate::heap::Heap;
+use crate::heap::{Heap, any_named};
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -245,6 +247,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             }
             moved += 1;
         }
+        // SAFETY: the new block.
+        unsafe { stored(block, bytes) };
         // What control bytes say may differ from `len` if they were damaged.
         (new.len, new.left) = (moved, load(slots).saturating_sub(moved));
         std::mem::swap(self, &mut new);
@@ -279,6 +283,9 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let slot = self.first().add(index);
             slot.write(Slot { key, value });
             self.len += 1;
+            if any_named() {
+                name_stored(&[range(control, 1), range(slot, 1)]);
+            }
             slot
         }
     }
@@ -296,6 +303,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             // Who searches in a group with an empty slot does not go on to the next.
             let empty = group.empty().any();
             control.add(index).write(if empty { EMPTY } else { REMOVED });
+            stored(control.add(index), 1);
             self.len = self.len.saturating_sub(1);
             self.left = (self.left + u64::from(empty)).min(load(self.slots).saturating_sub(self.len));
         }
@@ -345,7 +353,10 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             }
         }
         // SAFETY: the control bytes.
-        unsafe { control.write_bytes(EMPTY, slots) };
+        unsafe {
+            control.write_bytes(EMPTY, slots);
+            stored(control, slots);
+        }
         (self.len, self.left) = (0, load(self.slots));
     }
 

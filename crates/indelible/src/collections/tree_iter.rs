@@ -10,7 +10,7 @@ use super::key::Compare;
 use super::node::Node;
 use super::ordered_map::PBTreeMap;
 use super::persist::{Bounds, Persist};
-use super::place::verify_within;
+use super::place::{lent, verify_within};
 use super::tree::{Path, Tree};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -131,6 +131,20 @@ unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &Bounds) -> 
     unsafe {
         verify_within(at, bounds);
         &*at
+    }
+}
+
+/// As [`checked`], for storing.
+///
+/// # Safety
+/// As for [`checked`], and it is the caller's alone.
+#[inline]
+unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds: &Bounds) -> &'a mut T {
+    // SAFETY: the caller's promise.
+    unsafe {
+        verify_within(at, bounds);
+        lent(at, 1);
+        &mut *at
     }
 }
 
@@ -277,8 +291,7 @@ iterator! {
     /// Keys and values in the order of keys, the latter for storing.
     TreeIterMut, (&'a K, &'a mut V), &'a mut (K, V),
     (node, index, bounds) => {
-        verify_within(node.value(index), bounds);
-        (checked(node.key(index), bounds), &mut *node.value(index))
+        (checked(node.key(index), bounds), checked_mut(node.value(index), bounds))
     }
 }
 iterator! {
@@ -293,8 +306,7 @@ iterator! {
     /// Values in the order of keys, for storing.
     TreeValuesMut, &'a mut V, &'a mut (K, V),
     (node, index, bounds) => {
-        verify_within(node.value(index), bounds);
-        &mut *node.value(index)
+        checked_mut(node.value(index), bounds)
     }
 }
 

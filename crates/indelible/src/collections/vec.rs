@@ -11,12 +11,12 @@
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, bounds_at, damaged, discard, expect, free, pointer, verify};
-use super::vec_iter::PDrain;
+use super::place::{HeapRef, bounds_at, damaged, expect, free, lend, lent, pointer, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
 use std::ptr;
+use std::slice::SliceIndex;
 
 /// What is behind it is seldom come to.
 #[cold]
@@ -124,6 +124,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Panics unless all elements are values.
     #[inline]
     fn verify(&self) {
+        if T::SHARED {
+            // SAFETY: our elements.
+            unsafe { lent(self.start(), self.len()) };
+        }
         if T::ANY || self.len == 0 {
             return;
         }
@@ -153,9 +157,17 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     #[inline]
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.lend_range(..)
+    }
+
+    /// Some elements, for storing; all are checked.
+    pub(super) fn lend_range(&mut self, range: impl SliceIndex<[T], Output = [T]>) -> &mut [T] {
         self.verify();
         // SAFETY: as for `as_slice`, and borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len()) }
+        let lending = unsafe { &mut std::slice::from_raw_parts_mut(self.start(), self.len())[range] };
+        // SAFETY: our elements.
+        unsafe { lent(lending.as_ptr(), lending.len()) };
+        lending
     }
 
     /// The element `index`, if there are so many.
@@ -181,11 +193,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
             return None;
         }
         // SAFETY: as for `get`, and borrowed exclusively.
-        unsafe {
-            let at = self.start().add(index);
-            verify(at);
-            Some(&mut *at)
-        }
+        unsafe { Some(lend(self.start().add(index))) }
     }
 
     /// The last element.
@@ -234,6 +242,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         // SAFETY: both blocks have room for `len` elements; the old one is free after.
         unsafe {
             new.copy_from_nonoverlapping(self.start(), self.len());
+            stored(new, self.len());
             if self.cap > 0 {
                 free(self.at);
             }
@@ -302,6 +311,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
                 ptr::copy(at, at.add(1), len - index);
             }
             at.write(value);
+            stored(at, len - index + 1);
         }
         self.len += 1;
         Ok(())
@@ -317,93 +327,13 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     {
         self.try_reserve(values.len())?;
         // SAFETY: there is room, and `values` are not in it.
-        unsafe { self.start().add(self.len()).copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+        unsafe {
+            let end = self.start().add(self.len());
+            end.copy_from_nonoverlapping(values.as_ptr(), values.len());
+            stored(end, values.len());
+        }
         self.len += values.len() as u64;
         Ok(())
-    }
-
-    /// Takes the last element out.
-    pub fn pop(&mut self) -> Option<T> {
-        let last = self.len().checked_sub(1)?;
-        Some(self.remove(last))
-    }
-
-    /// Takes the element `index` out; those behind it move up.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub fn remove(&mut self, index: usize) -> T {
-        // SAFETY: those behind it take its place.
-        self.take(index, |at, behind| unsafe { ptr::copy(at.add(1), at, behind) })
-    }
-
-    /// Takes the element `index` out; the last one takes its place.
-    ///
-    /// # Panics
-    /// If there are not so many.
-    pub fn swap_remove(&mut self, index: usize) -> T {
-        // SAFETY: the last one, or itself, takes its place.
-        self.take(index, |at, behind| unsafe { ptr::copy(at.add(behind), at, 1) })
-    }
-
-    /// Takes the element `index` out. `close` has one of the elements behind it take its place, and so on; it is
-    /// told where that is, and how many there are.
-    fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
-        let len = self.len();
-        assert!(index < len, "removal of {index} of {len} elements");
-        // SAFETY: an element, checked; moved out once, as its place is closed.
-        unsafe {
-            let at = self.start().add(index);
-            verify(at);
-            let value = at.read();
-            close(at, len - index - 1);
-            self.len -= 1;
-            value
-        }
-    }
-
-    /// Drops all elements but the first `len`.
-    pub fn truncate(&mut self, len: usize) {
-        while self.len() > len {
-            self.len -= 1;
-            // SAFETY: the element is no longer one.
-            unsafe { discard(self.start().add(self.len())) };
-        }
-    }
-
-    /// Drops all elements, and keeps the room.
-    pub fn clear(&mut self) {
-        self.truncate(0);
-    }
-
-    /// Drops the elements that `keep` does not want.
-    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        let len = self.len();
-        let start = self.start();
-        // If `keep` panics, what was not looked at yet is lost, and nothing is there twice.
-        self.len = 0;
-        let mut kept = 0;
-        for index in 0..len {
-            // SAFETY: each element is looked at once, and moved to a place that is behind or its own.
-            unsafe {
-                let at = start.add(index);
-                verify(at);
-                if keep(&mut *at) {
-                    ptr::copy(at, start.add(kept), 1);
-                    kept += 1;
-                    self.len = kept as u64;
-                } else {
-                    discard(at);
-                }
-            }
-        }
-    }
-
-    /// Takes all elements out, one by one; those not taken are dropped with the iterator.
-    pub fn drain(&mut self) -> PDrain<'_, 'h, T> {
-        let len = self.len();
-        self.len = 0;
-        PDrain::new(self.start(), len)
     }
 
     pub(super) fn set_len(&mut self, len: usize) {

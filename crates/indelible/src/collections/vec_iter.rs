@@ -1,12 +1,12 @@
 //! Iterators of [`PVec`], and the traits that make it feel like a slice.
 //!
-//! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are theirs
-//! alone; each is checked when it is its turn.
+//! Invariant of the iterators: the elements of `rest` lie in the vector's block and are theirs (alone, where they are for
+//! storing); each is checked when it is its turn.
 
 #![allow(unsafe_code)]
 
 use super::persist::{IntoPersist, Persist};
-use super::place::{HeapRef, discard, expect, verify};
+use super::place::{HeapRef, expect, lent, verify};
 use super::vec::PVec;
 use crate::error::Result;
 use std::cmp::Ordering;
@@ -15,107 +15,6 @@ use std::hash::{Hash, Hasher};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
-
-/// Elements taken out of a vector, one by one.
-pub struct PDrain<'a, 'h, T: Persist<'h>> {
-    next: *mut T,
-    left: usize,
-    of: PhantomData<(&'a mut [T], &'h ())>,
-}
-
-impl<'h, T: Persist<'h>> PDrain<'_, 'h, T> {
-    pub(super) fn new(next: *mut T, left: usize) -> Self {
-        PDrain { next, left, of: PhantomData }
-    }
-}
-
-impl<'h, T: Persist<'h>> Iterator for PDrain<'_, 'h, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.left = self.left.checked_sub(1)?;
-        let at = self.next;
-        // SAFETY: the invariant; moved out once.
-        unsafe {
-            self.next = at.add(1);
-            verify(at);
-            Some(at.read())
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl<'h, T: Persist<'h>> DoubleEndedIterator for PDrain<'_, 'h, T> {
-    fn next_back(&mut self) -> Option<T> {
-        self.left = self.left.checked_sub(1)?;
-        // SAFETY: the invariant; moved out once.
-        unsafe {
-            let at = self.next.add(self.left);
-            verify(at);
-            Some(at.read())
-        }
-    }
-}
-
-impl<'h, T: Persist<'h>> ExactSizeIterator for PDrain<'_, 'h, T> {}
-impl<'h, T: Persist<'h>> FusedIterator for PDrain<'_, 'h, T> {}
-
-impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
-    fn drop(&mut self) {
-        for index in 0..self.left {
-            // SAFETY: the invariant.
-            unsafe { discard(self.next.add(index)) };
-        }
-    }
-}
-
-/// The elements of a vector that is no more.
-pub struct PIntoIter<'h, T: Persist<'h>> {
-    /// Goes before the block.
-    rest: PDrain<'h, 'h, T>,
-    _block: PVec<'h, T>,
-}
-
-impl<'h, T: Persist<'h>> PIntoIter<'h, T> {
-    pub(super) fn new(mut vec: PVec<'h, T>) -> Self {
-        let rest = PDrain::new(vec.start(), vec.len());
-        vec.set_len(0);
-        PIntoIter { rest, _block: vec }
-    }
-}
-
-impl<'h, T: Persist<'h>> Iterator for PIntoIter<'h, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.rest.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rest.size_hint()
-    }
-}
-
-impl<'h, T: Persist<'h>> DoubleEndedIterator for PIntoIter<'h, T> {
-    fn next_back(&mut self) -> Option<T> {
-        self.rest.next_back()
-    }
-}
-
-impl<'h, T: Persist<'h>> ExactSizeIterator for PIntoIter<'h, T> {}
-impl<'h, T: Persist<'h>> FusedIterator for PIntoIter<'h, T> {}
-
-impl<'h, T: Persist<'h>> IntoIterator for PVec<'h, T> {
-    type Item = T;
-    type IntoIter = PIntoIter<'h, T>;
-
-    fn into_iter(self) -> PIntoIter<'h, T> {
-        PIntoIter::new(self)
-    }
-}
 
 /// References to elements; each is checked when it is its turn.
 pub struct PIter<'a, T> {
@@ -143,6 +42,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// The elements, for storing.
     pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
+        // SAFETY: our elements, which are named at once: to do it one by one would cost loops more than their work does.
+        unsafe { lent(self.start(), self.len()) };
         PIterMut { rest: self.range(), of: PhantomData }
     }
 }
@@ -266,7 +167,7 @@ macro_rules! ranges {
 
             impl<'h, T: Persist<'h>> IndexMut<$range> for PVec<'h, T> {
                 fn index_mut(&mut self, range: $range) -> &mut [T] {
-                    &mut self.as_mut_slice()[range]
+                    self.lend_range(range)
                 }
             }
         )*

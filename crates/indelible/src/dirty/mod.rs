@@ -11,6 +11,7 @@ mod chunks;
 mod gate;
 mod mprotect;
 mod named;
+mod notes;
 mod range;
 mod recent;
 mod rent;
@@ -25,8 +26,10 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use notes::Notes;
 pub(crate) use range::PageRange;
 pub(crate) use wp_async::WatchedBy;
 
@@ -126,6 +129,8 @@ pub(crate) struct Tracker {
     rung: Rung,
     kind: Kind,
     filled: bool,
+    /// Stores are held up.
+    held: bool,
     /// For the rungs that have no handler of their own; made by the first hold.
     gate: Gate,
 }
@@ -149,7 +154,7 @@ impl Tracker {
             Rung::Named => Ok(Kind::Named(Named::new(pages))),
         };
         let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker { rung, kind, filled, gate: Gate::new(base, len) })
+        Ok(Tracker { rung, kind, filled, held: false, gate: Gate::new(base, len) })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -167,7 +172,7 @@ impl Tracker {
                 Ok(())
             }
             Kind::Named(rung) => {
-                rung.collect(out);
+                rung.collect(self.held, out);
                 Ok(())
             }
         }
@@ -205,15 +210,30 @@ impl Tracker {
         }
     }
 
-    /// The caller names bytes that it stored to; only the rung [`Rung::Named`] listens.
-    #[inline]
-    pub(crate) fn note(&self, bytes: Range<usize>) {
-        if let Kind::Named(rung) = &self.kind {
-            rung.note(bytes);
+    /// Where callers name what they stored to, on the rung [`Rung::Named`], also by themselves.
+    pub(crate) fn notes(&self) -> Option<&Arc<Notes>> {
+        match &self.kind {
+            Kind::Named(rung) => Some(&rung.notes),
+            Kind::WpAsync(_) | Kind::Mprotect(_) => None,
         }
     }
 
-    /// The lines of a dirty page that may differ from the primary, a bit each.
+    /// Takes the place of the tracker that these notes are of. What was named is forgotten.
+    pub(crate) fn succeed(&mut self, notes: Arc<Notes>) {
+        if let Kind::Named(rung) = &mut self.kind {
+            rung.succeed(notes);
+        }
+    }
+
+    /// The caller names bytes that it stored to; only the rung [`Rung::Named`] listens.
+    #[inline]
+    pub(crate) fn note(&self, bytes: Range<usize>) {
+        if let Some(notes) = self.notes() {
+            notes.store([bytes]);
+        }
+    }
+
+    /// The lines of a page that was collected and may differ from the primary, a bit each.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match &self.kind {
@@ -231,11 +251,14 @@ impl Tracker {
             Kind::Mprotect(rung) => rung.hold(),
             Kind::WpAsync(_) | Kind::Named(_) => self.gate.hold(),
         }
-        .map_err(failed("hold up"))
+        .map_err(failed("hold up"))?;
+        self.held = true;
+        Ok(())
     }
 
     /// Ends a hold. `settle` must come first.
     pub(crate) fn release(&mut self) -> Result<(), DirtyError> {
+        self.held = false;
         match &self.kind {
             Kind::Mprotect(rung) => rung.release(),
             Kind::WpAsync(_) | Kind::Named(_) => self.gate.release(),

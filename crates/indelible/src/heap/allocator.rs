@@ -296,8 +296,9 @@ impl Allocator {
         if let Some(guard) = &shared.guard {
             guard.freed(&shared.window, offset, room, true)?;
         }
+        let freed = self.free_of_other(cache, span, block, address);
         shared.window.note(span.mark_offset(block), 1);
-        self.free_of_other(cache, span, block, address)
+        freed
     }
 
     /// The live block that begins at `address`: what holds it, its address, and its bytes.

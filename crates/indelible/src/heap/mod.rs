@@ -15,6 +15,7 @@ mod directory;
 mod error;
 mod gate;
 mod guard;
+mod known;
 #[doc(hidden)]
 pub mod layout;
 mod leaked;
@@ -42,5 +43,6 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
+pub(crate) use known::Place;
 pub(crate) use raw::{Extent, RawHeap};
-pub(crate) use seats::{Seat, find};
+pub(crate) use seats::{Seat, any_named, find};

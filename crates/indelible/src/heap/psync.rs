@@ -1,10 +1,11 @@
-//! Making a heap durable: alone, beside threads that go on, together with other objects.
+//! Making a heap durable: alone, beside threads that go on, together with other objects; and what has to be said before, where
+//! stores are named.
 
 use super::error::HeapError;
-use super::seats::find;
 use super::writer::Heap;
 use crate::error::Result;
 use crate::object::{Object, psync_all};
+use std::ops::Range;
 
 impl Heap {
     /// This thread is going to store under a lock of the object.
@@ -16,21 +17,31 @@ impl Heap {
         self.gate.leave();
     }
 
+    /// Names ranges of addresses in the object that were stored to: see [`Object::note`].
+    pub(crate) fn stored(&self, ranges: &[Range<usize>]) {
+        if let Some(notes) = self.object.notes() {
+            notes.store(ranges.iter().map(|range| self.offsets(range)));
+        }
+    }
+
+    /// Names addresses in the object that others may store to until the next psync that is no cut.
+    pub(crate) fn lent(&self, range: &Range<usize>) {
+        if let Some(notes) = self.object.notes() {
+            notes.lend(self.offsets(range));
+        }
+    }
+
+    fn offsets(&self, range: &Range<usize>) -> Range<usize> {
+        let base = self.base().addr();
+        range.start - base..range.end - base
+    }
+
     /// Makes everything stored since the last psync durable as one step: see [`Object::psync`].
     ///
     /// # Errors
     /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
-        self.note();
-        self.note_data();
         self.object.psync()
-    }
-
-    /// Where stores have to be named, data used by type are not, except here: all of them.
-    fn note_data(&self) {
-        if self.object.is_named() && find(self.object.as_ptr().addr()).is_some() {
-            self.object.note(0..self.object.len());
-        }
     }
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
@@ -43,8 +54,6 @@ impl Heap {
     /// # Errors
     /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock.
     pub fn psync_cut(&self) -> Result<()> {
-        self.note();
-        self.note_data();
         let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
         cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
     }
@@ -55,10 +64,6 @@ impl Heap {
     /// # Errors
     /// As for [`psync_all`](crate::psync_all).
     pub fn psync_all(heaps: &mut [&mut Heap], objects: &mut [&mut Object]) -> Result<()> {
-        for heap in heaps.iter() {
-            heap.note();
-            heap.note_data();
-        }
         let heaps = heaps.iter_mut().map(|heap| &mut heap.object);
         let mut all: Vec<&mut Object> = heaps.chain(objects.iter_mut().map(|object| &mut **object)).collect();
         psync_all(&mut all)

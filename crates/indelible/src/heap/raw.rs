@@ -10,8 +10,9 @@ use super::layout::PAGE;
 use super::roots::{self, Root, TypeInfo};
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
-use std::ops::Range;
+use crate::dirty::Notes;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// How a heap is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,12 +47,13 @@ impl HeapOptions {
 }
 
 /// What is attached.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) writable: bool,
-    pub(crate) named: bool,
+    /// Where stores are named, if they have to be.
+    pub(crate) notes: Option<Arc<Notes>>,
     /// Bytes it may have without being opened again.
     pub(crate) reach: usize,
 }
@@ -66,14 +68,14 @@ impl RawHeap {
     ///
     /// # Safety
     /// As for [`open`](RawHeap::open).
-    pub(crate) unsafe fn format(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+    pub(crate) unsafe fn format(extent: &Extent, options: HeapOptions) -> Result<RawHeap> {
         // SAFETY: the caller's promise.
         let window = unsafe { extent.window() };
         if !window.writable {
             return Err(HeapError::ReadOnly);
         }
         Directory::format(&window)?;
-        RawHeap::with(window, extent, options)
+        RawHeap::with(window, extent.reach, options)
     }
 
     /// Opens the heap of an object, at a cost that does not depend on its size.
@@ -81,12 +83,12 @@ impl RawHeap {
     /// # Safety
     /// The extent is mapped, and the object held by this process alone (or for reading), until the heap is
     /// dropped; nobody else opens a heap in it, and stores to it go to live blocks.
-    pub(crate) unsafe fn open(extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+    pub(crate) unsafe fn open(extent: &Extent, options: HeapOptions) -> Result<RawHeap> {
         // SAFETY: the caller's promise.
-        RawHeap::with(unsafe { extent.window() }, extent, options)
+        RawHeap::with(unsafe { extent.window() }, extent.reach, options)
     }
 
-    fn with(window: Window, extent: Extent, options: HeapOptions) -> Result<RawHeap> {
+    fn with(window: Window, reach: usize, options: HeapOptions) -> Result<RawHeap> {
         let directory = Directory::open(&window)?;
         if window.writable && directory.pages < window.pages() {
             // What it grew by before a crash, or by hand.
@@ -95,7 +97,7 @@ impl RawHeap {
                 Err(error) => return Err(error),
             }
         }
-        let reach = extent.reach as u64 / PAGE;
+        let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
         Ok(RawHeap { allocator: Allocator::open(window, reach, debug)? })
     }
@@ -170,11 +172,6 @@ impl RawHeap {
     pub(crate) fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
         let _inner = self.allocator.shared.lock();
         f()
-    }
-
-    /// Stores that have to be named, since the last call.
-    pub(crate) fn take_notes(&self) -> Vec<Range<usize>> {
-        self.window().take_notes()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
@@ -252,6 +249,6 @@ impl Extent {
     /// The extent is mapped as long as the window lives.
     unsafe fn window(&self) -> Window {
         // SAFETY: the caller's promise; objects begin on a page.
-        unsafe { Window::new(self.base, self.len, self.writable, self.named) }
+        unsafe { Window::new(self.base, self.len, self.writable, self.notes.clone()) }
     }
 }

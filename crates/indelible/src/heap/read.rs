@@ -37,12 +37,12 @@ impl ReadHeap {
             base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
             len: object.len(),
             writable: false,
-            named: false,
+            notes: None,
             // Nothing is allocated: no table.
             reach: 0,
         };
         // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
-        match unsafe { RawHeap::open(extent, HeapOptions::new()) } {
+        match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
             Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new() }),
             Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
         }

@@ -7,8 +7,8 @@ use super::read::ReadHeap;
 use super::writer::Heap;
 use std::cell::Cell;
 use std::sync::RwLock;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// An attached heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,19 @@ pub(crate) struct Seat {
 const NOBODY: Seat = Seat { base: 0, len: 0, heap: 0, attachment: 0, owner: 0 };
 
 static SEATS: RwLock<Vec<Seat>> = RwLock::new(Vec::new());
+/// Whether stores to some heap that ever had a seat have to be named.
+static NAMED: AtomicBool = AtomicBool::new(false);
 /// Changes when a seat is left or taken anew.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static LAST: Cell<(u64, Seat)> = const { Cell::new((0, NOBODY)) };
+}
+
+/// Whether stores may have to be named. Who has the address of a value got it after the heap took its seat.
+#[inline]
+pub(crate) fn any_named() -> bool {
+    NAMED.load(Relaxed)
 }
 
 /// The heap in whose object an address lies.
@@ -106,6 +114,9 @@ impl Heap {
     /// Takes the seat.
     pub(crate) fn sit(&self) -> Seat {
         let (base, len) = (self.base().addr(), self.size());
+        if self.object.notes().is_some() {
+            NAMED.store(true, Relaxed);
+        }
         self.ticket.sit(base, len, std::ptr::from_ref(self).expose_provenance())
     }
 }

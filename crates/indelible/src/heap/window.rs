@@ -10,17 +10,17 @@
 
 use super::error::{Result, damaged};
 use super::layout::{PAGE, Shared};
-use std::ops::Range;
+use crate::dirty::Notes;
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// Ranges stored to, where the object has to be told.
-    notes: Option<Mutex<Vec<Range<usize>>>>,
+    /// Where stores are named, if they have to be.
+    notes: Option<Arc<Notes>>,
 }
 
 // SAFETY: access goes through atomics (2), or by copies of bytes that the heap's lock guards.
@@ -31,9 +31,14 @@ unsafe impl Sync for Window {}
 impl Window {
     /// # Safety
     /// (1) holds.
-    pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool, named: bool) -> Window {
+    pub(super) unsafe fn new(
+        base: NonNull<u8>,
+        len: usize,
+        writable: bool,
+        notes: Option<Arc<Notes>>,
+    ) -> Window {
         let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
-        Window { base, len, writable, notes: named.then(Mutex::default) }
+        Window { base, len, writable, notes }
     }
 
     /// Whether stores have to be named.
@@ -41,18 +46,12 @@ impl Window {
         self.notes.is_some()
     }
 
-    /// Names stores through references to atomics.
+    /// Names stores through references to atomics, after them.
     pub(super) fn note(&self, offset: u64, len: usize) {
         if let Some(notes) = &self.notes {
             let start = offset as usize;
-            notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(start..start + len);
+            notes.store(std::iter::once(start..start.saturating_add(len)));
         }
-    }
-
-    /// Takes what was named since the last call.
-    pub(super) fn take_notes(&self) -> Vec<Range<usize>> {
-        let Some(notes) = &self.notes else { return Vec::new() };
-        std::mem::take(&mut notes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     #[inline]

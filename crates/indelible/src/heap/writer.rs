@@ -5,6 +5,7 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::gate::Gate;
+use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::Ticket;
@@ -61,6 +62,8 @@ pub struct Heap {
     pub(super) object: Object,
     options: HeapOptions,
     pub(super) gate: Gate,
+    /// Roots by type.
+    pub(crate) known: Known,
 }
 
 impl Heap {
@@ -79,7 +82,7 @@ impl Heap {
     pub fn format_with(object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this heap
         // refers to what lies in it.
-        let result = unsafe { RawHeap::format(extent(&object), options) };
+        let result = unsafe { RawHeap::format(&extent(&object), options) };
         Heap::with("format the heap of", object, options, result)
     }
 
@@ -97,7 +100,7 @@ impl Heap {
     /// As for [`open`](Heap::open).
     pub fn open_with(object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: as for `format_with`.
-        let result = unsafe { RawHeap::open(extent(&object), options) };
+        let result = unsafe { RawHeap::open(&extent(&object), options) };
         Heap::with("open the heap of", object, options, result)
     }
 
@@ -108,43 +111,25 @@ impl Heap {
         result: Result<RawHeap, HeapError>,
     ) -> Result<Heap> {
         match result {
-            Ok(raw) => {
-                Ok(Heap { raw, object, options, ticket: Ticket::new(), gate: Gate::default() }.named())
-            }
+            Ok(raw) => Ok(Heap {
+                raw,
+                object,
+                options,
+                ticket: Ticket::new(),
+                gate: Gate::default(),
+                known: Known::default(),
+            }),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
-        }
-    }
-
-    fn named(self) -> Self {
-        self.note();
-        self
-    }
-
-    /// Tells the object what was stored to, where it has to be told.
-    #[inline]
-    pub(super) fn note(&self) {
-        if self.object.is_named() {
-            self.tell();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn tell(&self) {
-        for range in self.raw.take_notes() {
-            self.object.note(range);
         }
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn error(&self, operation: &'static str, error: HeapError) -> Error {
-        self.note();
         self.object.error(operation, Cause::Heap(error))
     }
 
     fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
-        self.note();
         result.map_err(|error| self.error(operation, error))
     }
 
@@ -162,13 +147,7 @@ impl Heap {
 
     #[inline(never)]
     fn malloc_elsewhere(&self, size: usize) -> Result<NonNull<u8>> {
-        match self.raw.malloc(size) {
-            Ok(block) => {
-                self.note();
-                Ok(block)
-            }
-            Err(error) => self.again(*error, size, 16, false),
-        }
+        self.raw.malloc(size).or_else(|error| self.again(*error, size, 16, false))
     }
 
     /// A block for `count` times `size` bytes, all zero.
@@ -191,13 +170,7 @@ impl Heap {
     }
 
     fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        match self.raw.allocate(size, align, zero) {
-            Ok(block) => {
-                self.note();
-                Ok(block)
-            }
-            Err(error) => self.again(error, size, align, zero),
-        }
+        self.raw.allocate(size, align, zero).or_else(|error| self.again(error, size, align, zero))
     }
 
     /// Grows the object if that is allowed, and tries once more.
@@ -230,13 +203,7 @@ impl Heap {
     #[inline]
     pub unsafe fn free(&self, block: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
-        match unsafe { self.raw.free(block.addr()) } {
-            Ok(()) => {
-                self.note();
-                Ok(())
-            }
-            Err(error) => Err(self.not_freed(error)),
-        }
+        unsafe { self.raw.free(block.addr()) }.map_err(|error| self.not_freed(error))
     }
 
     #[cold]
@@ -334,7 +301,7 @@ impl Heap {
     /// # Errors
     /// `RootMissing`.
     pub fn remove_root(&self, name: &str) -> Result<Root> {
-        let result = self.raw.remove_root(name);
+        let result = self.known.forget(|| self.raw.remove_root(name));
         self.done("remove a root of", result)
     }
 
@@ -352,11 +319,10 @@ impl Heap {
     /// # Errors
     /// As for [`Object::grow`].
     pub fn grow(&mut self, size: u64) -> Result<()> {
-        self.note();
         self.object.grow(size.next_multiple_of(PAGE as u64))?;
         if self.object.len() > self.raw.reach() {
             // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
-            let raw = unsafe { RawHeap::open(extent(&self.object), self.options) };
+            let raw = unsafe { RawHeap::open(&extent(&self.object), self.options) };
             self.raw = self.done("open the heap of", raw)?;
             return Ok(());
         }
@@ -409,7 +375,6 @@ impl Heap {
     /// The object again; what was not psynced is still in it.
     #[must_use]
     pub fn into_object(self) -> Object {
-        self.note();
         let Heap { raw, object, .. } = self;
         drop(raw);
         object
@@ -422,7 +387,7 @@ fn extent(object: &Object) -> Extent {
         // Not to the end of the last page: what lies behind the size does not survive growth.
         len: object.len(),
         writable: true,
-        named: object.is_named(),
+        notes: object.notes().cloned(),
         reach: object.reach(),
     }
 }

@@ -12,7 +12,7 @@
 use super::compare::Comparison;
 use super::lent::{Lent, Part};
 use super::stats::PsyncStats;
-use crate::dirty::PageRange;
+use crate::dirty::{Notes, PageRange};
 use crate::error::Cause;
 use crate::pool::Inner as PoolInner;
 use crate::shadow::{Shadow, copy_lines};
@@ -122,10 +122,15 @@ impl Core {
         }
     }
 
+    /// Where stores are named, for the rung that has to be told.
+    pub(crate) fn notes(&self) -> Option<Arc<Notes>> {
+        self.shadow.as_ref()?.notes()
+    }
+
     /// Names bytes that were stored to, for the rung that has to be told.
     pub(crate) fn note(&self, range: Range<usize>) {
         let Some(shadow) = &self.shadow else { return };
-        shadow.note(range.start..range.end.min(shadow.len()));
+        shadow.note(range);
     }
 
     /// Extends the object. What was stored and not psynced stays stored and not psynced.

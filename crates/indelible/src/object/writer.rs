@@ -4,7 +4,7 @@
 
 use super::engine::{Core, psync_cores};
 use super::stats::PsyncStats;
-use crate::dirty::Rung;
+use crate::dirty::Notes;
 use crate::error::{Cause, Error, Result};
 use crate::plain::Plain;
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
@@ -32,8 +32,8 @@ pub struct Object {
     base: *mut u8,
     /// Changes under the lock of `core`.
     len: AtomicUsize,
-    /// Whether stores have to be named.
-    named: bool,
+    /// Where stores are named, if they have to be.
+    notes: Option<Arc<Notes>>,
     pool: Arc<PoolInner>,
     name: String,
 }
@@ -46,8 +46,8 @@ unsafe impl Sync for Object {}
 impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
-        let named = core.shadow()?.rung() == Some(Rung::Named);
-        Ok(Object { core: Mutex::new(core), base, len, named, pool, name: name.to_owned() })
+        let notes = core.notes();
+        Ok(Object { core: Mutex::new(core), base, len, notes, pool, name: name.to_owned() })
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
@@ -153,8 +153,8 @@ impl Object {
     /// no page fault and no scan, and makes durable the lines of 64 bytes that were named. Of what was not, it may make
     /// some durable.
     pub fn note(&self, range: Range<usize>) {
-        if self.named {
-            self.core().note(range);
+        if let Some(notes) = &self.notes {
+            notes.store([range]);
         }
     }
 
@@ -216,10 +216,10 @@ impl Object {
         self.core().reach()
     }
 
-    /// Whether stores have to be named.
+    /// Where stores are named, if they have to be.
     #[inline]
-    pub(crate) fn is_named(&self) -> bool {
-        self.named
+    pub(crate) fn notes(&self) -> Option<&Arc<Notes>> {
+        self.notes.as_ref()
     }
 
     /// Makes what was psynced durable in its final place and empties the lane, so that a crash later

@@ -120,19 +120,14 @@ impl Attachment {
         }
         if slot.is_some() {
             EPOCH.fetch_add(1, Ordering::SeqCst);
-            if let Some(old) = slot.take()
-                && self.named
-                && let Some(core) = self.core()
-            {
-                old.raw.take_notes().into_iter().for_each(|range| core.note(range));
-            }
+            *slot = None;
         }
         let extent = self.extent();
         // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a heap in
         // it, once; stores of others go to live blocks, as callers of `malloc` promise.
-        let open = || unsafe { RawHeap::open(extent, options) };
+        let open = || unsafe { RawHeap::open(&extent, options) };
         // SAFETY: as above.
-        let format = || unsafe { RawHeap::format(extent, options) };
+        let format = || unsafe { RawHeap::format(&extent, options) };
         let (operation, raw) = match how {
             How::Open => ("open the heap of", open()),
             How::Format => ("format the heap of", format()),

@@ -2,30 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use super::registry::{Attachment, Opened, find};
+use super::registry::find;
 use crate::error::Result;
 use crate::heap::RawHeap;
 use crate::object::{Core, psync_cores};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{PoisonError, RwLockReadGuard};
-
-type Heap<'a> = RwLockReadGuard<'a, Option<Box<Opened>>>;
-
-impl Attachment {
-    fn heap(&self) -> Heap<'_> {
-        self.heap.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the core what the heap stored, where it has to be told.
-    fn take_notes(&self, heap: &Heap<'_>, core: &Core) {
-        if self.named
-            && let Some(heap) = &**heap
-        {
-            heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
-        }
-    }
-}
+use std::sync::PoisonError;
 
 /// Names bytes of the object at `address` that were stored to. Only the tracking rung `named` needs it.
 ///
@@ -49,11 +32,7 @@ pub fn note(address: *const u8, range: Range<usize>) -> Result<()> {
 /// No thread stores to the object until this returns.
 pub unsafe fn psync(address: *const u8) -> Result<()> {
     let found = find("psync", address.addr())?;
-    let heap = found.named.then(|| found.heap());
     let Some(mut core) = found.core() else { return Ok(()) };
-    if let Some(heap) = heap {
-        found.take_notes(&heap, &core);
-    }
     core.psync(false).map_err(|cause| found.error("psync", cause))
 }
 
@@ -92,16 +71,11 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
         let attachment = find(operation, address.addr())?;
         found.insert(attachment.start(), attachment);
     }
-    let heaps: Vec<_> = found.values().map(|attachment| attachment.heap()).collect();
+    let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));
+    let heaps: Vec<_> = heaps.collect();
     let quiet: Vec<_> = heaps.iter().filter_map(|heap| heap.as_ref()).map(|heap| &heap.raw).collect();
     quietly(if cut { &quiet } else { &[] }, &mut || {
-        let mut guards = Vec::with_capacity(found.len());
-        for (attachment, heap) in found.values().zip(&heaps) {
-            if let Some(core) = attachment.core() {
-                attachment.take_notes(heap, &core);
-                guards.push(core);
-            }
-        }
+        let mut guards: Vec<_> = found.values().filter_map(|attachment| attachment.core()).collect();
         let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
         let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
         psync_cores(&mut cores, cut).map_err(|cause| first.error(operation, cause))

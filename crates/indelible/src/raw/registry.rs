@@ -12,7 +12,6 @@
 #![allow(unsafe_code)]
 
 use super::Permission;
-use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result};
 use crate::heap::{Extent, HeapOptions, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader};
@@ -49,8 +48,6 @@ pub(super) struct Attachment {
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
     len: AtomicUsize,
-    /// Whether stores have to be named.
-    pub(super) named: bool,
     generation: u32,
 }
 
@@ -90,7 +87,7 @@ impl Attachment {
             base: self.base,
             len: self.len(),
             writable: core.is_some(),
-            named: self.named,
+            notes: core.as_ref().and_then(|core| core.notes()),
             reach: core.map_or(0, |core| core.reach()),
         }
     }
@@ -119,17 +116,16 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
-    let (base, len, named, mapping) = match permission {
+    let (base, len, mapping) = match permission {
         Permission::Write => {
             let core = attach_core(inner, name, key).map_err(failed)?;
-            let shadow = core.shadow().map_err(failed)?;
-            let (base, named) = (shadow.base(), shadow.rung() == Some(Rung::Named));
-            (base, core.size(), named, Mapping::Writer(Box::new(Mutex::new(core))))
+            let base = core.shadow().map_err(failed)?.base();
+            (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
         }
         Permission::Read => {
             let core = attach_reader(inner, name, key).map_err(failed)?;
             let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-            (base, core.len(), false, Mapping::Reader(core))
+            (base, core.len(), Mapping::Reader(core))
         }
     };
     let reader = matches!(mapping, Mapping::Reader(..));
@@ -139,7 +135,6 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
         name: name.to_owned(),
         base,
         len: AtomicUsize::new(len),
-        named,
         generation: fork::generation(),
     });
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
@@ -240,11 +235,6 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner);
     let reach = {
         let Some(mut core) = found.core() else { return Err(found.error("grow", Cause::ForReading)) };
-        if found.named
-            && let Some(heap) = &*heap
-        {
-            heap.raw.take_notes().into_iter().for_each(|range| core.note(range));
-        }
         let result = core.grow(size);
         found.len.store(core.size(), Ordering::Release);
         result.map_err(|cause| found.error("grow", cause))?;

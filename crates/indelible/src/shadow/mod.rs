@@ -30,7 +30,7 @@ pub(crate) use lines::{
     lines_changed_raw,
 };
 
-use crate::dirty::{PageRange, Rung, Tracker, TrackerParams, WatchedBy};
+use crate::dirty::{Notes, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -124,6 +124,7 @@ impl Shadow {
     /// # Safety
     /// Nobody uses the object meanwhile.
     pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
+        let notes = self.notes();
         (self.tracker, self.served, self.refill) = (None, None, None);
         let (Source::PrivateFile { offset, .. } | Source::Device { offset, .. }) = &params.source;
         // SAFETY: the caller's promise.
@@ -133,6 +134,9 @@ impl Shadow {
             self.served = None;
             // SAFETY: neither tracker nor fault service is there any more.
             unsafe { self.mapping.open_up() };
+        }
+        if let (Some(tracker), Some(notes)) = (&mut self.tracker, notes) {
+            tracker.succeed(notes);
         }
         done
     }
@@ -211,6 +215,11 @@ impl Shadow {
         if let Some(tracker) = &mut self.tracker {
             tracker.compared(pages, took);
         }
+    }
+
+    /// See [`Tracker::notes`]. They stay the same, also where the object moves.
+    pub(crate) fn notes(&self) -> Option<Arc<Notes>> {
+        self.tracker.as_ref()?.notes().cloned()
     }
 
     /// See [`Tracker::note`].

@@ -1,7 +1,7 @@
 //! Every medium with every way of tracking stores: the same tests run on all of them.
 #![allow(dead_code)]
 
-use indelible::{MediumKind, Pool, PoolOptions, Tracking};
+use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, Tracking};
 use indelible_testing::{SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -162,4 +162,16 @@ pub fn killed_at_work(world: &World, last: usize) -> Option<u64> {
     child.kill().unwrap();
     child.wait().unwrap();
     said
+}
+
+/// The heap, psynced and opened anew: every byte of the object is durable as it was.
+pub fn psynced_whole(world: &World, mut heap: Heap, options: HeapOptions, what: &str) -> Heap {
+    heap.psync().expect("psync");
+    let object = heap.into_object();
+    let (name, stored) = (object.name().to_owned(), object.as_slice().to_vec());
+    drop(object);
+    let object = world.open().attach(&name).expect("attach");
+    let lost = stored.iter().zip(object.as_slice()).position(|(stored, durable)| stored != durable);
+    assert_eq!(lost.map(|at| at / 64 * 64), None, "{what}: not durable, from the line at this offset on");
+    Heap::open_with(object, options).expect("a heap")
 }

@@ -1,0 +1,52 @@
+//! Roots that were found and compared with a type: looking one up again costs comparing its name.
+//!
+//! Invariant: each is a root of the heap, as the type's description says it has to be. Who removes one does it, and forgets all,
+//! within the lock, and so does who finds one.
+
+use std::sync::{Mutex, PoisonError};
+
+/// What was found.
+#[derive(Debug)]
+struct Found {
+    name: String,
+    /// Addresses of the functions that describe the type. Types that share them are described alike.
+    described_by: [usize; 2],
+    place: Place,
+}
+
+/// Where a root is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) address: usize,
+    /// Bytes.
+    pub(crate) size: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<Vec<Found>>);
+
+impl Known {
+    /// Where the root `name` is, of a type that is `described_by` these functions; found with `find` the first time.
+    pub(crate) fn place<E>(
+        &self,
+        name: &str,
+        described_by: [usize; 2],
+        find: impl FnOnce() -> Result<Place, E>,
+    ) -> Result<Place, E> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|found| found.described_by == described_by && found.name == name);
+        if let Some(found) = known {
+            return Ok(found.place);
+        }
+        let place = find()?;
+        all.push(Found { name: name.to_owned(), described_by, place });
+        Ok(place)
+    }
+
+    /// Forgets all, and does `change` before anybody is found again.
+    pub(crate) fn forget<R>(&self, change: impl FnOnce() -> R) -> R {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.clear();
+        change()
+    }
+}
