@@ -49,8 +49,14 @@ pub use sim::{
 };
 
 /// Says on the terminal that a test could not do its work here: past the test harness, which keeps what
-/// passing tests print to itself.
+/// passing tests print to itself. Once in a process.
 pub fn not_tested(what: impl std::fmt::Display) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "NOT TESTED: {what}");
+    static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+    let line = format!("NOT TESTED: {what}");
+    let mut said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !said.contains(&line) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+        said.push(line);
+    }
 }

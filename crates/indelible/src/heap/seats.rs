@@ -21,13 +21,15 @@ pub(crate) struct Seat {
     pub(crate) heap: usize,
     /// Number of the attachment.
     pub(crate) attachment: u32,
+    /// Whether stores have to be named.
+    named: bool,
     owner: u64,
 }
 
-const NOBODY: Seat = Seat { base: 0, len: 0, heap: 0, attachment: 0, owner: 0 };
+const NOBODY: Seat = Seat { base: 0, len: 0, heap: 0, attachment: 0, named: false, owner: 0 };
 
 static SEATS: RwLock<Vec<Seat>> = RwLock::new(Vec::new());
-/// Whether stores to some heap that ever had a seat have to be named.
+/// Whether stores to some heap that has a seat have to be named. Changes with `SEATS`.
 static NAMED: AtomicBool = AtomicBool::new(false);
 /// Changes when a seat is left or taken anew.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -80,8 +82,8 @@ impl Ticket {
     }
 
     /// Takes the seat, or says where it is now.
-    fn sit(&self, base: usize, len: usize, heap: usize) -> Seat {
-        let mut seat = Seat { base, len, heap, attachment: 0, owner: self.0 };
+    fn sit(&self, base: usize, len: usize, heap: usize, named: bool) -> Seat {
+        let mut seat = Seat { base, len, heap, attachment: 0, named, owner: self.0 };
         let mine = |old: &&Seat| old.owner == self.0;
         if let Some(old) = SEATS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
             seat.attachment = old.attachment;
@@ -94,9 +96,15 @@ impl Ticket {
         let mut seats = SEATS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         seats.retain(|old| old.owner != self.0);
         seats.push(seat);
-        EPOCH.fetch_add(1, Release);
+        changed(&seats);
         seat
     }
+}
+
+/// To be said before others may look at the seats again.
+fn changed(seats: &[Seat]) {
+    NAMED.store(seats.iter().any(|seat| seat.named), Relaxed);
+    EPOCH.fetch_add(1, Release);
 }
 
 impl Drop for Ticket {
@@ -105,7 +113,7 @@ impl Drop for Ticket {
         let before = seats.len();
         seats.retain(|seat| seat.owner != self.0);
         if seats.len() < before {
-            EPOCH.fetch_add(1, Release);
+            changed(&seats);
         }
     }
 }
@@ -114,16 +122,14 @@ impl Heap {
     /// Takes the seat.
     pub(crate) fn sit(&self) -> Seat {
         let (base, len) = (self.base().addr(), self.size());
-        if self.object.notes().is_some() {
-            NAMED.store(true, Relaxed);
-        }
-        self.ticket.sit(base, len, std::ptr::from_ref(self).expose_provenance())
+        let heap = std::ptr::from_ref(self).expose_provenance();
+        self.ticket.sit(base, len, heap, self.object.notes().is_some())
     }
 }
 
 impl ReadHeap {
     /// Takes a seat. Several read attachments of a process share memory, not seats.
     pub(crate) fn sit(&self) -> Seat {
-        self.ticket.sit(self.object().as_ptr().addr(), self.object().len(), 0)
+        self.ticket.sit(self.object().as_ptr().addr(), self.object().len(), 0, false)
     }
 }
