@@ -2,6 +2,7 @@
 //! wait for each other (S0.19).
 
 use indelible_store::error::{Result, StoreError};
+use indelible_store::format::entry::PROGRESS;
 use indelible_store::medium::{Device, LockKey, LockMode, Locks, Medium, MediumError};
 use indelible_store::store::{Reader, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
@@ -114,6 +115,40 @@ fn a_dead_owner_is_recovered_and_shown() {
     writer.detach().unwrap();
     assert_eq!(status().state, 'D');
     reader.attach_reader("a", KEY).unwrap();
+}
+
+/// A writer that dies while it writes the progress line leaves it torn until somebody recovers. Looking at the object
+/// failed until then, as if it were damaged.
+#[test]
+fn a_line_that_a_writer_was_writing_is_no_damage() {
+    let (medium, stores) = two();
+    let handle = Arc::new(medium.handle());
+    let dying = Store::open(handle.clone(), process(7)).unwrap();
+    let mut writer = dying.attach_writer("a", KEY).unwrap();
+    psync(&mut writer, &[(0, b"before")]).unwrap();
+    writer.checkpoint().unwrap();
+    psync(&mut writer, &[(0, b"last words")]).unwrap();
+    let line = stores[0].find("a").unwrap().offset + PROGRESS;
+    let tear = || medium.write(line + 24, &[0xa5; 16]).unwrap();
+    let intact = stores[0].stat("a").unwrap().1;
+    assert!(intact.psyncs >= 1);
+    tear();
+    let torn = |state| {
+        let (object, found) = stores[1].stat("a").unwrap();
+        assert_eq!((found.state, found.published, found.psyncs), (state, 0, 0));
+        assert_eq!(stores[1].status(&object).unwrap(), found);
+    };
+    torn('W');
+    handle.kill();
+    drop(writer);
+    torn('C');
+    let writer = stores[0].attach_writer("a", KEY).unwrap();
+    assert_eq!((writer.recovered().objects, writer.psyncs()), (1, 2));
+    writer.detach().unwrap();
+    assert_eq!(stores[1].stat("a").unwrap().1.state, 'D');
+    // Where nobody was writing it is damage.
+    tear();
+    assert!(matches!(stores[1].stat("a"), Err(StoreError::Damaged { .. })));
 }
 
 /// A read-only process follows what others change, and changes nothing.

@@ -4,7 +4,7 @@ use super::Store;
 use super::access::read_table_log;
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
-use crate::format::entry::{STATE_R, STATE_W};
+use crate::format::entry::{Progress, STATE_R, STATE_W};
 use crate::format::root::Root;
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
@@ -23,9 +23,9 @@ pub struct Status {
     pub holder: Option<Holder>,
     /// Its last writer is gone and left something to recover.
     pub needs_recovery: bool,
-    /// Bytes ever psynced, as a high-water mark.
+    /// Bytes ever psynced, as a high-water mark; 0 if the writer is just writing it down, or died of that.
     pub published: u64,
-    /// Psyncs completed, as far as they have been checkpointed.
+    /// Psyncs completed, as far as they have been checkpointed; 0 as above.
     pub psyncs: u64,
 }
 
@@ -107,7 +107,6 @@ impl Store {
         object: &Located,
         waiting: &mut Waiting,
     ) -> Result<Status> {
-        let progress = object.progress(draft.seed())?;
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(draft, object)?;
         let mine = super::lock(&self.holds).readers(object.offset);
@@ -128,6 +127,11 @@ impl Store {
             (None, None) => 'D',
         };
         let needs_recovery = held.is_none() && stale.is_some();
+        // The writer may be at it, or have died of it: then recovery writes the line again.
+        let progress = match object.progress(draft.seed()).or_else(|_| draft.progress(object)) {
+            Err(_) if held == Some(STATE_W) || stale.is_some() => Progress::default(),
+            found => found?,
+        };
         let (published, psyncs) = (progress.published.get(), progress.psyncs.get());
         Ok(Status { state, holder, needs_recovery, published, psyncs })
     }
