@@ -13,8 +13,8 @@ const SIZE: (u32, u32) = (960, 560);
 /// Width of the legend, beside the curves so that it hides none.
 const LEGEND: u32 = 250;
 const LINE: i32 = 22;
-/// Told apart by most who see few colours, too (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
+/// Told apart by most who see few colours, too (Okabe and Ito); the last, a brown, is for plots with one curve more.
+const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -23,6 +23,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(230, 159, 0),
     RGBColor(120, 120, 120),
     RGBColor(0, 0, 0),
+    RGBColor(120, 70, 20),
 ];
 
 /// The picture, as SVG.
