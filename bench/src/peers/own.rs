@@ -30,7 +30,6 @@ fn open_tracking(place: &Place<'_>, tracking: Tracking) -> Result<Opened> {
     for (number, record) in object.as_mut_slice().chunks_exact_mut(RECORD).enumerate() {
         record.copy_from_slice(&initial(number as u64));
     }
-    object.note(0..object.len());
     object.psync()?;
     object.checkpoint()?;
     Opened::ready(Own { object, _pool: pool })

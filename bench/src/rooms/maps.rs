@@ -313,16 +313,15 @@ fn report(
 }
 
 /// Each of ours is to be ahead of the best of the others.
-fn goals<'a>(
-    what: &'a str,
-    runners: &'a [Runner],
-    of: impl Fn(&Runner) -> &Samples + Copy + 'a,
-) -> impl Iterator<Item = Goal> + 'a {
+fn goals(what: &str, runners: &[Runner], of: impl Fn(&Runner) -> &Samples) -> Vec<Goal> {
     let (own, others): (Vec<_>, Vec<_>) = runners.iter().partition(|runner| runner.contestant.own);
-    let best = others.into_iter().min_by(|a, b| of(a).median().total_cmp(&of(b).median()));
-    own.into_iter().zip(std::iter::repeat(best)).filter_map(move |(runner, best)| {
-        let (best, own) = (best?, runner.contestant.name);
-        let ratio = of(runner).median() / of(best).median();
-        Some(Goal::at_most(format!("{what}: {own} to {}", best.contestant.name), Unit::Ratio, 1.0, ratio))
-    })
+    let median = |runner: &Runner| of(runner).median();
+    let Some(best) = others.into_iter().min_by(|a, b| median(a).total_cmp(&median(b))) else {
+        return Vec::new();
+    };
+    let goal = |runner: &Runner| {
+        let what = format!("{what}: {} to {}", runner.contestant.name, best.contestant.name);
+        Goal::at_most(what, Unit::Ratio, 1.0, median(runner) / median(best))
+    };
+    own.into_iter().map(goal).collect()
 }

@@ -69,9 +69,13 @@ impl<'h> HeapRef<'h> {
     }
 
     fn heap(self) -> Result<&'h Heap> {
+        self.seated().map_err(nowhere)
+    }
+
+    fn seated(self) -> Result<&'h Heap, HeapError> {
         match heap::find(self.address) {
-            None => Err(nowhere(HeapError::Nowhere)),
-            Some(Seat { heap: 0, .. }) => Err(nowhere(HeapError::ReadOnly)),
+            None => Err(HeapError::Nowhere),
+            Some(Seat { heap: 0, .. }) => Err(HeapError::ReadOnly),
             // SAFETY: borrowed for 'h (1).
             Some(seat) => Ok(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
         }
@@ -184,11 +188,8 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
 /// # Safety
 /// As for [`HeapRef::of`].
 unsafe fn listener<'h>(address: usize) -> Option<&'h Heap> {
-    match heap::find(address) {
-        None | Some(Seat { heap: 0, .. }) => None,
-        // SAFETY: borrowed for 'h (1), the caller's promise.
-        Some(seat) => Some(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
-    }
+    // SAFETY: the caller's promise.
+    unsafe { HeapRef::of(address) }.seated().ok()
 }
 
 /// The addresses of `count` values.
@@ -262,14 +263,10 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
 #[inline]
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
-    if T::SHARED {
-        // SAFETY: the caller's promise.
-        unsafe { lent(at, 1) };
-    }
+    // Nobody looks at them where any bits are a value.
+    let bounds = if T::ANY { Bounds::NONE } else { bounds_at(at.addr()) };
     // SAFETY: the caller's promise.
-    if !T::ANY && !unsafe { T::check(at, &bounds_at(at.addr())) } {
-        damaged(at.addr(), "a value")
-    }
+    unsafe { verify_within(at, &bounds) };
 }
 
 /// As [`verify`], where the bounds are known.

@@ -10,11 +10,8 @@ use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
-use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapOptions, Known, Place, ReadHeap, Root, TypeInfo};
 use crate::object::Object;
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// What roots of a type are compared with.
 struct Described {
@@ -40,10 +37,6 @@ impl Describing {
         [self.layout as usize, self.name as usize]
     }
 
-    fn same(self, other: Describing) -> bool {
-        std::ptr::fn_addr_eq(self.layout, other.layout) && std::ptr::fn_addr_eq(self.name, other.name)
-    }
-
     fn describe(self) -> Described {
         let (mut layout, mut name) = (Layout::default(), String::new());
         (self.layout)(&mut layout);
@@ -53,29 +46,23 @@ impl Describing {
     }
 }
 
-/// Types that a thread remembers: describing one takes most of the time of opening a root.
-const KNOWN: usize = 32;
-
 impl Described {
-    fn of<'h, T: Persist<'h>>() -> Rc<Described> {
-        thread_local!(static KNOWN_TYPES: RefCell<VecDeque<(Describing, Rc<Described>)>> = RefCell::default());
-        let how = Describing::of::<T>();
-        let found = KNOWN_TYPES.with_borrow(|known| {
-            known.iter().find(|(known, _)| known.same(how)).map(|(_, described)| Rc::clone(described))
-        });
-        found.unwrap_or_else(|| {
-            let described = Rc::new(how.describe());
-            KNOWN_TYPES.with_borrow_mut(|known| {
-                known.truncate(KNOWN - 1);
-                known.push_front((how, Rc::clone(&described)));
-            });
-            described
-        })
-    }
-
     fn info(&self) -> TypeInfo<'_> {
         TypeInfo { name: &self.name, fingerprint: self.fingerprint, layout: &self.layout }
     }
+}
+
+/// Where a root of this type is: described, and found with `root`, the first time.
+fn known_place<'h, T: Persist<'h>>(
+    known: &Known,
+    name: &str,
+    root: impl FnOnce(&TypeInfo<'_>) -> Result<Root>,
+) -> Result<Place> {
+    let how = Describing::of::<T>();
+    known.place(name, how.addresses(), || {
+        let Root { address, size, .. } = root(&how.describe().info())?;
+        Ok(Place { address, size })
+    })
 }
 
 /// Where the value of a root is, if it is one.
@@ -112,11 +99,7 @@ impl Heap {
     }
 
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
-        let find = || {
-            let root = self.root(name, &Described::of::<T>().info())?;
-            Ok(Place { address: root.address, size: root.size })
-        };
-        let found = self.known.place(name, Describing::of::<T>().addresses(), find)?;
+        let found = known_place::<T>(&self.known, name, |info| self.root(name, info))?;
         place(found, bounds).map_err(|error| self.wrong("use a root of", error))
     }
 
@@ -230,7 +213,12 @@ impl Heap {
         let value = make(heap).into_persist(heap)?;
         heap.expect_own(&value);
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
-        let made = self.create_root(name, at.cast(), size_of::<T>() as u64, &Described::of::<T>().info());
+        let made = self.create_root(
+            name,
+            at.cast(),
+            size_of::<T>() as u64,
+            &Describing::of::<T>().describe().info(),
+        );
         if let Err(error) = made {
             // SAFETY: a block nobody knows of.
             unsafe { free(at.addr() as u64) };
@@ -251,10 +239,9 @@ impl ReadHeap {
     /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`.
     pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
         self.sit();
-        let root = self.root(name, &Described::of::<T>().info())?;
+        let found = known_place::<T>(&self.known, name, |info| self.root(name, info))?;
         let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
-        let found = Place { address: root.address, size: root.size };
         let at = place::<T>(found, &bounds).map_err(wrong)?;
         // SAFETY: the invariant; nobody stores to an object attached for reading.
         Ok(unsafe { &*at })

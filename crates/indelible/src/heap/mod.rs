@@ -43,6 +43,6 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
-pub(crate) use known::Place;
+pub(crate) use known::{Known, Place};
 pub(crate) use raw::{Extent, RawHeap};
 pub(crate) use seats::{Seat, any_named, find};

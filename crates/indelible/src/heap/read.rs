@@ -4,6 +4,7 @@
 
 use super::check::HeapFinding;
 use super::error::HeapError;
+use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::Ticket;
@@ -25,6 +26,8 @@ pub struct ReadHeap {
     pub(super) ticket: Ticket,
     raw: RawHeap,
     object: ReadObject,
+    /// Roots by type.
+    pub(crate) known: Known,
 }
 
 impl ReadHeap {
@@ -43,7 +46,7 @@ impl ReadHeap {
         };
         // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
         match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
-            Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new() }),
+            Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new(), known: Known::default() }),
             Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
         }
     }
