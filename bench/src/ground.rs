@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::clock::Clock;
-use indelible::{MediumKind, Pool, PoolOptions};
+use indelible::{MediumKind, Pool, PoolOptions, Tracking};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -80,8 +80,13 @@ impl Ground {
 
     /// An empty pool.
     pub fn pool(&self, medium: Medium, name: &str, len: u64) -> Result<Pool> {
-        let path = self.path(medium, name);
-        Ok(PoolOptions::new().medium(medium.kind()).force(true).format(path, len)?)
+        self.pool_tracking(medium, Tracking::Auto, name, len)
+    }
+
+    /// An empty pool, to find stores in a certain way.
+    pub fn pool_tracking(&self, medium: Medium, how: Tracking, name: &str, len: u64) -> Result<Pool> {
+        let options = PoolOptions::new().medium(medium.kind()).tracking(how).force(true);
+        Ok(options.format(self.path(medium, name), len)?)
     }
 
     /// The longer time, or the shorter one of a quick run.

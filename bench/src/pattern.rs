@@ -124,7 +124,7 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     out
 }
 
-/// Stores 8 bytes, never the same twice, to one line of each page.
+/// Stores 8 bytes, never the same twice, to one line of each page, and names them for those who have to be told.
 pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
     let (base, len) = (object.as_mut_ptr(), object.len());
     for page in pages {
@@ -132,6 +132,7 @@ pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
         assert!(at + 8 <= len);
         // SAFETY: within the object, which is borrowed exclusively; aligned, being a multiple of 64.
         unsafe { base.add(at).cast::<u64>().write_volatile(value) };
+        object.note(at..at + 8);
     }
 }
 

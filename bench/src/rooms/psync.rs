@@ -10,7 +10,7 @@ use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use crate::plot::Plot;
 use crate::stats::Samples;
-use indelible::{CreateOptions, Object, Pool};
+use indelible::{CreateOptions, Object, Pool, Tracking};
 use std::time::Duration;
 
 const SIZES: [u64; 4] = [1 << 20, 256 << 20, 4 << 30, 64 << 30];
@@ -21,21 +21,25 @@ const POOL: u64 = 80 << 30;
 const FLOOR_RANGE: usize = 1 << 20;
 
 pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
-    let memory = on(ground, Medium::Memory, section)?;
-    let file = on(ground, Medium::File, section)?;
-    section.goals = goals(&memory, &file);
-    section.notes = [
-        "hot: the same neighbouring pages every time; scattered: other pages every time, anywhere in the object. \
-         One line of each page is stored to.",
-        "stores: the program's own time, page faults included; it is not part of psync. The parts of psync were \
-         timed in rounds of their own; settle is protecting pages again.",
-        "floor: one PAGEMAP_SCAN over 1 MiB with one written page; on the SSD one durable pwrite of the same \
-         number of bytes as the batch.",
-    ]
-    .map(String::from)
-    .to_vec();
+    for tracking in [Tracking::Auto, Tracking::Named] {
+        let memory = on(ground, Medium::Memory, tracking, section)?;
+        let file = on(ground, Medium::File, tracking, section)?;
+        section.goals.extend(goals(&memory, &file, tracking));
+    }
+    section.notes.extend(NOTES.map(str::to_owned));
     Ok(())
 }
+
+const NOTES: [&str; 4] = [
+    "hot: the same neighbouring pages every time; scattered: other pages every time, anywhere in the object. \
+     One line of each page is stored to.",
+    "stores: the program's own time, page faults included; it is not part of psync. The parts of psync were \
+     timed in rounds of their own; settle is protecting pages again.",
+    "floor: one PAGEMAP_SCAN over 1 MiB with one written page; on the SSD one durable pwrite of the same \
+     number of bytes as the batch.",
+    "tracking by wp-async: the kernel is asked what was stored to. tracking by named: the program says so \
+     (Object::note), which counts as storing; there is no page fault and no scan.",
+];
 
 /// Medians of one row, for the goals.
 struct Row {
@@ -53,16 +57,17 @@ enum Floor {
     None,
 }
 
-fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>> {
+fn on(ground: &Ground, medium: Medium, tracking: Tracking, section: &mut Section) -> Result<Vec<Row>> {
     let mut floor = match medium {
         Medium::Memory => {
             ScanFloor::new(FLOOR_RANGE).map_or(Floor::None, |floor| Floor::Scan(Box::new(floor)))
         }
         Medium::File => Floor::Write(WriteFloor::new(&ground.path(medium, "floor"), 16 << 20)?),
     };
-    let pool = ground.pool(medium, "psync", POOL)?;
+    let pool = ground.pool_tracking(medium, tracking, "psync", POOL)?;
     lap(&pool)?;
-    let bar = progress(SIZES.len() * COUNTS.len() * 2, &format!("psync, {}", medium.word()));
+    let of = of(tracking);
+    let bar = progress(SIZES.len() * COUNTS.len() * 2, &format!("psync{of}, {}", medium.word()));
     let mut rows = Vec::new();
     let mut table = Table::new("", &COLUMNS);
     let mut rung = String::new();
@@ -87,7 +92,7 @@ fn on(ground: &Ground, medium: Medium, section: &mut Section) -> Result<Vec<Row>
     discard(pool);
     table.title = format!("psync on {}, tracking by {rung}", medium.word());
     for pattern in Pattern::ALL {
-        let file = format!("psync-{}-{}", medium.short(), pattern.word());
+        let file = format!("psync{}-{}-{}", of.replace(", ", "-"), medium.short(), pattern.word());
         let plot = Plot::of(&table, &file, "pages", "psync", &["object", "stores"]);
         let title = format!("{}, {} pages", table.title, pattern.word());
         section.plots.push(plot.only(|name| name.ends_with(pattern.word())).titled(title));
@@ -244,15 +249,20 @@ fn measure(
     Ok(parts)
 }
 
-fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
+/// What is added where the program names its stores.
+fn of(tracking: Tracking) -> &'static str {
+    if tracking == Tracking::Named { ", named" } else { "" }
+}
+
+fn goals(memory: &[Row], file: &[Row], tracking: Tracking) -> Vec<Goal> {
     fn find(rows: &[Row], size: u64, count: usize, pattern: Pattern) -> Option<&Row> {
         rows.iter().find(|row| (row.size, row.count, row.pattern) == (size, count, pattern))
     }
     let ratio = |row: Option<&Row>| row.map_or(f64::NAN, |row| row.psync / row.floor);
-    let mut goals = Vec::new();
+    let (mut goals, of) = (Vec::new(), of(tracking));
     let small = find(memory, SIZES[0], 1, Pattern::Hot);
     goals.push(Goal::at_most(
-        "memory: one dirty page of a 1 MiB object, in PAGEMAP_SCANs of that range",
+        format!("memory{of}: one dirty page of a 1 MiB object, in PAGEMAP_SCANs of that range"),
         Unit::Ratio,
         2.0,
         small.map_or(f64::NAN, |row| (row.stores + row.psync) / row.floor),
@@ -261,7 +271,7 @@ fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
         let (small, large) = (find(memory, SIZES[0], 1, pattern), find(memory, SIZES[3], 1, pattern));
         goals.push(Goal::at_most(
             format!(
-                "memory: one dirty page ({}) of a 64 GiB sparse object, in psyncs of one of 1 MiB",
+                "memory{of}: one dirty page ({}) of a 64 GiB sparse object, in psyncs of one of 1 MiB",
                 pattern.word()
             ),
             Unit::Ratio,
@@ -270,7 +280,7 @@ fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
         ));
     }
     goals.push(Goal::at_most(
-        "memory: 1,000 scattered dirty lines in 256 MiB, a page, collection included",
+        format!("memory{of}: 1,000 scattered dirty lines in 256 MiB, a page, collection included"),
         Unit::Nanoseconds,
         800.0,
         find(memory, SIZES[1], 1000, Pattern::Scattered).map_or(f64::NAN, |row| row.psync / 1000.0),
@@ -284,7 +294,7 @@ fn goals(memory: &[Row], file: &[Row]) -> Vec<Goal> {
     ] {
         goals.push(Goal::at_most(
             format!(
-                "SSD: {count} dirty pages ({}) of {} MiB, in durable pwrites",
+                "SSD{of}: {count} dirty pages ({}) of {} MiB, in durable pwrites",
                 pattern.word(),
                 size >> 20
             ),

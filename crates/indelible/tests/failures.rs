@@ -8,6 +8,7 @@ use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
+use std::time::SystemTime;
 use support::{Ground, World, everywhere};
 
 fn disk() -> World {
@@ -401,4 +402,29 @@ fn damage_is_reported_where_it_is_and_nowhere_else() {
     assert_eq!(kind(pool.attach("bad")), ErrorKind::Damaged);
     assert_eq!(kind(pool.stat("bad")), ErrorKind::Damaged);
     pool.attach("good").unwrap();
+}
+
+/// A kernel that was asked for a file's times notes a new one at the next write, for which a durable write has to wait.
+/// Otherwise it is the time of the last tick, a few milliseconds ago at most.
+#[test]
+fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
+    let world = disk();
+    let pool = world.format();
+    pool.create("a", 4096).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    let mut noted_by_ticks = 0;
+    for round in 0..100 {
+        // That it is asked for here, the first psync of a round gets over.
+        for value in [round, round + 100] {
+            a.as_mut_slice().fill(value);
+            let before = SystemTime::now();
+            a.psync().unwrap();
+            if value == round {
+                continue;
+            }
+            let noted = fs::metadata(world.path()).unwrap().modified().unwrap();
+            noted_by_ticks += u32::from(noted < before);
+        }
+    }
+    assert!(noted_by_ticks > 50, "{noted_by_ticks} of 100");
 }

@@ -3,8 +3,8 @@
 
 mod support;
 
-use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions};
-use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
+use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, Tracking};
+use indelible_testing::{Fault, OpKind, Seeded, SimConfig, SimMedium};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -49,6 +49,42 @@ fn hot_pages_are_read_and_written_once() {
     assert_eq!(medium.count(OpKind::Write), written + 6);
     drop(a);
     assert!(holds(&pool.attach("a").unwrap(), 0..40, 99));
+}
+
+/// Runs of pages some of which are in memory and some have to be read, on rungs that compare whole pages and lines.
+#[test]
+fn kept_pages_and_read_ones_are_compared_alike() {
+    for tracking in [Tracking::Auto, Tracking::Named] {
+        let medium = SimMedium::new(16 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+        let options = PoolOptions::new().tracking(tracking);
+        let pool = options.on_device(Arc::new(medium.handle()), true).unwrap();
+        pool.create("a", 100 * PAGE as u64).unwrap();
+        let (mut random, mut model) = (Seeded::new(21), vec![0; 100 * PAGE]);
+        let found = pool.store().find("a").unwrap();
+        let (mut kept, mut read) = (0, 0);
+        for round in 0..60 {
+            // Nothing is kept from the attachment before.
+            let mut a = pool.attach("a").unwrap();
+            for _ in 0..3 {
+                for _ in 0..random.usize(1..5) {
+                    let first = random.usize(0..100);
+                    for page in first..(first + random.usize(1..40)).min(100) {
+                        // Some are stored to and do not change.
+                        let (at, len) = (page * PAGE + random.usize(0..4000), random.usize(0..96));
+                        let value = random.u8(0..3);
+                        a.range_mut(at..at + len).fill(value);
+                        model[at..at + len].fill(value);
+                    }
+                }
+                a.psync().unwrap();
+                let mut bytes = vec![9; model.len()];
+                pool.store().read_object(&found, 0, &mut bytes).unwrap();
+                assert!(bytes == model, "{tracking:?}, round {round}");
+            }
+            (kept, read) = (kept + a.stats().pages_kept, read + a.stats().pages_read);
+        }
+        assert!(kept > 1_000 && read > kept, "{kept} kept, {read} read");
+    }
 }
 
 /// The write that fails may be any: of pages, of a progress line, of the header behind.
@@ -129,8 +165,8 @@ fn what_waits_survives_growth_and_the_end_of_the_process() {
 /// A renewal maps the file anew: what it then shows must have been applied.
 #[test]
 fn a_renewed_mapping_shows_what_waited_in_memory() {
-    let world = support::World::new(support::Ground::Memory, indelible::Tracking::WpAsync, false);
-    if !indelible::Tracking::WpAsync.is_available() {
+    let world = support::World::new(support::Ground::Memory, Tracking::WpAsync, false);
+    if !Tracking::WpAsync.is_available() {
         indelible_testing::not_tested(format_args!("mappings are renewed on the rung wp-async alone"));
         return;
     }

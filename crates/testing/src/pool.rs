@@ -109,11 +109,11 @@ pub(crate) fn take(
 /// A page as last psynced.
 pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
     if let Some(twin) = primary.twin(number) {
-        return Ok(*twin);
+        return Ok(twin.0);
     }
-    let mut bytes = [0; PAGE as usize];
-    primary.read(number, &mut bytes)?;
-    Ok(bytes)
+    let mut image = PageImage([0; PAGE as usize]);
+    primary.read(number, std::slice::from_mut(&mut image))?;
+    Ok(image.0)
 }
 
 /// Stores to one object: (offset, bytes).

@@ -255,7 +255,9 @@ impl Tracer<'_> {
             }
             About::Path(argument) => {
                 let path = text(pid, args[argument]).unwrap_or_default();
-                Path::new(&path).starts_with(self.folder) || path == "/proc/self/pagemap"
+                // Without a path it is about the descriptor that paths would begin at.
+                let open = path.is_empty() && argument > 0 && self.is_medium(pid, args[argument - 1]);
+                open || Path::new(&path).starts_with(self.folder) || path == "/proc/self/pagemap"
             }
             About::Map => {
                 let mapped = args[3] & libc::MAP_ANONYMOUS as u64 == 0 && self.is_medium(pid, args[4]);

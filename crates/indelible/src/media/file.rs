@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
@@ -58,14 +58,29 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
 
 /// Confirms that the file is still there, whole. Renaming another file over it unlinks it, too.
 pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
-    let stat = rustix::fs::fstat(fd).map_err(io::Error::from)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+    let stat = fstat(fd).map_err(io::Error::from)?;
+    judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)
+}
+
+/// As [`verify`], without asking for the file's times: a kernel that was asked for them notes a new time at the very
+/// next write, and a durable write has to wait for the inode, too (on ext4 160 µs instead of 110).
+fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
+    let wanted = StatxFlags::TYPE | StatxFlags::NLINK | StatxFlags::SIZE;
+    match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
+        Ok(stat) => judge(stat.stx_mode.into(), stat.stx_nlink == 0, stat.stx_size, len),
+        // Sandboxes that do not know the call forbid it.
+        Err(_) => verify(fd, len),
+    }
+}
+
+fn judge(mode: RawMode, unlinked: bool, size: u64, len: u64) -> Result<(), MediumError> {
+    if FileType::from_raw_mode(mode) != FileType::RegularFile {
         return Ok(());
     }
-    if stat.st_nlink == 0 {
+    if unlinked {
         return Err(MediumError::Gone { what: "deleted" });
     }
-    if u64::try_from(stat.st_size).unwrap_or(0) < len {
+    if size < len {
         return Err(MediumError::Gone { what: "truncated" });
     }
     Ok(())
@@ -136,7 +151,7 @@ impl Medium for FileMedium {
     }
 
     fn verify(&self) -> Result<(), MediumError> {
-        verify(live(&self.fd)?, self.len)
+        verify_timeless(live(&self.fd)?, self.len)
     }
 }
 

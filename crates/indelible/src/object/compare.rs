@@ -4,14 +4,13 @@
 
 use super::stats::PsyncStats;
 use crate::dirty::PageRange;
-use crate::shadow::{
-    Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_among, lines_changed_raw,
-};
+use crate::shadow::{Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_among};
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
 use indelible_store::medium::MediumError;
 use indelible_store::store::{Changes, PageImage, Primary};
+use std::iter::Peekable;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -64,9 +63,9 @@ impl Fresh {
         self.pages.extend(other.pages);
     }
 
-    fn add(&mut self, page: u64, bytes: &[u8; PAGE]) {
+    fn add(&mut self, page: u64, image: &PageImage) {
         if self.pages.len() < self.room {
-            self.pages.push((page, Box::new(PageImage(*bytes))));
+            self.pages.push((page, Box::new(image.clone())));
         }
     }
 }
@@ -89,75 +88,97 @@ unsafe impl Send for Pages<'_> {}
 unsafe impl Sync for Pages<'_> {}
 
 impl Pages<'_> {
-    /// Calls `each(page, mask of changed lines)` for the pages of the ranges.
+    /// Calls `each(page, mask of changed lines)` for the pages of the ranges, in order.
     fn compare(
         &self,
         ranges: &[PageRange],
         fresh: &mut Fresh,
         mut each: impl FnMut(u64, u64),
     ) -> Result<(), MediumError> {
-        if self.primary.is_null() {
-            return ranges.iter().try_for_each(|range| self.compare_read(*range, fresh, &mut each));
-        }
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
-        let at = |page: u64| [self.shadow.page_bytes(page), self.primary.wrapping_add(page as usize * PAGE)];
+        if self.primary.is_null() {
+            return self.compare_slow(&mut pages, fresh, &mut each);
+        }
+        let at = |page: u64| self.primary.wrapping_add(page as usize * PAGE);
         while let Some(page) = pages.next() {
-            let [shadow, primary] = at(page);
-            let named = self.shadow.lines(page);
-            if named.count_ones() <= FEW {
-                // SAFETY: as below.
-                each(page, unsafe { lines_changed_among(shadow, primary, named) });
-                continue;
-            }
-            let ahead = at(*pages.peek().unwrap_or(&page));
-            // SAFETY: a page of the shadow, and the same page of the primary.
-            let mask = unsafe {
-                if self.samples && all_changed(shadow, primary) {
-                    u64::MAX
-                } else {
-                    lines_changed_raw(shadow, primary, ahead)
-                }
-            };
-            each(page, mask & named);
+            let ahead = *pages.peek().unwrap_or(&page);
+            // SAFETY: the same page of the primary.
+            each(page, unsafe { self.changed(page, at(page), (ahead, at(ahead))) });
         }
         Ok(())
     }
 
-    /// As `compare`, with a primary of which pages not kept in memory have to be read.
-    fn compare_read(
+    /// As `compare`, with a primary of which pages that are not kept in memory have to be read.
+    fn compare_slow(
         &self,
-        range: PageRange,
+        pages: &mut Peekable<impl Iterator<Item = u64>>,
         fresh: &mut Fresh,
         each: &mut impl FnMut(u64, u64),
     ) -> Result<(), MediumError> {
-        let mut buffer = [0; READ_PAGES as usize * PAGE];
-        let mut page = range.start;
-        // SAFETY: every page of the range is one of the shadow.
-        let compare = |page: u64, bytes: &[u8; PAGE]| unsafe {
-            let ahead = (page + 1).min(range.end() - 1);
-            let mask = lines_changed(self.shadow.page_bytes(page), bytes, self.shadow.page_bytes(ahead));
-            mask & self.shadow.lines(page)
-        };
-        while page < range.end() {
-            if let Some(twin) = self.slow.twin(page) {
-                each(page, compare(page, twin));
-                page += 1;
+        let twin = |page: Option<&u64>| page.and_then(|page| self.slow.twin(*page));
+        let mut buffer = Vec::new();
+        let mut kept = twin(pages.peek());
+        while let Some(page) = pages.next() {
+            if let Some(bytes) = kept {
+                kept = twin(pages.peek());
+                let ahead = (*pages.peek().unwrap_or(&page), kept.unwrap_or(bytes).0.as_ptr());
+                // SAFETY: a page, aligned as its type says.
+                each(page, unsafe { self.changed(page, bytes.0.as_ptr(), ahead) });
                 continue;
             }
-            let next = page + 1..range.end().min(page + READ_PAGES);
-            let count = 1 + next.take_while(|page| self.slow.twin(*page).is_none()).count();
-            self.slow.read(page, &mut buffer[..count * PAGE])?;
-            fresh.read += count as u64;
-            for bytes in &buffer.as_chunks::<PAGE>().0[..count] {
-                let mask = compare(page, bytes);
-                if mask != 0 {
-                    fresh.add(page, bytes);
-                }
-                each(page, mask);
-                page += 1;
+            // Neighbours are read together.
+            let mut end = page + 1;
+            kept = twin(pages.peek());
+            while kept.is_none() && end < page + READ_PAGES && pages.next_if_eq(&end).is_some() {
+                end += 1;
+                kept = twin(pages.peek());
             }
+            buffer.resize((end - page) as usize, PageImage([0; PAGE]));
+            self.read(page, &mut buffer, fresh, each)?;
         }
         Ok(())
+    }
+
+    /// Reads and compares pages without twins, from `first` on.
+    fn read(
+        &self,
+        first: u64,
+        images: &mut [PageImage],
+        fresh: &mut Fresh,
+        each: &mut impl FnMut(u64, u64),
+    ) -> Result<(), MediumError> {
+        self.slow.read(first, images)?;
+        fresh.read += images.len() as u64;
+        for (page, image) in (first..).zip(images.iter()) {
+            let ahead = (page + 1).min(first + images.len() as u64 - 1);
+            // SAFETY: a page, aligned as its type says.
+            let mask = unsafe { self.changed(page, image.0.as_ptr(), (ahead, image.0.as_ptr())) };
+            if mask != 0 {
+                fresh.add(page, image);
+            }
+            each(page, mask);
+        }
+        Ok(())
+    }
+
+    /// The lines in which the shadow's page differs from `primary`, of those that may. `ahead`: what is compared next,
+    /// as a hint.
+    ///
+    /// # Safety
+    /// `page` is one of the shadow's; `primary` is valid for reads of a page, and aligned to 8.
+    #[inline]
+    unsafe fn changed(&self, page: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
+        let (shadow, named) = (self.shadow.page_bytes(page), self.shadow.lines(page));
+        // SAFETY: the caller's promise; pages of the shadow are aligned.
+        unsafe {
+            if named.count_ones() <= FEW {
+                return lines_changed_among(shadow, primary, named);
+            }
+            if self.samples && all_changed(shadow, primary) {
+                return named;
+            }
+            named & lines_changed(shadow, primary, [self.shadow.page_bytes(ahead.0), ahead.1])
+        }
     }
 
     fn masks(&self, ranges: &[PageRange], count: u64, room: usize) -> Result<(Vec<u64>, Fresh), MediumError> {

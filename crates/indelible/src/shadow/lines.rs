@@ -12,31 +12,20 @@ use crate::sys::PAGE;
 use crate::sys::flush::{self, LINE};
 
 /// The lines in which a page of a shadow differs from its primary: bit `i` for bytes
-/// `[64 i, 64 i + 64)`. `ahead`: the shadow's page that comes next, as a hint.
-///
-/// # Safety
-/// `shadow` is valid for reads of 4096 bytes.
-#[inline]
-pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: &[u8; PAGE], ahead: *const u8) -> u64 {
-    // SAFETY: the caller's promise; a reference is valid.
-    unsafe { flush::lines_changed(shadow, primary.as_ptr(), [ahead; 2]) }
-}
-
-/// As [`lines_changed`], with the primary where a medium that is memory has it, and both pages that come
-/// next.
+/// `[64 i, 64 i + 64)`. `ahead`: both pages that come next, as a hint.
 ///
 /// # Safety
 /// Shadow and primary are valid for reads of 4096 bytes, and aligned to 8.
 #[inline]
-pub(crate) unsafe fn lines_changed_raw(shadow: *const u8, primary: *const u8, ahead: [*const u8; 2]) -> u64 {
+pub(crate) unsafe fn lines_changed(shadow: *const u8, primary: *const u8, ahead: [*const u8; 2]) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { flush::lines_changed(shadow, primary, ahead) }
 }
 
-/// As [`lines_changed_raw`], of these lines alone.
+/// As [`lines_changed`], of these lines alone.
 ///
 /// # Safety
-/// As for [`lines_changed_raw`].
+/// As for [`lines_changed`].
 #[inline]
 pub(crate) unsafe fn lines_changed_among(shadow: *const u8, primary: *const u8, lines: u64) -> u64 {
     let (mut rest, mut changed) = (lines, 0);

@@ -27,7 +27,6 @@ use indelible_store::medium::Device;
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
-    lines_changed_raw,
 };
 
 use crate::dirty::{Notes, PageRange, Rung, Tracker, TrackerParams, WatchedBy};

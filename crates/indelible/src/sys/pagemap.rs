@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::PAGE;
 use super::fork::{ForkFd, ForkLocal};
@@ -95,11 +96,17 @@ impl Pagemap {
         })
     }
 
-    /// Whether the kernel knows the call.
+    /// Whether the kernel knows the call. It is asked until it once did.
     pub(crate) fn supported() -> bool {
+        static YES: AtomicBool = AtomicBool::new(false);
+        if YES.load(Ordering::Relaxed) {
+            return true;
+        }
         let page = std::ptr::from_ref(&PAGEMAP_SCAN).addr() & !(PAGE - 1);
-        Pagemap::get()
-            .is_ok_and(|map| map.scan(page, page + PAGE, Seek::Present, &mut [Region::default(); 2]).is_ok())
+        let yes = Pagemap::get()
+            .is_ok_and(|map| map.scan(page, page + PAGE, Seek::Present, &mut [Region::default(); 2]).is_ok());
+        YES.store(yes, Ordering::Relaxed);
+        yes
     }
 
     /// Fills `found` with runs of matching pages of `[start, end)`, in order. Returns how many, and

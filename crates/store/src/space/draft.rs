@@ -31,6 +31,8 @@ pub struct Draft<'m> {
     pub(super) nodes: Option<&'m Nodes>,
     /// The table root with this draft's changes.
     pub root: Root,
+    /// The table root without them, if there is one.
+    before: Option<Root>,
     pub(super) seed: u64,
     pool_len: u64,
 }
@@ -46,7 +48,7 @@ impl<'m> Draft<'m> {
         if !root.verify(seed, pool_len) {
             return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
         }
-        Ok(Draft { edit, nodes: None, root, seed, pool_len })
+        Ok(Draft { edit, nodes: None, root, before: Some(root), seed, pool_len })
     }
 
     /// The draft, taking nodes that `nodes` has from there: it is up to date with the medium.
@@ -58,7 +60,7 @@ impl<'m> Draft<'m> {
     /// A draft of a table that does not exist yet.
     #[must_use]
     pub fn blank(medium: &'m dyn Medium, seed: u64, pool_len: u64, root: Root) -> Self {
-        Draft { edit: Edit::new(medium), nodes: None, root, seed, pool_len }
+        Draft { edit: Edit::new(medium), nodes: None, root, before: None, seed, pool_len }
     }
 
     /// The edit that holds the draft's pages.
@@ -99,9 +101,9 @@ impl<'m> Draft<'m> {
     }
 
     /// Whether this draft changed the root's fields.
-    pub fn root_changed(&self) -> Result<bool> {
-        let before: Root = self.edit.read(TABLE_ROOT)?;
-        Ok(before.sealed(self.seed).as_bytes() != self.root.sealed(self.seed).as_bytes())
+    #[must_use]
+    pub fn root_changed(&self) -> bool {
+        self.before.is_none_or(|before| before.as_bytes() != self.root.as_bytes())
     }
 
     /// Table pages at hand without asking free space.

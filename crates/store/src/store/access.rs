@@ -137,7 +137,7 @@ impl Held<'_> {
     fn publish(&mut self, mut draft: Draft<'_>) -> Result<()> {
         let (device, seed) = (&*self.store.device, self.store.seed);
         let state = &mut *self.state;
-        if draft.root_changed()? {
+        if draft.root_changed() {
             draft.seal_root()?;
         }
         let batch = &mut state.batch;

@@ -10,6 +10,7 @@ use crate::medium::{Medium, MediumError};
 use crate::sync::{Mutex, MutexGuard};
 use crate::table::Located;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// The primary of an object being psynced, with what waits in memory to get there. Pages are counted from
 /// the object's start.
@@ -32,16 +33,16 @@ impl<'a> Primary<'a> {
 
     /// The page, if it is kept in memory.
     #[must_use]
-    pub fn twin(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
+    pub fn twin(&self, page: u64) -> Option<&PageImage> {
         self.twins.as_ref()?.get(self.start + page * PAGE)
     }
 
-    /// Reads whole pages, none of which has a twin, from the medium.
+    /// Reads pages from `page` on, none of which has a twin, from the medium.
     ///
     /// # Errors
     /// The medium's.
-    pub fn read(&self, page: u64, bytes: &mut [u8]) -> Result<(), MediumError> {
-        self.medium.read(self.start + page * PAGE, bytes)
+    pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
+        self.medium.read(self.start + page * PAGE, images.as_mut_bytes())
     }
 
     /// How many pages more can be kept, so that comparing them again reads nothing.

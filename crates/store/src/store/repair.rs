@@ -244,7 +244,7 @@ impl Repair {
         let medium = self.medium.clone();
         let mut draft = Draft::begin(&*medium, self.seed, self.len)?;
         change(&mut draft)?;
-        if draft.root_changed()? {
+        if draft.root_changed() {
             draft.seal_root()?;
         }
         self.publish(|batch| draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))

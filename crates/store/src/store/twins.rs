@@ -18,6 +18,7 @@ use crate::format::{LINE, PAGE};
 use crate::medium::{Medium, MediumError};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Pages kept of an object at most: 64 MiB.
 const LIMIT: usize = 16384;
@@ -25,8 +26,8 @@ const LIMIT: usize = 16384;
 const PIECE: usize = 64 << 10;
 
 /// The bytes of a page, aligned as cache lines are: comparing is faster then.
-#[derive(Clone)]
-#[repr(align(64))]
+#[derive(Clone, FromBytes, IntoBytes)]
+#[repr(C, align(64))]
 pub struct PageImage(pub [u8; PAGE as usize]);
 
 struct Twin {
@@ -59,8 +60,8 @@ impl Twins {
         self.pages.len()
     }
 
-    pub(super) fn get(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
-        self.pages.get(&page).map(|twin| &twin.bytes.0)
+    pub(super) fn get(&self, page: u64) -> Option<&PageImage> {
+        self.pages.get(&page).map(|twin| &*twin.bytes)
     }
 
     /// How many more pages may be kept.
@@ -83,7 +84,7 @@ impl Twins {
             if let Some(twin) = self.get(page) {
                 let (from, to) = (page.max(offset), (page + PAGE).min(end));
                 bytes[(from - offset) as usize..(to - offset) as usize]
-                    .copy_from_slice(&twin[(from - page) as usize..(to - page) as usize]);
+                    .copy_from_slice(&twin.0[(from - page) as usize..(to - page) as usize]);
             }
             page += PAGE;
         }
