@@ -13,6 +13,7 @@ use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, damaged, discard, name_stored, pointer, range, stored, verify, verify_within};
 use crate::error::Result;
 use crate::heap::any_named;
+use crate::sys::flush::{LINE, fetch};
 use std::cmp::Ordering;
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::Range;
@@ -22,6 +23,8 @@ use std::ptr;
 pub(super) const KEYS: usize = 15;
 /// Keys in a node at least, but for the root.
 pub(super) const LEAST: usize = KEYS / 2;
+/// Bytes of a leaf that are worth fetching before they are needed.
+const FETCHED: usize = 512;
 /// Levels of a tree at most: more keys than 64 bits can address.
 pub(super) const LEVELS: usize = 16;
 
@@ -91,6 +94,19 @@ impl<K, V> Node<K, V> {
         // SAFETY: in the object, aligned; any bits are integers.
         let (len, found) = unsafe { ((*node.0).len, (*node.0).level) };
         (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
+    }
+
+    /// As [`open`](Node::open), of a node that is about to be searched. Inner nodes are few and mostly cached; of a leaf all
+    /// lines are fetched at once, so that head, keys and value are not waited for one after the other.
+    #[inline]
+    pub(super) fn open_to_search(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
+        if level == 0 {
+            fetch(
+                pointer::<u8>(address.wrapping_add(LINE as u64)),
+                Self::size(0).min(FETCHED).saturating_sub(LINE),
+            );
+        }
+        Self::open(address, level, bounds)
     }
 
     /// As [`try_open`](Node::try_open).

@@ -116,7 +116,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 return None;
             }
             level -= 1;
-            node = Node::open(node.child(index), level, &bounds);
+            node = Node::open_to_search(node.child(index), level, &bounds);
         }
     }
 
@@ -136,7 +136,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 return found;
             }
             path.level -= 1;
-            node = Node::open(node.child(index), path.level, &bounds);
+            node = Node::open_to_search(node.child(index), path.level, &bounds);
         }
     }
 

@@ -71,6 +71,13 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
     }
 }
 
+/// See `flush::fetch`.
+#[inline]
+pub(super) fn fetch_line(at: *const u8) {
+    // SAFETY: a hint: where nothing is mapped it does nothing.
+    unsafe { asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly)) };
+}
+
 /// # Safety
 /// See `flush::lines_changed`.
 pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u8; 2]) -> u64 {

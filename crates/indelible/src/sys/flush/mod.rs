@@ -121,8 +121,15 @@ pub(crate) fn hand_over() {
     arch::hand_over();
 }
 
+/// Has the lines from `at` on brought into the cache, all at the same time: a hint. Nothing has to be there.
+#[inline]
+pub(crate) fn fetch(at: *const u8, len: usize) {
+    for line in 0..len.div_ceil(LINE) {
+        arch::fetch_line(at.wrapping_add(line * LINE));
+    }
+}
+
 /// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`.
-///
 ///
 /// `ahead`: two pages that will be compared next, to be brought into the cache meanwhile; a hint.
 ///

@@ -18,6 +18,9 @@ pub(super) fn fence() {
 /// Nothing is written back.
 pub(super) fn hand_over() {}
 
+/// No hint.
+pub(super) fn fetch_line(_at: *const u8) {}
+
 /// # Safety
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {

@@ -186,6 +186,13 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
     }
 }
 
+/// See `flush::fetch`.
+#[inline]
+pub(super) fn fetch_line(at: *const u8) {
+    // SAFETY: a hint: where nothing is mapped it does nothing.
+    unsafe { asm!("prefetcht0 [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly)) };
+}
+
 /// # Safety
 /// See `flush::lines_changed`.
 #[inline]
