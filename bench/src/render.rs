@@ -41,22 +41,7 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
          turn by turn with what stands beside them.\n\n",
     );
     machine(report, &mut out);
-    let goals: Vec<&Goal> = report.rooms.iter().flat_map(|room| &room.goals).collect();
-    if !goals.is_empty() {
-        let hit = goals.iter().filter(|goal| goal.is_hit()).count();
-        let _ = write!(out, "\n## Goals\n\n{hit} of {} reached.\n\n", goals.len());
-        out.push_str("| goal | limit | measured | |\n|---|--:|--:|---|\n");
-        for goal in goals {
-            let verdict = if goal.is_hit() { "hit" } else { "**miss**" };
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {verdict} |",
-                goal.what,
-                limit(goal),
-                value(goal.unit, goal.value)
-            );
-        }
-    }
+    summary(report, &mut out);
     if !remarks.is_empty() {
         let _ = write!(out, "\n{}\n", remarks.trim_end());
     }
@@ -69,9 +54,41 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
             let _ = write!(out, "\n**{}**\n\n", table.title);
             out.push_str(&grid(table, &|cells, widths| piped(cells, widths), &rule(table)));
         }
+        if !section.goals.is_empty() {
+            out.push_str("\n**Goals**\n\n");
+            goals(section.goals.iter(), &mut out);
+        }
         notes(section, &mut out);
     }
     out
+}
+
+/// How many goals were reached, room by room, and those that were not.
+fn summary(report: &Report, out: &mut String) {
+    let rooms = || report.rooms.iter().filter(|room| !room.goals.is_empty());
+    let hits = |room: &Section| room.goals.iter().filter(|goal| goal.is_hit()).count();
+    if rooms().next().is_none() {
+        return;
+    }
+    let (hit, all) = rooms().fold((0, 0), |(hit, all), room| (hit + hits(room), all + room.goals.len()));
+    let _ = write!(out, "\n## Goals\n\n{hit} of {all} reached.\n\n");
+    out.push_str("| | reached | of |\n|---|--:|--:|\n");
+    for room in rooms() {
+        let _ = writeln!(out, "| [{}](#{}) | {} | {} |", room.name, room.name, hits(room), room.goals.len());
+    }
+    if hit < all {
+        out.push_str("\nMissed:\n\n");
+        goals(rooms().flat_map(|room| &room.goals).filter(|goal| !goal.is_hit()), out);
+    }
+}
+
+fn goals<'g>(goals: impl Iterator<Item = &'g Goal>, out: &mut String) {
+    out.push_str("| goal | limit | measured | |\n|---|--:|--:|---|\n");
+    for goal in goals {
+        let verdict = if goal.is_hit() { "hit" } else { "**miss**" };
+        let (limit, value) = (limit(goal), value(goal.unit, goal.value));
+        let _ = writeln!(out, "| {} | {limit} | {value} | {verdict} |", goal.what);
+    }
 }
 
 fn machine(report: &Report, out: &mut String) {

@@ -166,7 +166,7 @@ impl Pages<'_> {
     ///
     /// # Safety
     /// `page` is one of the shadow's; `primary` is valid for reads of a page, and aligned to 8.
-    #[inline]
+    #[inline(always)]
     unsafe fn changed(&self, page: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
         let (shadow, named) = (self.shadow.page_bytes(page), self.shadow.lines(page));
         // SAFETY: the caller's promise; pages of the shadow are aligned.
