@@ -51,7 +51,7 @@ fn hot_pages_are_read_and_written_once() {
     assert!(holds(&pool.attach("a").unwrap(), 0..40, 99));
 }
 
-/// Runs of pages some of which are in memory and some have to be read, on rungs that compare whole pages and lines.
+/// Runs of pages that are in memory whole, by lines, or not at all, on rungs that compare pages and lines.
 #[test]
 fn kept_pages_and_read_ones_are_compared_alike() {
     for tracking in [Tracking::Auto, Tracking::Named] {
@@ -70,7 +70,8 @@ fn kept_pages_and_read_ones_are_compared_alike() {
                     let first = random.usize(0..100);
                     for page in first..(first + random.usize(1..40)).min(100) {
                         // Some are stored to and do not change.
-                        let (at, len) = (page * PAGE + random.usize(0..4000), random.usize(0..96));
+                        let most = if random.u8(0..4) == 0 { 2000 } else { 96 };
+                        let (at, len) = (page * PAGE + random.usize(0..2096), random.usize(0..most));
                         let value = random.u8(0..3);
                         a.range_mut(at..at + len).fill(value);
                         model[at..at + len].fill(value);
@@ -83,7 +84,7 @@ fn kept_pages_and_read_ones_are_compared_alike() {
             }
             (kept, read) = (kept + a.stats().pages_kept, read + a.stats().pages_read);
         }
-        assert!(kept > 1_000 && read > kept, "{kept} kept, {read} read");
+        assert!(kept > 1_000 && read > 500, "{tracking:?}: {kept} kept, {read} read");
     }
 }
 

@@ -100,7 +100,8 @@ pub(crate) fn take(
             }
         }
     }
-    if old != new && primary.twin(number).is_none() {
+    // Of the others, only lines that change are kept.
+    if old != new && number.is_multiple_of(2) {
         primary.keep(number, Box::new(PageImage(*old)));
     }
     end
@@ -108,9 +109,6 @@ pub(crate) fn take(
 
 /// A page as last psynced.
 pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
-    if let Some(twin) = primary.twin(number) {
-        return Ok(twin.0);
-    }
     let mut image = PageImage([0; PAGE as usize]);
     primary.read(number, std::slice::from_mut(&mut image))?;
     Ok(image.0)

@@ -103,35 +103,37 @@ impl Pages<'_> {
         while let Some(page) = pages.next() {
             let ahead = *pages.peek().unwrap_or(&page);
             // SAFETY: the same page of the primary.
-            each(page, unsafe { self.changed(page, at(page), (ahead, at(ahead))) });
+            each(page, unsafe { self.changed(page, u64::MAX, at(page), (ahead, at(ahead))) });
         }
         Ok(())
     }
 
-    /// As `compare`, with a primary of which pages that are not kept in memory have to be read.
+    /// As `compare`, with a primary of which what is not kept in memory has to be read.
     fn compare_slow(
         &self,
         pages: &mut Peekable<impl Iterator<Item = u64>>,
         fresh: &mut Fresh,
         each: &mut impl FnMut(u64, u64),
     ) -> Result<(), MediumError> {
-        let twin = |page: Option<&u64>| page.and_then(|page| self.slow.twin(*page));
+        let known = |page: Option<&u64>| page.and_then(|page| self.known(*page));
         let mut buffer = Vec::new();
-        let mut kept = twin(pages.peek());
+        let mut next = known(pages.peek());
         while let Some(page) = pages.next() {
-            if let Some(bytes) = kept {
-                kept = twin(pages.peek());
-                let ahead = (*pages.peek().unwrap_or(&page), kept.unwrap_or(bytes).0.as_ptr());
-                // SAFETY: a page, aligned as its type says.
-                each(page, unsafe { self.changed(page, bytes.0.as_ptr(), ahead) });
+            if let Some((lines, bytes)) = next {
+                next = known(pages.peek());
+                let ahead = (*pages.peek().unwrap_or(&page), next.map_or(bytes, |(_, bytes)| bytes));
+                // SAFETY: a page, aligned as its type says; none is looked at of which no line is known.
+                let mask = unsafe { self.changed(page, lines, bytes, ahead) };
+                // Of what was named and is not known it is taken for granted.
+                each(page, mask | self.shadow.lines(page) & !lines);
                 continue;
             }
             // Neighbours are read together.
             let mut end = page + 1;
-            kept = twin(pages.peek());
-            while kept.is_none() && end < page + READ_PAGES && pages.next_if_eq(&end).is_some() {
+            next = known(pages.peek());
+            while next.is_none() && end < page + READ_PAGES && pages.next_if_eq(&end).is_some() {
                 end += 1;
-                kept = twin(pages.peek());
+                next = known(pages.peek());
             }
             buffer.resize((end - page) as usize, PageImage([0; PAGE]));
             self.read(page, &mut buffer, fresh, each)?;
@@ -139,7 +141,15 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Reads and compares pages without twins, from `first` on.
+    /// What can be said of a page without reading it: which lines are known, and where they are. Nothing, if it is to
+    /// be read.
+    fn known(&self, page: u64) -> Option<(u64, *const u8)> {
+        let (image, lines) = self.slow.twin(page).map_or((None, 0), |(image, lines)| (Some(image), lines));
+        let enough = lines == u64::MAX || self.shadow.lines(page).count_ones() <= FEW;
+        enough.then(|| (lines, image.map_or(std::ptr::null(), |image| image.0.as_ptr())))
+    }
+
+    /// Reads and compares pages, from `first` on.
     fn read(
         &self,
         first: u64,
@@ -152,7 +162,7 @@ impl Pages<'_> {
         for (page, image) in (first..).zip(images.iter()) {
             let ahead = (page + 1).min(first + images.len() as u64 - 1);
             // SAFETY: a page, aligned as its type says.
-            let mask = unsafe { self.changed(page, image.0.as_ptr(), (ahead, image.0.as_ptr())) };
+            let mask = unsafe { self.changed(page, u64::MAX, image.0.as_ptr(), (ahead, image.0.as_ptr())) };
             if mask != 0 {
                 fresh.add(page, image);
             }
@@ -161,18 +171,18 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The lines in which the shadow's page differs from `primary`, of those that may. `ahead`: what is compared next,
-    /// as a hint.
+    /// The lines in which the shadow's page differs from `primary`, of those that may and are `known`. `ahead`: what is
+    /// compared next, as a hint.
     ///
     /// # Safety
-    /// `page` is one of the shadow's; `primary` is valid for reads of a page, and aligned to 8.
+    /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known lines: of all, or few are named.
     #[inline(always)]
-    unsafe fn changed(&self, page: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
+    unsafe fn changed(&self, page: u64, known: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
         let (shadow, named) = (self.shadow.page_bytes(page), self.shadow.lines(page));
         // SAFETY: the caller's promise; pages of the shadow are aligned.
         unsafe {
             if named.count_ones() <= FEW {
-                return lines_changed_among(shadow, primary, named);
+                return lines_changed_among(shadow, primary, named & known);
             }
             if self.samples && all_changed(shadow, primary) {
                 return named;

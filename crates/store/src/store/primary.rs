@@ -31,18 +31,23 @@ impl<'a> Primary<'a> {
         self.start
     }
 
-    /// The page, if it is kept in memory.
+    /// What is kept of the page in memory, and which lines, by bit, that is.
     #[must_use]
-    pub fn twin(&self, page: u64) -> Option<&PageImage> {
+    pub fn twin(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.twins.as_ref()?.get(self.start + page * PAGE)
     }
 
-    /// Reads pages from `page` on, none of which has a twin, from the medium.
+    /// Reads pages from `page` on from the medium, with what waits in memory.
     ///
     /// # Errors
     /// The medium's.
     pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
-        self.medium.read(self.start + page * PAGE, images.as_mut_bytes())
+        let offset = self.start + page * PAGE;
+        self.medium.read(offset, images.as_mut_bytes())?;
+        if let Some(twins) = &self.twins {
+            twins.amend(offset, images.as_mut_bytes());
+        }
+        Ok(())
     }
 
     /// How many pages more can be kept, so that comparing them again reads nothing.
@@ -57,7 +62,7 @@ impl<'a> Primary<'a> {
         self.twins.as_ref().map_or(0, |twins| twins.len())
     }
 
-    /// Keeps a page without a twin, which was just read. Without room for it, does nothing.
+    /// Keeps a page that was just read. Without room for it, does nothing.
     pub fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         if let Some(twins) = &mut self.twins {
             twins.keep(self.start + page * PAGE, bytes);

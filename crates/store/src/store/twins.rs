@@ -5,25 +5,33 @@
 //! have twins. Comparing with a twin reads no medium, and a batch is applied to twins; the primary gets
 //! what gathered in them, page by page, before anything relies on it.
 //!
+//! Where stores are named nothing has to be read to know what may have changed: such pages have twins of a few
+//! lines, and the primary the others.
+//!
 //! Invariants:
-//! 1. A twin holds what its page holds as of the newest durable batch. The primary differs from it in
-//!    lines of `waiting` at most.
+//! 1. In its `known` lines, a twin holds what its page holds as of the newest durable batch. The primary differs
+//!    from that in lines of `waiting` at most, which are known.
 //! 2. Each waiting line is in a batch of the lane's present generation. Whoever voids the lane, takes
 //!    the object from it or lets others read the primary writes out before, and a barrier follows.
 //!
-//! Writing what lies between waiting lines, too, tears nothing: those lines are rewritten as they are.
+//! Writing what lies between waiting lines, too, tears nothing: those lines are rewritten as they are. That
+//! takes a twin all of whose lines are known.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
 use crate::medium::{Medium, MediumError};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Pages kept of an object at most: 64 MiB.
 const LIMIT: usize = 16384;
 /// Bytes of neighbouring pages written at a time.
 const PIECE: usize = 64 << 10;
+/// Bytes of a page without a twin that are worth one: more are written to the primary at once.
+const FEW: usize = 16 * LINE as usize;
 
 /// The bytes of a page, aligned as cache lines are: comparing is faster then.
 #[derive(Clone, FromBytes, IntoBytes)]
@@ -32,7 +40,9 @@ pub struct PageImage(pub [u8; PAGE as usize]);
 
 struct Twin {
     bytes: Box<PageImage>,
-    /// Lines, by bit, that the primary does not have yet.
+    /// Lines, by bit, that `bytes` has.
+    known: u64,
+    /// Lines that the primary does not have yet.
     waiting: u64,
     /// When a psync last changed it.
     used: u64,
@@ -60,8 +70,9 @@ impl Twins {
         self.pages.len()
     }
 
-    pub(super) fn get(&self, page: u64) -> Option<&PageImage> {
-        self.pages.get(&page).map(|twin| &*twin.bytes)
+    /// A page's twin, and which of its lines, by bit, it has.
+    pub(super) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
+        self.pages.get(&page).map(|twin| (&*twin.bytes, twin.known))
     }
 
     /// How many more pages may be kept.
@@ -69,22 +80,35 @@ impl Twins {
         self.limit.saturating_sub(self.pages.len())
     }
 
-    /// Keeps a page that has no twin and was just read from the primary. Without room, does nothing.
+    /// Keeps a page as it is, all of it: read from the primary, and brought up to date. Without room, does nothing.
     pub(super) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
-        if self.room() > 0 {
-            self.pages.insert(page, Twin { bytes, waiting: 0, used: self.round });
+        let (room, used) = (self.room() > 0, self.round);
+        match self.pages.entry(page) {
+            Entry::Occupied(twin) => {
+                let twin = twin.into_mut();
+                (twin.bytes, twin.known) = (bytes, u64::MAX);
+            }
+            Entry::Vacant(place) if room => {
+                place.insert(Twin { bytes, known: u64::MAX, waiting: 0, used });
+            }
+            Entry::Vacant(_) => {}
         }
     }
 
-    /// Brings the waiting lines among `bytes`, read from the primary at `offset`, up to date.
+    /// Brings what is known of `bytes`, read from the primary at `offset`, up to date.
     pub(super) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;
         while page < end {
-            if let Some(twin) = self.get(page) {
-                let (from, to) = (page.max(offset), (page + PAGE).min(end));
-                bytes[(from - offset) as usize..(to - offset) as usize]
-                    .copy_from_slice(&twin.0[(from - page) as usize..(to - page) as usize]);
+            if let Some(twin) = self.pages.get(&page) {
+                for run in runs_of(twin.known) {
+                    let (from, to) =
+                        ((page + run.start as u64).max(offset), (page + run.end as u64).min(end));
+                    if from < to {
+                        bytes[(from - offset) as usize..(to - offset) as usize]
+                            .copy_from_slice(&twin.bytes.0[(from - page) as usize..(to - page) as usize]);
+                    }
+                }
             }
             page += PAGE;
         }
@@ -104,10 +128,9 @@ impl Twins {
                 let start = target + at as u64;
                 let page = start / PAGE * PAGE;
                 let len = (bytes.len() - at).min((page + PAGE - start) as usize);
-                if let Some(twin) = self.pages.get_mut(&page) {
+                if let Some(twin) = self.twin_for(page, len) {
                     medium_write(medium, target + from as u64, &bytes[from..at])?;
                     twin.take((start - page) as usize, &bytes[at..at + len]);
-                    twin.used = self.round;
                     from = at + len;
                 }
                 at += len;
@@ -118,6 +141,23 @@ impl Twins {
             self.thin_out(medium)?;
         }
         Ok(())
+    }
+
+    /// The twin that takes `len` bytes of a page: the one there is, or a new one if they are few.
+    fn twin_for(&mut self, page: u64, len: usize) -> Option<&mut Twin> {
+        let (room, used) = (self.room() > 0, self.round);
+        match self.pages.entry(page) {
+            Entry::Occupied(twin) => {
+                let twin = twin.into_mut();
+                twin.used = used;
+                Some(twin)
+            }
+            Entry::Vacant(place) if room && len <= FEW => {
+                let bytes = Box::new(PageImage([0; PAGE as usize]));
+                Some(place.insert(Twin { bytes, known: 0, waiting: 0, used }))
+            }
+            Entry::Vacant(_) => None,
+        }
     }
 
     /// Forgets the half of the pages that psyncs have not changed for longest, but none of the newest.
@@ -147,14 +187,19 @@ impl Twins {
         chosen: impl Fn(u64, &Twin) -> bool,
     ) -> std::result::Result<(), MediumError> {
         let waiting = self.pages.iter().filter(|(page, twin)| twin.waiting != 0 && chosen(**page, twin));
-        let mut offsets: Vec<u64> = waiting.map(|(page, _)| *page).collect();
-        offsets.sort_unstable();
+        let mut pages: Vec<(u64, bool)> =
+            waiting.map(|(page, twin)| (*page, twin.known == u64::MAX)).collect();
+        pages.sort_unstable();
         let mut piece = Vec::new();
-        for neighbours in offsets.chunk_by(|a, b| a + PAGE == *b) {
+        for neighbours in pages.chunk_by(|a, b| a.0 + PAGE == b.0 && a.1 && b.1) {
             for pages in neighbours.chunks(PIECE / PAGE as usize) {
+                if let [(page, false)] = pages {
+                    self.write_lines(medium, *page)?;
+                    continue;
+                }
                 piece.clear();
                 let (mut skip, mut spare) = (0, 0);
-                for (nth, twin) in pages.iter().filter_map(|page| self.pages.get(page)).enumerate() {
+                for (nth, twin) in pages.iter().filter_map(|(page, _)| self.pages.get(page)).enumerate() {
                     if nth == 0 {
                         skip = twin.waiting.trailing_zeros() as usize * LINE as usize;
                     }
@@ -162,13 +207,24 @@ impl Twins {
                     piece.extend_from_slice(&twin.bytes.0);
                 }
                 // From the first waiting line to the last.
-                medium.write(pages[0] + skip as u64, &piece[skip..piece.len() - spare])?;
-                for page in pages {
+                medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
+                for (page, _) in pages {
                     if let Some(twin) = self.pages.get_mut(page) {
                         twin.waiting = 0;
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Brings the waiting lines of a page into the primary, and nothing else.
+    fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), MediumError> {
+        if let Some(twin) = self.pages.get_mut(&page) {
+            for run in runs_of(twin.waiting) {
+                medium.write(page + run.start as u64, &twin.bytes.0[run])?;
+            }
+            twin.waiting = 0;
         }
         Ok(())
     }
@@ -185,8 +241,22 @@ impl Twin {
     fn take(&mut self, at: usize, lines: &[u8]) {
         self.bytes.0[at..at + lines.len()].copy_from_slice(lines);
         let (first, count) = (at / LINE as usize, lines.len() / LINE as usize);
-        self.waiting |= (u64::MAX >> (64 - count)) << first;
+        let taken = (u64::MAX >> (64 - count)) << first;
+        self.waiting |= taken;
+        self.known |= taken;
     }
+}
+
+/// The bytes of a page that lines, by bit, are: neighbours together.
+fn runs_of(mut lines: u64) -> impl Iterator<Item = Range<usize>> {
+    std::iter::from_fn(move || {
+        (lines != 0).then(|| {
+            let first = lines.trailing_zeros();
+            let count = (lines >> first).trailing_ones();
+            lines &= !((u64::MAX >> (64 - count)) << first);
+            first as usize * LINE as usize..(first + count) as usize * LINE as usize
+        })
+    })
 }
 
 fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::Result<(), MediumError> {
@@ -233,6 +303,49 @@ mod tests {
         assert!(twins.get(P).is_some());
         twins.dissolve(&medium).unwrap();
         assert_eq!(twins.len(), 0);
+    }
+
+    /// Pages of which a few lines change take them without being read, and keep what the primary has otherwise.
+    #[test]
+    fn a_few_lines_wait_without_their_page() {
+        let medium = VolatileMedium::new(8 * P);
+        medium.write(0, &[9; 8 * P as usize]).unwrap();
+        let mut twins = Twins::new();
+        twins.keep(P, Box::new(PageImage(filled(9))));
+        let few: Vec<(u64, &[u8])> = vec![
+            (P - 64, &[1; 128]),
+            (2 * P + 128, &[2; 64]),
+            (2 * P + 512, &[3; 128]),
+            (3 * P + 64, &[4; 64]),
+            (3 * P + 256, &[5; 64]),
+        ];
+        twins.apply(&medium, few.iter().copied()).unwrap();
+        assert_eq!(read(&medium, 0, 8 * P as usize), vec![9; 8 * P as usize]);
+        let model = |offset: u64, len: usize| {
+            let mut bytes = vec![9; 8 * P as usize];
+            for (at, lines) in &few {
+                bytes[*at as usize..*at as usize + lines.len()].copy_from_slice(lines);
+            }
+            bytes[offset as usize..offset as usize + len].to_vec()
+        };
+        for (offset, len) in [(0, 8 * P as usize), (P - 30, 60), (2 * P + 130, 3), (2 * P + 600, 400)] {
+            let mut seen = read(&medium, offset, len);
+            twins.amend(offset, &mut seen);
+            assert_eq!(seen, model(offset, len), "{offset}");
+        }
+        assert_eq!([0, P, 2 * P].map(|page| twins.get(page).unwrap().1.count_ones()), [1, 64, 3]);
+        // Read after all: what waits goes on waiting.
+        let mut image = Box::new(PageImage(filled(9)));
+        twins.amend(2 * P, &mut image.0);
+        twins.keep(2 * P, image);
+        assert_eq!(twins.get(2 * P).unwrap().1, u64::MAX);
+        // A longer run is not worth a twin.
+        twins.apply(&medium, [(5 * P, &[4; 2048][..])].into_iter()).unwrap();
+        assert!(twins.get(5 * P).is_none());
+        assert_eq!(read(&medium, 5 * P, 2048), [4; 2048]);
+        medium.write(5 * P, &[9; 2048]).unwrap();
+        twins.write_out(&medium).unwrap();
+        assert_eq!(read(&medium, 0, 8 * P as usize), model(0, 8 * P as usize));
     }
 
     #[test]
