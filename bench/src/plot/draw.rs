@@ -1,17 +1,20 @@
 //! A plot as a picture.
 
 use super::slope::slope;
-use super::{Axis, Plot};
+use super::{Axis, Curve, Plot};
 use crate::Result;
+use crate::model::Unit;
 use crate::render::value;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use std::ops::Range;
 
-const SIZE: (u32, u32) = (960, 560);
-/// Width of the legend, beside the curves so that it hides none.
-const LEGEND: u32 = 250;
+/// Of the curves; the legend stands beside them, so that it hides none.
+const SIZE: (u32, u32) = (710, 560);
+/// Width of the legend at least, and of a letter in it at most.
+const LEGEND: usize = 250;
+const LETTER: usize = 8;
 const LINE: i32 = 22;
 /// Told apart by most who see few colours, too (Okabe and Ito); the last, a brown, is for plots with one curve more.
 const COLOURS: [RGBColor; 9] = [
@@ -30,11 +33,14 @@ const COLOURS: [RGBColor; 9] = [
 pub fn svg(plot: &Plot) -> Result<String> {
     let mut out = String::new();
     {
-        let area = SVGBackend::with_string(&mut out, SIZE).into_drawing_area();
+        let entries = entries(plot);
+        let longest = entries.iter().map(|entry| entry.chars().count()).max().unwrap_or(0);
+        let width = SIZE.0 + LEGEND.max(40 + LETTER * longest) as u32;
+        let area = SVGBackend::with_string(&mut out, (width, SIZE.1)).into_drawing_area();
         area.fill(&WHITE)?;
-        let (curves, legend) = area.split_horizontally(SIZE.0 - LEGEND);
+        let (curves, legend) = area.split_horizontally(SIZE.0);
         draw_curves(plot, &curves)?;
-        draw_legend(plot, &legend)?;
+        draw_legend(plot, &entries, &legend)?;
         area.present()?;
     }
     Ok(out)
@@ -81,18 +87,28 @@ fn draw_curves(plot: &Plot, area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Names, each with the exponent by which its curve grows.
-fn draw_legend(plot: &Plot, area: &Area<'_>) -> Result<()> {
-    for (number, (curve, colour)) in plot.curves.iter().zip(COLOURS.iter().cycle()).enumerate() {
+/// Names, each with the exponent by which its curve grows; a ratio is not said to grow.
+fn entries(plot: &Plot) -> Vec<String> {
+    let growth = |curve: &Curve| slope(&curve.points).filter(|_| plot.y.unit != Unit::Ratio);
+    let entry = |curve: &Curve| match growth(curve) {
+        Some(slope) => format!("{}  ∝ x^{slope:.2}", curve.name),
+        None => curve.name.clone(),
+    };
+    plot.curves.iter().map(entry).collect()
+}
+
+fn draw_legend(plot: &Plot, entries: &[String], area: &Area<'_>) -> Result<()> {
+    for (number, (entry, colour)) in entries.iter().zip(COLOURS.iter().cycle()).enumerate() {
         let y = 48 + LINE * number as i32;
         area.draw(&PathElement::new(vec![(0, y), (22, y)], colour.stroke_width(3)))?;
-        let growth = slope(&curve.points).map_or(String::new(), |slope| format!("  ∝ x^{slope:.2}"));
         let style = ("sans-serif", 14).into_text_style(area);
-        area.draw_text(&format!("{}{growth}", curve.name), &style, (28, y - 8))?;
+        area.draw_text(entry, &style, (28, y - 8))?;
     }
-    let y = 60 + LINE * plot.curves.len() as i32;
-    let style = ("sans-serif", 12).into_text_style(area).color(&RGBColor(110, 110, 110));
-    area.draw_text("bars: the middle half of the samples", &style, (0, y))?;
+    if plot.curves.iter().flat_map(|curve| &curve.points).any(|point| point.low < point.high) {
+        let y = 60 + LINE * entries.len() as i32;
+        let style = ("sans-serif", 12).into_text_style(area).color(&RGBColor(110, 110, 110));
+        area.draw_text("bars: the middle half of the samples", &style, (0, y))?;
+    }
     Ok(())
 }
 
@@ -107,26 +123,34 @@ const LINES: [&[f64]; 4] = [
     ],
 ];
 
-/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too few.
+/// Places on an axis that all have a line of their own.
+const FEW: usize = 7;
+
+/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too few. Where
+/// things were counted at a few places, lines are there.
 struct Decades {
     range: Range<f64>,
-    unit: crate::model::Unit,
+    unit: Unit,
+    places: Vec<f64>,
 }
 
 impl Decades {
     fn around(values: impl Iterator<Item = f64>, axis: &Axis) -> Decades {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values {
-            low = low.min(value.log10());
-            high = high.max(value.log10());
-        }
-        if low > high {
-            (low, high) = (0.0, 1.0);
+        let mut places: Vec<f64> = values.map(f64::log10).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let (low, high) = (places.first().copied().unwrap_or(0.0), places.last().copied().unwrap_or(1.0));
+        if axis.unit != Unit::Count || places.len() > FEW {
+            places.clear();
         }
         // What is flat looks flat.
-        let least = if axis.unit == crate::model::Unit::Ratio { 0.2 } else { 1.0 };
+        let least = match axis.unit {
+            Unit::Ratio => 0.2,
+            Unit::Count => 0.5,
+            _ => 1.0,
+        };
         let room = ((high - low) * 0.06).max((least - (high - low)) / 2.0);
-        Decades { range: low - room..high + room, unit: axis.unit }
+        Decades { range: low - room..high + room, unit: axis.unit, places }
     }
 
     /// Where lines are if each power of `base` has those of `numbers`.
@@ -136,7 +160,7 @@ impl Decades {
         let lines = powers.flat_map(|power| numbers.iter().map(move |n| f64::from(power) * step + n.log10()));
         // There is no half of a thing, nor one and a half of it.
         let is_whole = |number: f64| number > 0.5 && (number - number.round()).abs() < number * 1e-9;
-        let whole = |line: f64| self.unit != crate::model::Unit::Count || is_whole(10_f64.powf(line));
+        let whole = |line: f64| self.unit != Unit::Count || is_whole(10_f64.powf(line));
         lines.filter(|line| self.range.contains(line) && whole(*line)).collect()
     }
 }
@@ -151,7 +175,10 @@ impl Ranged for Decades {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        let choices: Vec<Vec<f64>> = if self.unit == crate::model::Unit::Bytes {
+        if !self.places.is_empty() {
+            return self.places.clone();
+        }
+        let choices: Vec<Vec<f64>> = if self.unit == Unit::Bytes {
             [16.0, 4.0, 2.0].iter().map(|base| self.lines(*base, &[1.0])).collect()
         } else {
             LINES.iter().map(|numbers| self.lines(10.0, numbers)).collect()
@@ -173,9 +200,8 @@ impl ValueFormatter<f64> for Decades {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Curve, Point};
+    use super::super::Point;
     use super::*;
-    use crate::model::Unit;
 
     #[test]
     fn a_picture_names_its_axes_and_curves() {
@@ -194,14 +220,36 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_things_has_whole_numbers() {
+    fn an_axis_of_things_has_its_lines_where_they_were_counted() {
         let axis = Axis { label: "threads".into(), unit: Unit::Count };
-        let lines = Decades::around([1.0, 2.0].into_iter(), &axis)
-            .key_points(plotters::coord::ranged1d::BoldPoints(9));
-        let numbers: Vec<f64> = lines.iter().map(|line| 10_f64.powf(*line)).collect();
-        assert!(
-            numbers.len() >= 2 && numbers.iter().all(|number| (number - number.round()).abs() < 1e-6),
-            "{numbers:?}"
-        );
+        let lines = |values: &[f64]| -> Vec<f64> {
+            let axis = Decades::around(values.iter().copied(), &axis);
+            let lines = axis.key_points(plotters::coord::ranged1d::BoldPoints(9));
+            lines.iter().map(|line| (10_f64.powf(*line) * 1e6).round() / 1e6).collect()
+        };
+        assert_eq!(lines(&[4.0, 1.0, 2.0, 2.0, 8.0]), [1.0, 2.0, 4.0, 8.0]);
+        let many: Vec<f64> = (1..50).map(f64::from).collect();
+        assert!(lines(&many).len() >= 2 && lines(&many).iter().all(|number| number.fract() == 0.0));
+    }
+
+    #[test]
+    fn the_longest_name_has_room_and_a_ratio_no_exponent() {
+        let points = [1.0, 2.0, 4.0].map(|x| Point { x, y: x, low: x, high: x });
+        let name = "a name that is very long, 2 threads, hot, of everything there is".to_owned();
+        let mut plot = Plot {
+            file: "f".into(),
+            title: "t".into(),
+            x: Axis { label: "threads".into(), unit: Unit::Count },
+            y: Axis { label: "to in place".into(), unit: Unit::Ratio },
+            curves: vec![Curve { name, points: points.to_vec() }],
+        };
+        let width = |plot: &Plot| -> u32 {
+            let picture = svg(plot).unwrap();
+            assert!(!picture.contains('∝') && !picture.contains("bars"));
+            picture.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        assert!(width(&plot) > 710 + 64 * 7);
+        plot.curves[0].name = "short".into();
+        assert_eq!(width(&plot), 960);
     }
 }
