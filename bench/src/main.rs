@@ -30,6 +30,8 @@ use std::time::Instant;
 
 /// Whatever went wrong, for a person.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Where figures of everything are left, and looked for.
+const FIGURES: &str = "docs/benchmarks/run.json";
 /// What fallible things return.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -58,7 +60,8 @@ enum Command {
         /// The papers' sizes where they take too long for a complete run: kernels.
         #[arg(long, conflicts_with = "quick")]
         paper_sizes: bool,
-        /// Where to leave all figures, for `report`.
+        /// Where to leave all figures, for `report`. A run of everything in a clone leaves them where `report` looks:
+        /// docs/benchmarks/run.json.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
         /// A folder on a disk.
@@ -71,7 +74,7 @@ enum Command {
     /// Writes tables and plots from what `run --json` left, and from nothing else.
     Report {
         /// The file.
-        #[arg(default_value = "docs/benchmarks/run.json")]
+        #[arg(default_value = FIGURES)]
         file: PathBuf,
         /// The folder to write to: README.md and the plots.
         #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Run { names, all: _, quick, paper_sizes, json, dir_file, dir_memory } => {
+            let json = json.or_else(|| default_figures(&names));
             run(&names, (quick, paper_sizes), json.as_deref(), &dir_file, &dir_memory)
         }
         Command::Report { file, to, remarks } => report(&file, &to, &remarks),
@@ -107,6 +111,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where a run of these leaves its figures if nobody says: those of everything, in a clone of the project.
+fn default_figures(names: &[String]) -> Option<PathBuf> {
+    let path = PathBuf::from(FIGURES);
+    (names.is_empty() && path.parent().is_some_and(Path::is_dir)).then_some(path)
 }
 
 fn list() {
@@ -149,6 +159,7 @@ fn run(
         };
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("figures: {}; `pmo-bench report` makes tables and plots of them", path.display());
     }
     Ok(())
 }

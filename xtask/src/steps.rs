@@ -74,7 +74,10 @@ fn benchmarks_run() -> Result<Option<&'static str>> {
     if free < LEAST {
         return Ok(Some("benchmarks, which need 5 GiB free in /dev/shm"));
     }
-    bench(vec!["run".into(), "--all".into(), "--quick".into()])?;
+    const FIGURES: &str = "target/benchmarks/run.json";
+    std::fs::create_dir_all("target/benchmarks").map_err(|error| format!("target/benchmarks: {error}"))?;
+    bench(["run", "--all", "--quick", "--json", FIGURES].map(String::from).into())?;
+    bench(["report", FIGURES, "--to", "target/benchmarks"].map(String::from).into())?;
     Ok(None)
 }
 
