@@ -30,10 +30,11 @@ use std::time::Instant;
 
 /// Whatever went wrong, for a person.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// Where figures of everything are left, and looked for.
-const FIGURES: &str = "docs/benchmarks/run.json";
 /// What fallible things return.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where figures of everything are left, and looked for.
+const FIGURES: &str = "docs/benchmarks/run.json";
 
 /// Measures Indelible, and beside every figure the least it could be on this machine.
 #[derive(Parser)]

@@ -12,8 +12,12 @@ const PAGE: usize = 4096;
 
 /// A pool of 16 MiB on a simulated disk, formatted.
 fn disk() -> (SimMedium, Pool) {
+    disk_tracking(Tracking::Auto)
+}
+
+fn disk_tracking(how: Tracking) -> (SimMedium, Pool) {
     let medium = SimMedium::new(16 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
-    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    let pool = PoolOptions::new().tracking(how).on_device(Arc::new(medium.handle()), true).unwrap();
     (medium, pool)
 }
 
@@ -55,9 +59,7 @@ fn hot_pages_are_read_and_written_once() {
 #[test]
 fn kept_pages_and_read_ones_are_compared_alike() {
     for tracking in [Tracking::Auto, Tracking::Named] {
-        let medium = SimMedium::new(16 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
-        let options = PoolOptions::new().tracking(tracking);
-        let pool = options.on_device(Arc::new(medium.handle()), true).unwrap();
+        let (_medium, pool) = disk_tracking(tracking);
         pool.create("a", 100 * PAGE as u64).unwrap();
         let (mut random, mut model) = (Seeded::new(21), vec![0; 100 * PAGE]);
         let found = pool.store().find("a").unwrap();

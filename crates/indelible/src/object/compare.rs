@@ -144,9 +144,9 @@ impl Pages<'_> {
     /// What can be said of a page without reading it: which lines are known, and where they are. Nothing, if it is to
     /// be read.
     fn known(&self, page: u64) -> Option<(u64, *const u8)> {
-        let (image, lines) = self.slow.twin(page).map_or((None, 0), |(image, lines)| (Some(image), lines));
-        let enough = lines == u64::MAX || self.shadow.lines(page).count_ones() <= FEW;
-        enough.then(|| (lines, image.map_or(std::ptr::null(), |image| image.0.as_ptr())))
+        let twin = self.slow.twin(page).map(|(image, lines)| (lines, image.0.as_ptr()));
+        let known = twin.unwrap_or((0, std::ptr::null()));
+        (known.0 == u64::MAX || self.shadow.lines(page).count_ones() <= FEW).then_some(known)
     }
 
     /// Reads and compares pages, from `first` on.

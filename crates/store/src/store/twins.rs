@@ -19,7 +19,7 @@
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
-use crate::medium::{Medium, MediumError};
+use crate::medium::{Medium, MediumError, runs};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -101,7 +101,7 @@ impl Twins {
         let mut page = offset / PAGE * PAGE;
         while page < end {
             if let Some(twin) = self.pages.get(&page) {
-                for run in runs_of(twin.known) {
+                for run in bytes_of(twin.known) {
                     let (from, to) =
                         ((page + run.start as u64).max(offset), (page + run.end as u64).min(end));
                     if from < to {
@@ -221,7 +221,7 @@ impl Twins {
     /// Brings the waiting lines of a page into the primary, and nothing else.
     fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), MediumError> {
         if let Some(twin) = self.pages.get_mut(&page) {
-            for run in runs_of(twin.waiting) {
+            for run in bytes_of(twin.waiting) {
                 medium.write(page + run.start as u64, &twin.bytes.0[run])?;
             }
             twin.waiting = 0;
@@ -248,15 +248,8 @@ impl Twin {
 }
 
 /// The bytes of a page that lines, by bit, are: neighbours together.
-fn runs_of(mut lines: u64) -> impl Iterator<Item = Range<usize>> {
-    std::iter::from_fn(move || {
-        (lines != 0).then(|| {
-            let first = lines.trailing_zeros();
-            let count = (lines >> first).trailing_ones();
-            lines &= !((u64::MAX >> (64 - count)) << first);
-            first as usize * LINE as usize..(first + count) as usize * LINE as usize
-        })
-    })
+fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
+    runs(lines).map(|run| run.start * LINE as usize..run.end * LINE as usize)
 }
 
 fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::Result<(), MediumError> {
