@@ -1,6 +1,7 @@
 //! All layers of evidence, one after the other, then the page.
 
-use crate::steps::{Result, power_cut, step};
+use crate::command::{Result, step};
+use crate::test::power_cut;
 use crate::{fuzz, tools};
 
 /// A layer: what it is called, and the commands of its short form and of a campaign.
@@ -27,17 +28,12 @@ const LAYERS: &[Layer] = &[
     Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let long = match arguments {
-        [] => false,
-        [word] if word == "--long" => true,
-        _ => return Err("usage: cargo xtask evidence [--long]".into()),
-    };
+pub(crate) fn run(long: bool) -> Result {
     // First, as the table of mutants has its verdicts, too.
-    let tested = power_cut(if long { vec![] } else { vec!["--quick".into()] })?;
+    let tested = power_cut(if long { &[][..] } else { &["--quick"] })?;
     layers(long)?;
     if long {
-        fuzz::run(&["--minutes".into(), "60".into()])?;
+        fuzz::run(60, 1)?;
         tools::run(&[])?;
     }
     step("evidence: report", &[&RUN[..], &["report"]].concat())?;

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
 
+use crate::command::{Result, cargo};
 use crate::nightly;
-use crate::steps::{Result, cargo};
 use indelible_record::{Mode, Record, add, build_folder};
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-const MINUTES: u64 = 10;
-
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let (minutes, jobs) = options(arguments)?;
+/// Fuzzes for `minutes` of all targets together, `jobs` targets at a time.
+pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
         Command::new("cargo").args(["fuzz", "--version"]).output().is_ok_and(|run| run.status.success());
@@ -67,20 +65,6 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     record.seconds = begin.elapsed().as_secs_f64();
     record.save().map_err(|error| format!("{error:#}"))?;
     if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
-}
-
-/// Minutes of all targets together, and targets at a time.
-fn options(arguments: &[String]) -> Result<(u64, usize)> {
-    let (mut minutes, mut jobs) = (MINUTES, 1);
-    for pair in arguments.chunks(2) {
-        let number = pair.get(1).and_then(|number| number.parse::<u32>().ok()).filter(|number| *number > 0);
-        match (pair[0].as_str(), number) {
-            ("--minutes", Some(number)) => minutes = number.into(),
-            ("--jobs", Some(number)) => jobs = number as usize,
-            _ => return Err("usage: cargo xtask fuzz [--minutes N] [--jobs N]".into()),
-        }
-    }
-    Ok((minutes, jobs))
 }
 
 /// Fuzzes a target, and returns how many inputs it had.

@@ -1,7 +1,7 @@
 //! `cargo xtask install --prefix P`: what `make install` does for the C and C++ interfaces.
 
+use crate::command::{Result, cargo};
 use crate::man;
-use crate::steps::{Result, cargo};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,11 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What Rust's standard library needs of the system's.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let mut prefix = PathBuf::from("/usr/local");
-    let mut profile = "release".to_owned();
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        match argument.as_str() {
-            "--prefix" => prefix = rest.next().ok_or("--prefix needs a folder")?.into(),
-            "--profile" => profile = rest.next().ok_or("--profile needs a name")?.clone(),
-            other => return Err(format!("install does not know {other}: --prefix P, --profile NAME")),
-        }
-    }
+pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?;
     let source = root.join("crates/capi");
-    let archive = archive(&profile)?;
-    let (include, lib) = (folder(&prefix, "include")?, folder(&prefix, "lib")?);
+    let archive = archive(profile)?;
+    let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
     for header in ["pmo.h", "pmo.hpp"] {
         copy(&source.join("include").join(header), &include.join(header))?;
     }
@@ -39,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
     )?;
     let header = read(&source.join("include/pmo.h"))?;
-    let pages = folder(&prefix, "share/man/man3")?;
+    let pages = folder(prefix, "share/man/man3")?;
     for (name, page) in man::pages(&header, VERSION)? {
         write(&pages.join(format!("{name}.3")), &page)?;
     }

@@ -1,64 +1,107 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
+mod command;
 mod evidence;
 mod fuzz;
 mod install;
 mod man;
 mod nightly;
+mod plan;
 mod python;
-mod steps;
+mod test;
 mod tools;
 mod unprivileged;
 
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-const HELP: &str = "\
-Usage: cargo xtask COMMAND
+/// Builds, tests and measures Indelible.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    after_help = "INDELIBLE_SEED=N repeats the random choices of a failed run."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
 
-  test [--require-rig]  everything CI runs: format, lints, all tests as this user and as an
-              unprivileged one, the protocol faults that tests must catch, the documentation,
-              every layer of evidence in its short form. Where the machine lacks what power cuts
-              need, the run says so; with --require-rig it fails
-  quick       format, lints and tests as this user
-  unprivileged  the tests once more as an unprivileged user (as root only)
-  python [ARGUMENTS]    the Python package: built, installed, tested in an environment of its own
-              under the target folder (python3 with venv; pip gets numpy, pytest and so on)
-  install [--prefix P]  pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
-  fuzz [--minutes N] [--jobs N]  every fuzz target (nightly, cargo-fuzz); 10 minutes in all,
-              one target at a time
-  tools [NAME...]       miri, loom, address, thread: what checks the code while tests run (nightly)
-  evidence [--long]  every campaign that tries to break the promise, then what they counted;
-              the long form takes hours
-  power-cut ...  cuts the power of emulated machines: cargo run --release -p indelible-rig -- ...
-  bench ...   the benchmarks: cargo run --release -p indelible-bench -- ...
-
-Environment: INDELIBLE_SEED=N repeats the random choices of a failed run.
-";
+#[derive(Subcommand)]
+enum Task {
+    /// Format, lints, all tests: ten minutes from a clean clone; --all: everything CI runs
+    Test {
+        /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
+        #[arg(long)]
+        all: bool,
+        /// As --all, but fail where the machine lacks what power cuts need
+        #[arg(long)]
+        require_rig: bool,
+    },
+    /// The tests once more as an unprivileged user (needs root)
+    Unprivileged,
+    /// The Python package, built and tested in an environment of its own (needs a network once)
+    Python {
+        /// Passed on to pytest
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Install pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
+    Install {
+        /// Folder to install below
+        #[arg(long, default_value = "/usr/local")]
+        prefix: PathBuf,
+        /// Cargo profile of the library
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
+    /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust)
+    Fuzz {
+        /// Minutes of all targets together
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+        minutes: u64,
+        /// Targets at a time
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        jobs: u64,
+    },
+    /// Miri, loom, AddressSanitizer, ThreadSanitizer (need nightly Rust)
+    Tools {
+        /// Which of them; all if none is named
+        #[arg(value_parser = tools::ALL)]
+        names: Vec<String>,
+    },
+    /// Every campaign that tries to break the promise, then the page of their figures
+    Evidence {
+        /// The long form, which takes hours
+        #[arg(long)]
+        long: bool,
+    },
+    /// Power cuts of emulated machines (needs QEMU: installed on Debian 12, as root)
+    PowerCut {
+        /// Passed on to the rig; --help lists its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The benchmarks: run ROOM..., report
+    Bench {
+        /// Passed on to pmo-bench; --help lists its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let result = match arguments.next().as_deref() {
-        Some("test") => steps::test(&arguments.collect::<Vec<_>>()),
-        Some("quick") => steps::quick(),
-        Some("unprivileged") => unprivileged::run(),
-        Some("install") => install::run(&arguments.collect::<Vec<_>>()),
-        Some("python") => python::run(&arguments.collect::<Vec<_>>()),
-        Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
-        Some("tools") => tools::run(&arguments.collect::<Vec<_>>()),
-        Some("evidence") => evidence::run(&arguments.collect::<Vec<_>>()),
-        Some("power-cut") => power_cut(arguments.collect()),
-        Some("bench") => steps::bench(arguments.collect()),
-        Some("help" | "--help" | "-h") => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        other => {
-            eprint!(
-                "{}{HELP}",
-                other.map_or_else(String::new, |word| format!("no such command: {word}\n\n"))
-            );
-            return ExitCode::from(2);
-        }
+    let result = match Arguments::parse().command {
+        Task::Test { all, require_rig } => test::run(all, require_rig),
+        Task::Unprivileged => unprivileged::run(),
+        Task::Python { arguments } => python::run(&arguments),
+        Task::Install { prefix, profile } => install::run(&prefix, &profile),
+        Task::Fuzz { minutes, jobs } => fuzz::run(minutes, jobs as usize),
+        Task::Tools { names } => tools::run(&names),
+        Task::Evidence { long } => evidence::run(long),
+        Task::PowerCut { arguments } => power_cut(&arguments),
+        Task::Bench { arguments } => test::bench(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,6 +112,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn power_cut(arguments: Vec<String>) -> steps::Result {
-    if steps::power_cut(arguments)? { Ok(()) } else { Err("nothing was tested".into()) }
+fn power_cut(arguments: &[String]) -> command::Result {
+    if test::power_cut(arguments)? { Ok(()) } else { Err("nothing was tested".into()) }
 }

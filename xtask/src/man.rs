@@ -1,6 +1,6 @@
 //! The manual pages, made of the comments in pmo.h: one for each function, and one for all of it.
 
-use crate::steps::Result;
+use crate::command::Result;
 use std::fmt::Write;
 
 /// Something the header declares and says something about.

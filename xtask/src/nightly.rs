@@ -1,6 +1,6 @@
 //! Commands of the nightly toolchain, which only fuzzing and the tools need.
 
-use crate::steps::Result;
+use crate::command::Result;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,6 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
-use crate::steps::Result;
+use crate::command::Result;
 use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! `cargo xtask tools`: Miri, loom and the sanitizers, on what each can run. SAFETY.md says what they cannot.
 
+use crate::command::{Result, cargo};
 use crate::nightly;
-use crate::steps::{Result, cargo};
 use indelible_record::{Mode, Record, add, build_folder};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -36,17 +36,15 @@ const THREAD: &[&str] = &[
     "regressions",
 ];
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let all = ["miri", "loom", "address", "thread"];
-    let chosen: Vec<&str> = match arguments {
-        [] => all.to_vec(),
-        some => some.iter().map(String::as_str).collect(),
-    };
-    if let Some(other) = chosen.iter().find(|tool| !all.contains(tool)) {
-        return Err(format!("no such tool: {other}; there are {}", all.join(", ")));
-    }
+/// The tools there are.
+pub(crate) const ALL: [&str; 4] = ["miri", "loom", "address", "thread"];
+
+/// Runs the tools that are named, of [`ALL`]; every one if none is.
+pub(crate) fn run(names: &[String]) -> Result {
+    let named: Vec<&str> = names.iter().map(String::as_str).collect();
+    let chosen = if named.is_empty() { &ALL[..] } else { &named };
     let mut failed = Vec::new();
-    for tool in &chosen {
+    for tool in chosen {
         println!("\n== {tool}");
         let begin = Instant::now();
         let mut record = Record::new(tool, Mode::Short, format!("cargo xtask tools {tool}"), 0);

@@ -1,6 +1,6 @@
 //! Tests once more as an unprivileged user, where this one is root.
 
-use crate::steps::{Result, cargo};
+use crate::command::{Result, cargo};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub(crate) fn run() -> Result {
     println!("\n== unprivileged: tests as user {NOBODY}");
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
-    crate::install::run(&["--profile", "test", "--prefix", &prefix.to_string_lossy()].map(String::from))?;
+    crate::install::run(&prefix, "test")?;
     for Binary { path, package } in binaries(target.as_deref())? {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);

@@ -1,0 +1,37 @@
+//! Running cargo.
+
+use std::ffi::OsStr;
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, String>;
+
+/// The cargo that runs this.
+pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// Runs cargo, and fails if it does.
+pub(crate) fn step(name: &str, arguments: &[&str]) -> Result {
+    step_with(name, arguments, &[])
+}
+
+/// As [`step`], with variables in the environment.
+pub(crate) fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result {
+    let status = timed(name, arguments, environment)?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+}
+
+/// Runs cargo between two lines that say what runs and how long it took.
+pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<ExitStatus> {
+    println!("\n== {name}: cargo {}", arguments.join(" "));
+    let begin = Instant::now();
+    let status = cargo(arguments)
+        .envs(environment.iter().copied())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    println!("== {name}: {:.0} s", begin.elapsed().as_secs_f64());
+    Ok(status)
+}

@@ -1,0 +1,81 @@
+//! A run of several steps: it says which step runs, about how long the rest takes, and what was not tested.
+//!
+//! A step stops the run when it fails. A step that needs something this machine lacks is not a failure: it says
+//! what was not tested, and the last lines of the run repeat it.
+
+use crate::command::Result;
+use std::time::{Duration, Instant};
+
+/// What became of a step that did not fail.
+pub(crate) enum Outcome {
+    Passed,
+    /// The machine lacks something; the text names what was not tested, and why.
+    NotTested(String),
+}
+
+/// One step of a plan.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    /// Typical time on two idle cores, in seconds; only the forecast relies on it.
+    pub(crate) seconds: u64,
+    /// What it needs beyond Rust ("root and a network"), printed before it starts.
+    pub(crate) needs: Option<&'static str>,
+    pub(crate) run: fn() -> Result<Outcome>,
+}
+
+impl Step {
+    pub(crate) const fn new(name: &'static str, seconds: u64, run: fn() -> Result<Outcome>) -> Step {
+        Step { name, seconds, needs: None, run }
+    }
+
+    pub(crate) const fn needs(mut self, what: &'static str) -> Step {
+        self.needs = Some(what);
+        self
+    }
+}
+
+/// Runs the steps in order, and prints a table of their times.
+///
+/// # Errors
+/// The first step that fails, by name; the steps after it did not run.
+pub(crate) fn run(steps: &[Step]) -> Result {
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    let mut untested = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        let left = forecast(&steps[index..], &times);
+        println!("\n=== step {} of {}: {} (about {left} left)", index + 1, steps.len(), step.name);
+        if let Some(what) = step.needs {
+            println!("    needs {what}");
+        }
+        let started = Instant::now();
+        let outcome = (step.run)().map_err(|error| format!("{}: {error}", step.name))?;
+        let took = started.elapsed();
+        times.push((step, took));
+        if let Outcome::NotTested(what) = outcome {
+            untested.push(format!("{}: {what}", step.name));
+        }
+    }
+    println!("\nall {} steps passed in {}", steps.len(), readable(begin.elapsed()));
+    times.iter().for_each(|(step, took)| println!("  {:>8}  {}", readable(*took), step.name));
+    untested.iter().for_each(|what| println!("NOT TESTED: {what}"));
+    Ok(())
+}
+
+/// How long `rest` takes: the typical times, scaled by how this machine did so far.
+fn forecast(rest: &[Step], done: &[(&Step, Duration)]) -> String {
+    // A first step of a second tells nothing about the machine.
+    const ENOUGH: f64 = 30.0;
+    let typical: f64 = done.iter().map(|(step, _)| step.seconds as f64).sum();
+    let taken: f64 = done.iter().map(|(_, took)| took.as_secs_f64()).sum();
+    let scale = if typical < ENOUGH { 1.0 } else { taken / typical };
+    let seconds: u64 = rest.iter().map(|step| step.seconds).sum();
+    readable(Duration::from_secs_f64(seconds as f64 * scale))
+}
+
+fn readable(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask test`: the steps of a test run, each a command a person could type.
+
+use crate::command::{Result, step, step_with, timed};
+use crate::plan::{self, Outcome, Step};
+use crate::{evidence, python, unprivileged};
+use std::process::Command;
+
+/// What the README's command runs: from a clean clone within ten minutes on two cores.
+const QUICK: &[Step] = &[
+    Step::new("format", 2, || done(step("format", &["fmt", "--all", "--check"]))),
+    Step::new("lints", 100, || {
+        done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    }),
+    Step::new("tests", 330, || done(step("tests", &["test", "--workspace"]))),
+];
+
+/// What `--all` adds.
+const REST: &[Step] = &[
+    Step::new("protocol faults are caught", 60, || {
+        done(step(
+            "mutants",
+            &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants"],
+        ))
+    }),
+    // The feature also makes the pieces small in which recovery works, so that a crash meets many of them.
+    Step::new("recovery in small pieces", 20, || {
+        done(step(
+            "small pieces",
+            &["test", "-p", "indelible-store", "--features", "mutants", "--lib", "--test", "crash_recovery"],
+        ))
+    }),
+    Step::new("aarch64", 30, aarch64).needs("rustup, to install the target's standard library"),
+    Step::new("documentation", 30, || {
+        let warnings = [("RUSTDOCFLAGS", "-D warnings")];
+        done(step_with("documentation", &["doc", "--workspace", "--no-deps"], &warnings))
+    }),
+    Step::new("tests as an unprivileged user", 90, || done(unprivileged::run())).needs("root"),
+    Step::new("Python", 90, || done(python::run(&[]))).needs("Python 3.11 or later and, once, a network"),
+    Step::new("power cuts of emulated machines", 250, || power_cuts(false))
+        .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
+    Step::new("evidence, short", 240, || done(evidence::layers(false))),
+    Step::new("every benchmark once", 240, benchmarks).needs("5 GiB free in /dev/shm"),
+];
+
+/// Runs the quick steps, or all of them.
+pub(crate) fn run(all: bool, require_rig: bool) -> Result {
+    let mut steps: Vec<Step> = Vec::new();
+    steps.extend(QUICK.iter().map(copy));
+    if all || require_rig {
+        steps.extend(REST.iter().map(copy));
+    }
+    if require_rig {
+        let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
+        rig.expect("the list has it").run = || power_cuts(true);
+    }
+    plan::run(&steps)?;
+    if !all {
+        println!("everything else that is tested: cargo xtask test --all");
+    }
+    Ok(())
+}
+
+fn copy(step: &Step) -> Step {
+    Step { ..*step }
+}
+
+fn done(result: Result) -> Result<Outcome> {
+    result.map(|()| Outcome::Passed)
+}
+
+/// What users depend on compiles for the other architecture; only there its assembly is looked at.
+fn aarch64() -> Result<Outcome> {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
+    if !added.is_ok_and(|output| output.status.success()) {
+        return Ok(Outcome::NotTested("rustup could not install the standard library".into()));
+    }
+    let packages =
+        ["-p", "indelible", "-p", "indelible-cli", "-p", "indelible-capi", "-p", "indelible-evidence"];
+    done(step("compiles for aarch64", &[&["check", "--target", TARGET], &packages[..]].concat()))
+}
+
+/// Every benchmark once, quickly: that they run and that all results are right, not how fast.
+fn benchmarks() -> Result<Outcome> {
+    const LEAST: u64 = 5 << 30;
+    let free = rustix::fs::statvfs("/dev/shm").map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    if free < LEAST {
+        return Ok(Outcome::NotTested("they need 5 GiB free in /dev/shm".into()));
+    }
+    const FIGURES: &str = "target/benchmarks/run.json";
+    std::fs::create_dir_all("target/benchmarks").map_err(|error| format!("target/benchmarks: {error}"))?;
+    bench(&["run", "--all", "--quick", "--json", FIGURES])?;
+    bench(&["report", FIGURES, "--to", "target/benchmarks"])?;
+    Ok(Outcome::Passed)
+}
+
+/// Hands over to the benchmark crate.
+pub(crate) fn bench<S: AsRef<str>>(arguments: &[S]) -> Result {
+    let mut all = vec!["run", "--release", "-p", "indelible-bench", "--"];
+    all.extend(arguments.iter().map(AsRef::as_ref));
+    step("benchmarks", &all)
+}
+
+fn power_cuts(required: bool) -> Result<Outcome> {
+    match power_cut(&["--quick"])? {
+        true => Ok(Outcome::Passed),
+        false if required => Err("they have to be tested here (--require-rig), and cannot be".into()),
+        false => Ok(Outcome::NotTested("why not is said above".into())),
+    }
+}
+
+/// Hands over to the rig. `false`: this machine lacks something that could not be installed.
+pub(crate) fn power_cut<S: AsRef<str>>(arguments: &[S]) -> Result<bool> {
+    const LACKING: i32 = 77;
+    let mut all = vec!["run", "--release", "--quiet", "-p", "indelible-rig", "--"];
+    all.extend(arguments.iter().map(AsRef::as_ref));
+    match timed("power cuts", &all, &[])?.code() {
+        Some(0) => Ok(true),
+        Some(LACKING) => Ok(false),
+        _ => Err("a power cut was not survived, or the rig failed; see above".into()),
+    }
+}
