@@ -7,7 +7,7 @@ use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
-use indelible_store::medium::MediumError;
+use indelible_store::medium::{Fatal, MediumError};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -263,7 +263,8 @@ impl std::error::Error for Error {}
 
 fn store_kind(error: &StoreError) -> ErrorKind {
     match error {
-        StoreError::Medium(error) => medium_kind(error),
+        StoreError::Medium(error) | StoreError::Failed(Fatal(error)) => medium_kind(error),
+        StoreError::NoSpace => ErrorKind::NoSpace,
         StoreError::NotAPool => ErrorKind::NotAPool,
         StoreError::Version { .. } | StoreError::Features { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,
@@ -287,7 +288,6 @@ fn store_kind(error: &StoreError) -> ErrorKind {
 
 fn medium_kind(error: &MediumError) -> ErrorKind {
     match error {
-        MediumError::NoSpace => ErrorKind::NoSpace,
         MediumError::OutOfBounds { .. } => ErrorKind::Damaged,
         MediumError::Gone { .. } => ErrorKind::Gone,
         MediumError::ReadOnly => ErrorKind::ReadOnly,

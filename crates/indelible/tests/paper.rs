@@ -3,7 +3,7 @@
 mod support;
 
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, Relative, State, doctor, raw};
-use indelible_store::medium::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use indelible_testing::{Choice, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -293,10 +293,10 @@ impl Medium for Deadly {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.under.read(offset, buf)
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.under.write(offset, bytes)
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let last = self.left.fetch_sub(1, Ordering::Relaxed) == 1;
         if last && self.before {
             Deadly::die();
@@ -307,13 +307,13 @@ impl Medium for Deadly {
         }
         result
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         self.under.barrier()
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.under.zero(offset, len)
     }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.reserve(offset, len)
     }
     fn discard(&self, offset: u64, len: u64) {

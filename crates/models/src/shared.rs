@@ -1,7 +1,7 @@
 //! A medium that several stores, of one process or of several, have open.
 
 use crate::medium::volatile::VolatileMedium;
-use crate::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use crate::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use std::sync::Arc;
 
 /// Memory whose durable writes are dear, so that commits are grouped.
@@ -17,21 +17,21 @@ impl Medium for Shared {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.0.read(offset, buf)
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.0.write(offset, bytes)
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         // Others run while this one waits for the medium.
         loom::thread::yield_now();
         self.0.write_durable(offset, bytes)
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         self.0.barrier()
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.0.zero(offset, len)
     }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.0.reserve(offset, len)
     }
     fn discard(&self, offset: u64, len: u64) {

@@ -21,7 +21,7 @@
 use crate::error::Result;
 use crate::format::{Checksum, LINE};
 use crate::lane::{Batch, LaneLog, Lender};
-use crate::medium::{Medium, MediumError};
+use crate::medium::{Fatal, Medium};
 use crate::mutant::Mutant;
 
 /// Lines that are copied, summed up and written while they are in the nearest caches: few where crash
@@ -30,8 +30,8 @@ const PIECE: u64 = if cfg!(any(miri, feature = "mutants")) { 4 } else { 512 };
 
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
-/// The batches must fit. After an error `log` is unchanged; unless the error is `NoSpace`, the lane
-/// must not be used again before it was recovered.
+/// The batches must fit. After an error `log` is unchanged, and the lane must not be used again before it was
+/// recovered.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
     let mut after = *log;
     let mut joined = Vec::new();
@@ -74,7 +74,7 @@ pub fn publish_lent(
         sum.add(bytes);
         medium.stream(at, bytes)?;
         at += bytes.len() as u64;
-        Ok::<(), MediumError>(())
+        Ok::<(), Fatal>(())
     };
     for (target, lines) in batch.pieces(0..batch.count(), PIECE) {
         let len = (lines * LINE) as usize;
@@ -103,11 +103,10 @@ pub fn publish_lent(
 
 /// Brings a published batch into the places it redoes. Not durable: the lane still has it.
 ///
-/// An error does not undo the commit, so that it is never `NoSpace`, which would say that nothing
-/// happened.
+/// An error does not undo the commit.
 pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     for (target, bytes) in batch.redo() {
-        medium.write(target, bytes).map_err(MediumError::settled)?;
+        medium.write(target, bytes)?;
     }
     Ok(())
 }
@@ -126,5 +125,5 @@ pub fn apply_lent(medium: &dyn Medium, batch: &Batch, lines: u64, lender: &dyn L
         }
         Ok(())
     });
-    Ok(done.map_err(MediumError::settled)?)
+    Ok(done?)
 }

@@ -1,6 +1,6 @@
 //! What can go wrong below the object, by cause. The layers above add the operation and the object.
 
-use crate::medium::MediumError;
+use crate::medium::{Fatal, MediumError, ReserveError};
 
 /// A part of the pool that damage is reported against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,15 @@ impl std::fmt::Display for Part {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The medium failed.
+    /// The medium could not be read, locked or looked at. Nothing happened.
     #[error(transparent)]
     Medium(#[from] MediumError),
+    /// The medium, or the file system under it, has no room. Nothing happened; the call may be made again.
+    #[error("no space left on the medium")]
+    NoSpace,
+    /// A change of the medium failed. The operation happened as a whole or not at all; the next attach tells.
+    #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
+    Failed(#[from] Fatal),
     /// The medium holds no pool.
     #[error("this is not an Indelible pool (no superblock magic)")]
     NotAPool,
@@ -162,9 +168,10 @@ pub enum StoreError {
     /// The last writer died and the pool cannot be written to, so it cannot be recovered.
     #[error("the last writer died and the pool is opened read-only, so it cannot be recovered")]
     NeedsRecovery,
-    /// A barrier failed before; what is durable is unknown until recovery.
+    /// A change of the medium failed before; what of that is durable is unknown until recovery.
     #[error(
-        "an earlier write to the medium failed; what was psynced before it is safe, what came after is lost"
+        "an earlier write to the medium failed; every psync that was acknowledged is safe, the one that failed \
+        took effect as a whole or not at all"
     )]
     Poisoned,
     /// The object was destroyed or its attach ended.
@@ -198,6 +205,15 @@ impl std::fmt::Display for Holder {
             Holder::Process { pid, writer } => write!(f, "process {pid} as {}", role(writer)),
             Holder::Own { writer } => write!(f, "this process as {}", role(writer)),
             Holder::Unknown => f.write_str("another process"),
+        }
+    }
+}
+
+impl From<ReserveError> for StoreError {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::NoSpace => StoreError::NoSpace,
+            ReserveError::Fatal(fatal) => StoreError::Failed(fatal),
         }
     }
 }

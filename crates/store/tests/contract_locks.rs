@@ -3,7 +3,7 @@
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
-use indelible_store::medium::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use indelible_store::store::{Reader, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync};
@@ -201,10 +201,10 @@ impl Medium for Gate {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.under.read(offset, buf)
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.under.write(offset, bytes)
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let mut range = self.range.lock().unwrap();
         while range.as_ref().is_some_and(|range| range.contains(&offset)) {
             range = self.changed.wait(range).unwrap();
@@ -212,13 +212,13 @@ impl Medium for Gate {
         drop(range);
         self.under.write_durable(offset, bytes)
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         self.under.barrier()
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.under.zero(offset, len)
     }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.reserve(offset, len)
     }
     fn discard(&self, offset: u64, len: u64) {

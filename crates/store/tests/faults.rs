@@ -3,7 +3,6 @@
 //! everything as it was.
 
 use indelible_store::error::{Result, StoreError};
-use indelible_store::medium::MediumError;
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, check_tiling, process, psync, psync_many, recover_all, snapshot};
@@ -78,7 +77,7 @@ fn undisturbed(config: SimConfig) -> (Vec<Snapshot>, Vec<(OpKind, u64)>) {
 }
 
 fn is_space(error: &StoreError) -> bool {
-    matches!(error, StoreError::Medium(MediumError::NoSpace))
+    matches!(error, StoreError::NoSpace)
 }
 
 /// One run with one fault. Says whether it was met.

@@ -186,9 +186,6 @@ fn dax_length(stat: &Stat, path: &Path) -> Result<u64, MediaError> {
 pub(super) fn failed(action: &'static str, path: &Path, error: rustix::io::Errno) -> MediaError {
     match error {
         rustix::io::Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
-        rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
-            MediaError::Medium { path: path.into(), source: MediumError::NoSpace }
-        }
         // What opening one for writing says.
         rustix::io::Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
         _ => io_error(action, path, error.into()),

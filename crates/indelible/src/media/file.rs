@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use rustix::fs::{AtFlags, FileType, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -99,21 +99,23 @@ impl Medium for FileMedium {
         space::read_all(self.at(offset, buf.len())?, offset, buf)
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let fd = self.writable(offset, bytes.len() as u64)?;
         space::write_all(bytes, offset, |bytes, at| {
             rustix::io::pwrite(fd, &bytes[..bytes.len().min(PIECE)], at)
         })
+        .map_err(space::failed)
     }
 
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let fd = self.writable(offset, bytes.len() as u64)?;
         space::write_all(bytes, offset, |bytes, at| {
             rustix::io::pwritev2(fd, &[io::IoSlice::new(bytes)], at, ReadWriteFlags::DSYNC)
         })
+        .map_err(space::failed)
     }
 
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         if self.read_only {
             return Ok(());
         }
@@ -122,17 +124,17 @@ impl Medium for FileMedium {
                 // Nothing was reported yet, so this is no repetition of a failed barrier.
                 Err(Errno::INTR) => {}
                 Ok(()) => return Ok(()),
-                Err(e) => return Err(space::explain(e.into())),
+                Err(e) => return Err(space::failed(e)),
             }
         }
     }
 
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        space::zero(self.writable(offset, len)?, offset, len)
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        space::zero(self.writable(offset, len)?, offset, len).map_err(space::failed)
     }
 
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        space::reserve(self.writable(offset, len)?, offset, len)
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
+        space::reserve(self.writable(offset, len)?, offset, len).map_err(space::refused)
     }
 
     fn discard(&self, offset: u64, len: u64) {

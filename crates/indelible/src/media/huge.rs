@@ -4,8 +4,8 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use indelible_store::medium::MediumError;
 use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
 use super::space;
 use crate::sys::PAGE;
@@ -20,7 +20,7 @@ const ONE_BY_ONE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// There is no room.
-pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Result<(), MediumError> {
+pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Result<(), Errno> {
     let huge = HUGE as u64;
     if !base.is_multiple_of(HUGE) {
         return Ok(());

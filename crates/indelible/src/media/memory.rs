@@ -21,7 +21,9 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+
+use rustix::io::Errno;
 
 use super::file::{live, verify};
 use super::{huge, space};
@@ -102,15 +104,16 @@ impl MemoryMedium {
         Ok(unsafe { self.base.as_ptr().add(offset as usize) })
     }
 
-    /// The destination of a store: in bounds, writable, with blocks under it.
+    /// The destination of a store: in bounds, writable, with blocks under it. They were reserved before, if
+    /// not through this handle.
     #[inline]
-    fn target(&self, offset: u64, len: u64) -> Result<*mut u8, MediumError> {
+    fn target(&self, offset: u64, len: u64) -> Result<*mut u8, Fatal> {
         if self.read_only {
-            return Err(MediumError::ReadOnly);
+            return Err(MediumError::ReadOnly.into());
         }
         let at = self.at(offset, len)?;
         if len > 0 && !self.known.is_empty() && !self.is_known(offset, len) {
-            self.reserve_pages(offset, len)?;
+            self.reserve_pages(offset, len)?.map_err(space::failed)?;
         }
         Ok(at)
     }
@@ -125,12 +128,14 @@ impl MemoryMedium {
     }
 
     #[cold]
-    fn reserve_pages(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve_pages(&self, offset: u64, len: u64) -> Result<Result<(), Errno>, MediumError> {
         let start = offset & !(PAGE as u64 - 1);
         let end = (offset + len).next_multiple_of(PAGE as u64).min(self.len);
-        space::reserve(live(&self.fd)?, start, end - start)?;
-        self.mark(offset, len, true);
-        Ok(())
+        let done = space::reserve(live(&self.fd)?, start, end - start);
+        if done.is_ok() {
+            self.mark(offset, len, true);
+        }
+        Ok(done)
     }
 
     /// Maps the pages of a range within bounds that has its blocks, for writing.
@@ -188,7 +193,7 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: the range was checked and has blocks (2); it is the caller's to write (3).
         unsafe {
@@ -202,7 +207,7 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
-    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: as in `write`.
         unsafe { flush::persist_copy(at, bytes) };
@@ -210,7 +215,7 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: as in `write`.
         unsafe { flush::persist_copy(at, bytes) };
@@ -218,12 +223,12 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         flush::fence();
         Ok(())
     }
 
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         if len < STORE_ZEROS_BELOW || self.backing == Backing::Device {
             let at = self.target(offset, len)?;
             // SAFETY: as in `write`; `len` fits, being within the mapping.
@@ -232,41 +237,41 @@ impl Medium for MemoryMedium {
             return Ok(());
         }
         if self.read_only {
-            return Err(MediumError::ReadOnly);
+            return Err(MediumError::ReadOnly.into());
         }
         space::check(offset, len, self.len)?;
         self.mark(offset, len, false);
         let fd = live(&self.fd)?;
-        space::zero(fd, offset, len)?;
+        space::zero(fd, offset, len).map_err(space::failed)?;
         if self.backing == Backing::Dax {
             // The hole is metadata, which a fence does not reach.
-            rustix::fs::fdatasync(fd).map_err(|e| MediumError::Io(e.into()))?;
+            rustix::fs::fdatasync(fd).map_err(space::failed)?;
         }
         Ok(())
     }
 
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         if self.read_only {
-            return Err(MediumError::ReadOnly);
+            return Err(MediumError::ReadOnly.into());
         }
         self.at(offset, len)?;
         if self.backing == Backing::Device || len == 0 {
             return Ok(());
         }
-        self.reserve_pages(offset, len)
+        self.reserve_pages(offset, len)?.map_err(space::refused)
     }
 
-    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         if self.backing == Backing::File && !self.read_only {
             self.at(offset, len)?;
-            huge::fill(live(&self.fd)?, self.base.addr().get(), offset, len)?;
+            huge::fill(live(&self.fd)?, self.base.addr().get(), offset, len).map_err(space::refused)?;
         }
         self.reserve(offset, len)?;
         self.populate(offset, len);
         Ok(())
     }
 
-    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let (mut from, end) = (offset, offset + len);
         while from < end {
             let len = (end - from).min(PIECE);
@@ -279,7 +284,7 @@ impl Medium for MemoryMedium {
         flush::fence();
         if self.backing == Backing::Dax {
             // Whoever wrote it may have done so by system calls, whose metadata a fence does not reach.
-            rustix::fs::fdatasync(live(&self.fd)?).map_err(|e| MediumError::Io(e.into()))?;
+            rustix::fs::fdatasync(live(&self.fd)?).map_err(space::failed)?;
         }
         Ok(())
     }

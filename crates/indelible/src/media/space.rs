@@ -1,21 +1,28 @@
 //! Reserving, clearing and giving back ranges of a file.
 
-use std::io;
 use std::os::fd::BorrowedFd;
 
-use indelible_store::medium::MediumError;
+use indelible_store::medium::{Fatal, MediumError, ReserveError};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 
 /// Bytes written at a time where the file system has to be given zeros.
 const PIECE: usize = 1 << 20;
 
-/// The error of a write, in the medium's words.
-pub(super) fn explain(error: io::Error) -> MediumError {
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => MediumError::NoSpace,
-        Some(Errno::ROFS) => MediumError::ReadOnly,
-        _ => MediumError::Io(error),
+/// The error of a change, in the medium's words. `ENOSPC` is one like any other: it may come from writing back
+/// what the system took long ago, or when a part was written.
+pub(super) fn failed(error: Errno) -> Fatal {
+    match error {
+        Errno::ROFS => Fatal(MediumError::ReadOnly),
+        _ => Fatal(MediumError::Io(error.into())),
+    }
+}
+
+/// The error of a reservation, in the medium's words.
+pub(super) fn refused(error: Errno) -> ReserveError {
+    match error {
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => ReserveError::NoSpace,
+        _ => ReserveError::Fatal(failed(error)),
     }
 }
 
@@ -45,18 +52,17 @@ fn unsupported(error: Errno) -> bool {
 /// Reserves blocks for the range. Where the file system cannot, holes of the range are filled with
 /// zeros, so that later writes find their blocks: the range belongs to the caller alone, so nothing
 /// that somebody writes meanwhile is overwritten. A device without holes needs nothing.
-pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), MediumError> {
+pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
     }
     match retried(|| fallocate(fd, FallocateFlags::KEEP_SIZE, offset, len)) {
-        Ok(()) => Ok(()),
         Err(e) if unsupported(e) => fill_holes(fd, offset, offset + len),
-        Err(e) => Err(explain(e.into())),
+        done => done,
     }
 }
 
-fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), MediumError> {
+fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     while at < end {
         // A file system without holes answers that there is none before the end of the file; a
         // device refuses the question.
@@ -76,7 +82,7 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), MediumErr
 
 /// Makes the range read as zeros. Its blocks are gone where holes are possible: who needs them reserves
 /// anew.
-pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), MediumError> {
+pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
     }
@@ -91,7 +97,7 @@ pub(super) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Err
     retried(|| fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len))
 }
 
-fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), MediumError> {
+fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), Errno> {
     let end = offset + len;
     let zeros = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
     while offset < end {
@@ -121,16 +127,17 @@ pub(super) fn write_all(
     mut bytes: &[u8],
     mut offset: u64,
     mut write: impl FnMut(&[u8], u64) -> Result<usize, Errno>,
-) -> Result<(), MediumError> {
+) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match write(bytes, offset) {
-            Ok(0) => return Err(MediumError::Io(io::ErrorKind::WriteZero.into())),
+            // No file system does so.
+            Ok(0) => return Err(Errno::IO),
             Ok(n) => {
                 bytes = &bytes[n.min(bytes.len())..];
                 offset += n as u64;
             }
             Err(Errno::INTR) => {}
-            Err(e) => return Err(explain(e.into())),
+            Err(e) => return Err(e),
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use indelible_store::medium::{LockKey, LockMode, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, MediumError, ReserveError};
 
 use super::*;
 
@@ -85,10 +85,16 @@ fn accesses_beyond_the_end_are_refused() {
         let size = device.len();
         for offset in [size, size - 1, u64::MAX, u64::MAX - 1] {
             assert!(matches!(device.read(offset, &mut [0; 2]), Err(MediumError::OutOfBounds { .. })));
-            assert!(matches!(device.write(offset, &[0; 2]), Err(MediumError::OutOfBounds { .. })));
-            assert!(matches!(device.write_durable(offset, &[0; 2]), Err(MediumError::OutOfBounds { .. })));
-            assert!(matches!(device.zero(offset, 2), Err(MediumError::OutOfBounds { .. })));
-            assert!(matches!(device.reserve(offset, u64::MAX), Err(MediumError::OutOfBounds { .. })));
+            assert!(matches!(device.write(offset, &[0; 2]), Err(Fatal(MediumError::OutOfBounds { .. }))));
+            assert!(matches!(
+                device.write_durable(offset, &[0; 2]),
+                Err(Fatal(MediumError::OutOfBounds { .. }))
+            ));
+            assert!(matches!(device.zero(offset, 2), Err(Fatal(MediumError::OutOfBounds { .. }))));
+            assert!(matches!(
+                device.reserve(offset, u64::MAX),
+                Err(ReserveError::Fatal(Fatal(MediumError::OutOfBounds { .. })))
+            ));
             device.discard(offset, u64::MAX);
         }
         device.read(size, &mut []).unwrap();
@@ -102,11 +108,11 @@ fn a_read_only_medium_is_not_written() {
         let media = open(&path, &options).unwrap();
         let device = media.device();
         assert!(device.read_only());
-        assert!(matches!(device.write(0, &[1]), Err(MediumError::ReadOnly)));
-        assert!(matches!(device.write_durable(0, &[1]), Err(MediumError::ReadOnly)));
-        assert!(matches!(device.zero(0, 1), Err(MediumError::ReadOnly)));
-        assert!(matches!(device.zero(0, 1 << 20), Err(MediumError::ReadOnly)));
-        assert!(matches!(device.reserve(0, 1), Err(MediumError::ReadOnly)));
+        assert!(matches!(device.write(0, &[1]), Err(Fatal(MediumError::ReadOnly))));
+        assert!(matches!(device.write_durable(0, &[1]), Err(Fatal(MediumError::ReadOnly))));
+        assert!(matches!(device.zero(0, 1), Err(Fatal(MediumError::ReadOnly))));
+        assert!(matches!(device.zero(0, 1 << 20), Err(Fatal(MediumError::ReadOnly))));
+        assert!(matches!(device.reserve(0, 1), Err(ReserveError::Fatal(Fatal(MediumError::ReadOnly)))));
         device.discard(0, 4096);
         device.read(0, &mut [0; 9]).unwrap();
         assert!(device.try_lock(LockKey::Table, LockMode::Shared).unwrap());
@@ -228,7 +234,7 @@ fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
             let gone = |result| matches!(result, Err(MediumError::Gone { what: "left behind by a fork" }));
             let device = held.device();
             let ok = gone(device.read(0, &mut [0; 8]))
-                && gone(device.write(0, &[0; 8]))
+                && gone(device.write(0, &[0; 8]).map_err(|Fatal(error)| error))
                 && gone(device.verify())
                 && matches!(device.try_lock(LockKey::Table, LockMode::Shared), Err(MediumError::Gone { .. }));
             let _ = rustix::io::write(&answers.1, &[u8::from(ok)]);

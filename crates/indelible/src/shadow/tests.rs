@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 
 use super::*;
 
@@ -37,20 +37,20 @@ impl Medium for Pattern {
         }
         Ok(())
     }
-    fn write(&self, _: u64, _: &[u8]) -> Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn write(&self, _: u64, _: &[u8]) -> Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn write_durable(&self, _: u64, _: &[u8]) -> Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn write_durable(&self, _: u64, _: &[u8]) -> Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         Ok(())
     }
-    fn zero(&self, _: u64, _: u64) -> Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn zero(&self, _: u64, _: u64) -> Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn reserve(&self, _: u64, _: u64) -> Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn reserve(&self, _: u64, _: u64) -> Result<(), ReserveError> {
+        Err(MediumError::ReadOnly.into())
     }
     fn discard(&self, _: u64, _: u64) {}
     fn tear_unit(&self) -> usize {

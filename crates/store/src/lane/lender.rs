@@ -1,10 +1,10 @@
 //! Who has the bytes of a batch that is too large to be copied first.
 
-use crate::medium::MediumError;
+use crate::medium::Fatal;
 use std::ops::Range;
 
 /// What a part of the lines came to.
-pub type Done = Result<(), MediumError>;
+pub type Done = Result<(), Fatal>;
 
 /// Has the bytes of lines that were [lent](super::Batch::lend), unchanged from `collect` to the end of the
 /// commit. If they change all the same, the batch holds bytes of either time; it is valid nevertheless, and

@@ -9,7 +9,7 @@
 //!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
 //! 2. `lines` holds the newest that was put of each numbered line.
 
-use super::{Medium, MediumError};
+use super::{Fatal, Medium, ReserveError};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
@@ -130,7 +130,7 @@ impl<'m> Gather<'m> {
     }
 
     /// Makes the writes, ascending; returns the bytes written since the beginning.
-    pub fn flush(&mut self) -> Result<u64, MediumError> {
+    pub fn flush(&mut self) -> Result<u64, ReserveError> {
         self.groups.sort_unstable_by_key(|(group, _)| *group);
         let pages = self.groups.iter().flat_map(|(group, numbers)| (group * GROUP as u64..).zip(numbers));
         let pages = pages.filter_map(|(page, number)| Some((page, number.checked_sub(1)? as usize)));
@@ -149,7 +149,7 @@ impl<'m> Gather<'m> {
     }
 
     /// Writes the lines of pages; returns their bytes.
-    fn write_span(&self, span: &[(u64, usize)]) -> Result<u64, MediumError> {
+    fn write_span(&self, span: &[(u64, usize)]) -> Result<u64, Fatal> {
         let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
         for (page, number) in span {
             let slots = &self.pages[*number];

@@ -4,7 +4,7 @@
 //! reports the failure once, to whichever thread asked. A barrier speaks for all lanes of the process
 //! and for its table pages, so that all of them must stop trusting what they wrote before.
 
-use super::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::sync::Arc;
@@ -28,6 +28,14 @@ impl Guard {
         self.failures.load(Ordering::Acquire)
     }
 
+    /// Counts a failure before anybody learns of it.
+    fn noted(&self, result: Result<(), Fatal>) -> Result<(), Fatal> {
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
     /// Notes that what this process wrote can no longer be relied on.
     pub(crate) fn fail(&self) {
         self.failures.fetch_add(1, Ordering::AcqRel);
@@ -44,16 +52,16 @@ impl Medium for Guard {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.under.read(offset, buf)
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.under.write(offset, bytes)
     }
-    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.under.stream(offset, bytes)
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.under.write_durable(offset, bytes)
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.noted(self.under.write_durable(offset, bytes))
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         let _order = self.order.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if Mutant::BarrierRetried.is_on() {
             return self.under.barrier().or_else(|_| self.under.barrier());
@@ -62,20 +70,20 @@ impl Medium for Guard {
             if !Mutant::FailureNotShared.is_on() {
                 self.fail();
             }
-            error.settled()
+            error
         })
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.under.zero(offset, len)
     }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.reserve(offset, len)
     }
-    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.prepare(offset, len)
     }
-    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.under.persist(offset, len)
+    fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        self.noted(self.under.persist(offset, len))
     }
     fn discard(&self, offset: u64, len: u64) {
         self.under.discard(offset, len);

@@ -8,10 +8,12 @@
 //! 2. When [`Medium::barrier`] returns `Ok`, every write that returned before it began is durable.
 //! 3. When [`Medium::write_durable`] returns `Ok`, its own bytes are durable; nothing is promised
 //!    about other writes.
-//! 4. After a failed `barrier` or `write_durable` nothing may be assumed about what is durable, and
-//!    neither is ever retried by this crate.
+//! 4. After a failed change ([`Fatal`]) nothing may be assumed about what is durable of all that was written
+//!    to the medium since the last successful barrier. Nothing is ever retried by this crate.
+//! 5. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
 
 mod edit;
+mod error;
 mod gather;
 mod guard;
 mod lock;
@@ -19,56 +21,12 @@ mod overlay;
 pub mod volatile;
 
 pub use edit::{Edit, read_struct};
+pub use error::{Fatal, MediumError, ReserveError};
 pub use gather::{Gather, runs};
 pub(crate) use guard::Guard;
 pub use lock::{LockKey, LockMode, Locks};
 
 pub use overlay::Overlay;
-
-use std::io;
-
-/// What a medium may report.
-#[derive(Debug, thiserror::Error)]
-pub enum MediumError {
-    /// The medium, or the file system under it, has no room for the write.
-    #[error("no space left on the medium")]
-    NoSpace,
-    /// The access lies beyond the end of the medium.
-    #[error("access to {len} bytes at {offset} lies beyond the medium's {size} bytes")]
-    OutOfBounds {
-        /// First byte of the access.
-        offset: u64,
-        /// Length of the access in bytes.
-        len: u64,
-        /// Length of the medium in bytes.
-        size: u64,
-    },
-    /// The file under the medium was truncated, unlinked or replaced while in use.
-    #[error("the pool's file was {what} while in use")]
-    Gone {
-        /// "truncated", "deleted".
-        what: &'static str,
-    },
-    /// The medium was opened for reading only.
-    #[error("the medium is read-only")]
-    ReadOnly,
-    /// The file system keeps no locks that die with their holder.
-    #[error("the file system does not support open-file-description locks")]
-    NoLocks,
-    /// Any other failure of the operating system.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-impl MediumError {
-    /// The same failure where it must not be taken for one that left nothing behind.
-    pub(crate) fn settled(self) -> Self {
-        match self {
-            MediumError::NoSpace => MediumError::Io(io::ErrorKind::StorageFull.into()),
-            other => other,
-        }
-    }
-}
 
 /// Where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
 ///
@@ -88,40 +46,40 @@ pub trait Medium: Send + Sync {
     /// Fills `buf` from `offset`.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError>;
 
-    /// Writes `bytes` at `offset`; durable only after a later [`barrier`](Medium::barrier).
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+    /// Writes `bytes` at `offset`, in space that is reserved; durable only after a later
+    /// [`barrier`](Medium::barrier). After an error any part of it may be visible.
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
     /// As [`write`](Medium::write), of bytes that are part of so many that the next to ask for them will not
     /// find them in a cache in any case.
-    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
 
-    /// Writes `bytes` at `offset` and makes these bytes durable before it returns.
-    ///
-    /// `NoSpace` means that nothing is durable and the call may be made again; any other error is
-    /// a failed barrier.
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+    /// Writes `bytes` at `offset` and makes these bytes durable before it returns. An error is that of a
+    /// failed barrier, whatever its cause.
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
     /// Makes every earlier write durable.
-    fn barrier(&self) -> Result<(), MediumError>;
+    fn barrier(&self) -> Result<(), Fatal>;
 
     /// Makes the range read as zeros (as a write: durable after a barrier). Its space may be given back
     /// to the system: a range that is to stay reserved is reserved again.
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;
 
-    /// Ensures that later writes to the range cannot fail for want of space. Contents stay.
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+    /// Ensures that later writes to the range cannot fail for want of space. Contents stay, also if it
+    /// fails. Every range is reserved before it is written: no other call says that there is no space.
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError>;
 
     /// As [`reserve`](Medium::reserve), for a range that is written right away.
-    fn prepare(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.reserve(offset, len)
     }
 
     /// Makes durable what a read of the range returns, whoever wrote it: also where a barrier of the
     /// one who wrote it failed. Nobody writes to the range meanwhile. Errors are those of
     /// [`write_durable`](Medium::write_durable).
-    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // Writing it again decides it even on a medium that forgets a failed write.
         let (mut at, end) = (offset, offset + len);
         let mut piece = Vec::new();

@@ -1,6 +1,6 @@
 //! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
 
-use super::{Device, LockKey, LockMode, Locks, Medium, MediumError};
+use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -48,7 +48,7 @@ impl Medium for Overlay {
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.bounds(offset, bytes.len() as u64)?;
         let mut pages = self.pages.lock().unwrap_or_else(|e| e.into_inner());
         let end = offset + bytes.len() as u64;
@@ -70,15 +70,15 @@ impl Medium for Overlay {
         Ok(())
     }
 
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
 
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         Ok(())
     }
 
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.bounds(offset, len)?;
         let zeros = vec![0; len.min(1 << 20) as usize];
         let mut done = 0;
@@ -90,12 +90,12 @@ impl Medium for Overlay {
         Ok(())
     }
 
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.bounds(offset, len)
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
+        Ok(self.bounds(offset, len)?)
     }
 
-    fn persist(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.bounds(offset, len)
+    fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        Ok(self.bounds(offset, len)?)
     }
 
     fn discard(&self, _offset: u64, _len: u64) {}

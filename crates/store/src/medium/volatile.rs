@@ -1,6 +1,6 @@
 //! A medium in plain memory that forgets everything when it is dropped: for unit tests and Miri.
 
-use super::{LockKey, LockMode, Locks, Medium, MediumError};
+use super::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use std::sync::Mutex;
 
 /// Bytes in memory.
@@ -36,19 +36,19 @@ impl Medium for VolatileMedium {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.with(offset, buf.len(), |place| buf.copy_from_slice(place))
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.with(offset, bytes.len(), |place| place.copy_from_slice(bytes))
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        Ok(self.with(offset, bytes.len(), |place| place.copy_from_slice(bytes))?)
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         Ok(())
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.with(offset, len as usize, |place| place.fill(0))
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        Ok(self.with(offset, len as usize, |place| place.fill(0))?)
     }
-    fn reserve(&self, _offset: u64, _len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, _offset: u64, _len: u64) -> Result<(), ReserveError> {
         Ok(())
     }
     fn discard(&self, _offset: u64, _len: u64) {}

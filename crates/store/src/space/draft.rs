@@ -16,7 +16,7 @@ use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{PAGE, TABLE_ROOT};
-use crate::medium::{Edit, Medium, MediumError};
+use crate::medium::{Edit, Medium};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -117,7 +117,7 @@ impl<'m> Draft<'m> {
         while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
             match self.take_chunk() {
                 Ok(()) => {}
-                Err(StoreError::NoRoom { .. } | StoreError::Medium(MediumError::NoSpace)) if !required => {
+                Err(StoreError::NoRoom { .. } | StoreError::NoSpace) if !required => {
                     break;
                 }
                 Err(error) => return Err(error),

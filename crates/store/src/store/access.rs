@@ -14,7 +14,7 @@ use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{LockKey, LockMode, Medium, MediumError, Overlay};
+use crate::medium::{LockKey, LockMode, Medium, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Draft, Nodes};
@@ -156,7 +156,7 @@ impl Held<'_> {
                 draft.forget_changed();
             }
             // Nothing was published: the caller may try again.
-            Err(StoreError::Medium(MediumError::NoSpace)) | Err(StoreError::NoRoom { .. }) => {}
+            Err(StoreError::NoRoom { .. }) => {}
             Err(_) => self.store.guard.fail(),
         }
         result

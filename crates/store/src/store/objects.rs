@@ -6,7 +6,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::{LockMode, MediumError};
+use crate::medium::{LockMode, ReserveError};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -86,7 +86,7 @@ impl Store {
     /// Gives back what could be had of a range if not all could.
     pub(super) fn claimed(
         &self,
-        result: std::result::Result<(), MediumError>,
+        result: std::result::Result<(), ReserveError>,
         start: u64,
         len: u64,
     ) -> Result<()> {

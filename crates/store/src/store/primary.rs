@@ -4,7 +4,7 @@ use super::Store;
 use super::attach::Writer;
 use super::lock;
 use super::twins::{PageImage, Twins};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
 use crate::sync::{Mutex, MutexGuard};
@@ -95,7 +95,7 @@ impl Writer {
     /// # Errors
     /// The medium's; the object is poisoned.
     pub fn apply(&self) -> Result<()> {
-        self.with_twins(|twins, medium| Ok(twins.write_out(medium).map_err(MediumError::settled)?))
+        self.with_twins(|twins, medium| Ok(twins.write_out(medium)?))
     }
 
     /// As [`apply`](Writer::apply), and keeps nothing in memory: the primary is about to change by itself.
@@ -119,10 +119,8 @@ impl Writer {
     fn with_twins(&self, act: impl FnOnce(&mut Twins, &dyn Medium) -> Result<()>) -> Result<()> {
         let Some(twins) = &self.twins else { return Ok(()) };
         let done = act(&mut lock(twins), &*self.store.device);
-        match done {
-            // What waits waits on.
-            Ok(()) | Err(StoreError::Medium(MediumError::NoSpace)) => {}
-            Err(_) => self.lane.poison(),
+        if done.is_err() {
+            self.lane.poison();
         }
         done
     }

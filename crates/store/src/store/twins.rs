@@ -19,7 +19,7 @@
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
-use crate::medium::{Medium, MediumError, runs};
+use crate::medium::{Fatal, Medium, runs};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -119,7 +119,7 @@ impl Twins {
         &mut self,
         medium: &dyn Medium,
         runs: impl Iterator<Item = (u64, &'b [u8])>,
-    ) -> std::result::Result<(), MediumError> {
+    ) -> std::result::Result<(), Fatal> {
         self.round += 1;
         for (target, bytes) in runs {
             // Neighbouring pages without twins are written together.
@@ -161,7 +161,7 @@ impl Twins {
     }
 
     /// Forgets the half of the pages that psyncs have not changed for longest, but none of the newest.
-    fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), MediumError> {
+    fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         let mut ages: Vec<(u64, u64)> = self.pages.iter().map(|(page, twin)| (twin.used, *page)).collect();
         let half = ages.len() / 2;
         let oldest_kept = *ages.select_nth_unstable(half).1;
@@ -174,7 +174,7 @@ impl Twins {
 
     /// Brings every waiting line into the primary: durable after a barrier. What an error leaves waiting
     /// waits on.
-    pub(super) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), MediumError> {
+    pub(super) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());
         }
@@ -185,7 +185,7 @@ impl Twins {
         &mut self,
         medium: &dyn Medium,
         chosen: impl Fn(u64, &Twin) -> bool,
-    ) -> std::result::Result<(), MediumError> {
+    ) -> std::result::Result<(), Fatal> {
         let waiting = self.pages.iter().filter(|(page, twin)| twin.waiting != 0 && chosen(**page, twin));
         let mut pages: Vec<(u64, bool)> =
             waiting.map(|(page, twin)| (*page, twin.known == u64::MAX)).collect();
@@ -219,7 +219,7 @@ impl Twins {
     }
 
     /// Brings the waiting lines of a page into the primary, and nothing else.
-    fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), MediumError> {
+    fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), Fatal> {
         if let Some(twin) = self.pages.get_mut(&page) {
             for run in bytes_of(twin.waiting) {
                 medium.write(page + run.start as u64, &twin.bytes.0[run])?;
@@ -252,7 +252,7 @@ fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
     runs(lines).map(|run| run.start * LINE as usize..run.end * LINE as usize)
 }
 
-fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::Result<(), MediumError> {
+fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::Result<(), Fatal> {
     if bytes.is_empty() { Ok(()) } else { medium.write(offset, bytes) }
 }
 

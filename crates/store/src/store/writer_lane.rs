@@ -16,7 +16,7 @@ use super::twins::Twins;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog, Lender};
-use crate::medium::{Guard, Medium, MediumError};
+use crate::medium::{Guard, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
@@ -197,7 +197,7 @@ impl WriterLane {
             let runs = redo.by_ref().take(section.runs.get() as usize);
             let advance = advances.iter().find(|advance| advance.slot == section.entry.get());
             if let Some(twins) = advance.and_then(|advance| advance.twins.as_ref()) {
-                lock(twins).apply(&*self.device, runs).map_err(MediumError::settled)?;
+                lock(twins).apply(&*self.device, runs)?;
             }
         }
         Ok(())
@@ -276,7 +276,6 @@ impl WriterLane {
         for (ticket, batch) in tickets.into_iter().zip(batches) {
             let own = match &error {
                 None => Ok(()),
-                Some(StoreError::Medium(MediumError::NoSpace)) => Err(MediumError::NoSpace.into()),
                 Some(_) => Err(error.take().unwrap_or(StoreError::Poisoned)),
             };
             if own.is_err() && error.is_none() {
@@ -381,8 +380,6 @@ impl WriterLane {
                 state.used.checkpoints += 1;
                 Ok(())
             }
-            // What was done so far may be done again.
-            Err(error @ StoreError::Medium(MediumError::NoSpace)) => Err(error),
             Err(error) => {
                 self.poison_held(state);
                 Err(error)
@@ -406,7 +403,6 @@ impl WriterLane {
                 state.used.commits += 1;
                 state.used.bytes += bytes;
             }
-            Err(StoreError::Medium(MediumError::NoSpace)) => {}
             Err(_) => self.poison_held(state),
         }
     }

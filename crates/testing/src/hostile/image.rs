@@ -1,6 +1,6 @@
 //! A medium that shares an image, keeps its own changes, and does not let anybody go on for ever.
 
-use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,26 +150,26 @@ impl Medium for Image {
         self.get(offset, buf);
         Ok(())
     }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.enter(offset, bytes.len() as u64, true)?;
         self.put(offset, bytes);
         Ok(())
     }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
-    fn barrier(&self) -> Result<(), MediumError> {
-        self.enter(0, 0, false)
+    fn barrier(&self) -> Result<(), Fatal> {
+        Ok(self.enter(0, 0, false)?)
     }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.enter(offset, len, true)?;
         (offset..offset + len)
             .step_by(PAGE as usize)
             .for_each(|at| self.put(at, &[0; PAGE as usize][..PAGE.min(offset + len - at) as usize]));
         Ok(())
     }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.enter(offset, len, false)
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
+        Ok(self.enter(offset, len, false)?)
     }
     fn discard(&self, _offset: u64, _len: u64) {}
     fn tear_unit(&self) -> usize {

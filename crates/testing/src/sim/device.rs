@@ -6,14 +6,14 @@ use super::fault::{Fault, OpKind, eio};
 use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
 use crate::seed::derived;
-use indelible_store::medium::{LockKey, LockMode, Locks, Medium, MediumError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 
 /// At each end of a discarded range so many pages get noise although they held nothing.
 const NOISY_PAGES: u64 = 16;
 
 impl SimMedium {
     /// A write of this kind, durable after a later barrier.
-    fn plain(&self, kind: EventKind, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn plain(&self, kind: EventKind, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Write)?;
         self.check_change(offset, bytes.len() as u64)?;
         shared.heal(offset, bytes.len() as u64)?;
@@ -23,7 +23,7 @@ impl SimMedium {
             let extent = Extent::bytes(offset, &bytes[..visible as usize]);
             shared.log(self.holder, kind, vec![extent]);
         }
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        fault.map_or(Ok(()), |fault| Err(fault.error().into()))
     }
 
     /// How much of a failing write becomes visible.
@@ -88,26 +88,23 @@ impl Medium for SimMedium {
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.plain(EventKind::Write, offset, bytes)
     }
 
-    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.plain(EventKind::Stream, offset, bytes)
     }
 
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::WriteDurable)?;
         self.check_change(offset, bytes.len() as u64)?;
         shared.heal(offset, bytes.len() as u64)?;
         let visible = match fault {
             // The failure comes after the bytes are in the page cache.
-            None | Some(Fault::Io | Fault::Gone(_)) => bytes.len() as u64,
+            None | Some(Fault::Io | Fault::NoSpace | Fault::Gone(_)) => bytes.len() as u64,
             Some(fault) => self.visible_part(&shared, fault, bytes.len() as u64),
         };
-        if fault == Some(Fault::NoSpace) {
-            return Err(MediumError::NoSpace);
-        }
         let extent = Extent::bytes(offset, &bytes[..visible as usize]);
         let write = shared.log(self.holder, EventKind::WriteDurable, vec![extent]);
         if let Some(fault) = fault {
@@ -115,7 +112,7 @@ impl Medium for SimMedium {
                 let kind = EventKind::PersistFailed { offset, len: visible };
                 shared.log(self.holder, kind, Vec::new());
             }
-            return Err(fault.error());
+            return Err(fault.error().into());
         }
         // Others see the bytes before they are durable, and may rely on them too early.
         drop(shared);
@@ -125,22 +122,22 @@ impl Medium for SimMedium {
         Ok(())
     }
 
-    fn barrier(&self) -> Result<(), MediumError> {
+    fn barrier(&self) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Barrier)?;
         if let Some(fault @ (Fault::Kill | Fault::KillLate)) = fault {
-            return Err(fault.error());
+            return Err(fault.error().into());
         }
         if let Some(fault) = fault {
             shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
             for (holder, process) in &mut shared.processes {
                 process.error_due |= *holder != self.holder;
             }
-            return Err(fault.error());
+            return Err(fault.error().into());
         }
         let process = shared.processes.entry(self.holder).or_default();
         if std::mem::take(&mut process.error_due) {
             shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
-            return Err(eio());
+            return Err(eio().into());
         }
         let before = shared.recording.next();
         drop(shared);
@@ -149,7 +146,7 @@ impl Medium for SimMedium {
         Ok(())
     }
 
-    fn zero(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Zero)?;
         self.check_change(offset, len)?;
         shared.heal(offset, len)?;
@@ -157,13 +154,17 @@ impl Medium for SimMedium {
         if visible > 0 {
             shared.log(self.holder, EventKind::Zero, vec![Extent::zeros(offset, visible)]);
         }
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        fault.map_or(Ok(()), |fault| Err(fault.error().into()))
     }
 
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         let (_shared, fault) = self.enter(OpKind::Reserve)?;
         self.check_change(offset, len)?;
-        fault.map_or(Ok(()), |fault| Err(fault.error()))
+        match fault {
+            None => Ok(()),
+            Some(Fault::NoSpace) => Err(ReserveError::NoSpace),
+            Some(fault) => Err(fault.error().into()),
+        }
     }
 
     fn discard(&self, offset: u64, len: u64) {

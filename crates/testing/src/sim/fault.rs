@@ -49,7 +49,7 @@ pub enum Fault {
     /// `EIO` after a part, chosen by the seed, of the bytes became visible. As [`Fault::Io`] where
     /// there is nothing to shorten.
     Short,
-    /// No space; the operation has no effect, except that a barrier leaves durability undefined.
+    /// No space: a reservation that had no effect, or the error of a write-back. As [`Fault::Io`] in effect.
     NoSpace,
     /// The file under the medium is gone, and why ("truncated", "deleted"). As [`Fault::Io`] in
     /// effect.
@@ -65,7 +65,7 @@ impl Fault {
     pub(super) fn error(self) -> MediumError {
         match self {
             Fault::Io | Fault::Short => eio(),
-            Fault::NoSpace => MediumError::NoSpace,
+            Fault::NoSpace => MediumError::Io(io::ErrorKind::StorageFull.into()),
             Fault::Gone(what) => MediumError::Gone { what },
             Fault::Kill | Fault::KillLate => killed(),
         }

@@ -24,8 +24,7 @@
 //!    versions stays possible, also after later barriers that succeed, as on a kernel that marks pages
 //!    clean when writing them back fails. A new write to the unit, then made durable, ends that. Every
 //!    other handle that is open learns of the error at its next barrier, which fails once.
-//! 8. **Failed durable write.** As 7 for its own units, and unseen by other handles; but `NoSpace`
-//!    leaves no trace.
+//! 8. **Failed durable write.** As 7 for its own units, and unseen by other handles.
 //! 9. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. What it wrote stays
 //!    visible and pending: the page cache outlives a process, not a power cut.
 //!

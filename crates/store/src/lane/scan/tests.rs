@@ -1,7 +1,7 @@
 use super::*;
 use crate::format::batch::{MAGIC, kind};
-use crate::medium::MediumError;
 use crate::medium::volatile::VolatileMedium;
+use crate::medium::{Fatal, MediumError, ReserveError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::little_endian::{U32, U64};
 
@@ -68,20 +68,20 @@ impl Medium for Rotting {
         }
         Ok(())
     }
-    fn write(&self, _: u64, _: &[u8]) -> std::result::Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn write(&self, _: u64, _: &[u8]) -> std::result::Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn write_durable(&self, _: u64, _: &[u8]) -> std::result::Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn write_durable(&self, _: u64, _: &[u8]) -> std::result::Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn barrier(&self) -> std::result::Result<(), MediumError> {
+    fn barrier(&self) -> std::result::Result<(), Fatal> {
         Ok(())
     }
-    fn zero(&self, _: u64, _: u64) -> std::result::Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn zero(&self, _: u64, _: u64) -> std::result::Result<(), Fatal> {
+        Err(MediumError::ReadOnly.into())
     }
-    fn reserve(&self, _: u64, _: u64) -> std::result::Result<(), MediumError> {
-        Err(MediumError::ReadOnly)
+    fn reserve(&self, _: u64, _: u64) -> std::result::Result<(), ReserveError> {
+        Err(MediumError::ReadOnly.into())
     }
     fn discard(&self, _: u64, _: u64) {}
     fn tear_unit(&self) -> usize {

@@ -1,0 +1,71 @@
+//! What the errors of a medium mean. The type of an error says what may have happened:
+//!
+//! - [`MediumError`]: the medium was to be read, locked or looked at. Nothing on it changed.
+//! - [`ReserveError::NoSpace`]: space was to be claimed, and nothing happened. Only a reservation says so.
+//! - [`Fatal`]: the medium was to be changed, or made durable. How much of it took place is unknown, and so
+//!   is whether earlier writes to the same file are durable.
+
+use std::io;
+
+/// Why a medium could not be accessed.
+#[derive(Debug, thiserror::Error)]
+pub enum MediumError {
+    /// The access lies beyond the end of the medium.
+    #[error("access to {len} bytes at {offset} lies beyond the medium's {size} bytes")]
+    OutOfBounds {
+        /// First byte of the access.
+        offset: u64,
+        /// Length of the access in bytes.
+        len: u64,
+        /// Length of the medium in bytes.
+        size: u64,
+    },
+    /// The file under the medium was truncated, unlinked or replaced while in use.
+    #[error("the pool's file was {what} while in use")]
+    Gone {
+        /// "truncated", "deleted".
+        what: &'static str,
+    },
+    /// The medium was opened for reading only.
+    #[error("the medium is read-only")]
+    ReadOnly,
+    /// The file system keeps no locks that die with their holder.
+    #[error("the file system does not support open-file-description locks")]
+    NoLocks,
+    /// Any other failure of the operating system. Of a write, "no space" is one: the system may have
+    /// claimed to have taken the bytes long before.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A change of the medium that failed.
+///
+/// Linux reports a failed write-back once for each open file, to the next that asks it for durability, and
+/// marks the pages clean although they may be lost. So this concerns every write to the file since the last
+/// barrier that succeeded, whoever made it, and trying again proves nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Fatal(#[from] pub MediumError);
+
+impl From<io::Error> for Fatal {
+    fn from(error: io::Error) -> Self {
+        Fatal(MediumError::Io(error))
+    }
+}
+
+/// Why space could not be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReserveError {
+    /// There is not enough of it. Nothing happened; the call may be made again.
+    #[error("no space left on the medium")]
+    NoSpace,
+    /// The medium failed.
+    #[error(transparent)]
+    Fatal(#[from] Fatal),
+}
+
+impl From<MediumError> for ReserveError {
+    fn from(error: MediumError) -> Self {
+        ReserveError::Fatal(Fatal(error))
+    }
+}
