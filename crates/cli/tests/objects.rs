@@ -41,6 +41,19 @@ fn format_asks_before_it_destroys() {
 }
 
 #[test]
+fn format_takes_the_window_it_is_told() {
+    let rig = Rig::empty();
+    rig.pmo(["format"], ["--window", "0x500000000000"]).fails(2, "a first address and a length");
+    rig.pmo(["format"], ["--window", "0x500000001000,1T"]).fails(2, "multiples of 2 MiB");
+    rig.pmo(["format"], ["--window", "0x1000000,1T"]).fails(2, "it must lie between");
+    assert!(!rig.pool.exists());
+    let run = rig.pmo(["format"], ["--window", "0x500000000000,1T", "--json"]).fine();
+    assert_eq!(run.json()["window"], "0x500000000000");
+    let run = rig.pmo(["create"], ["first", "4K"]).fine();
+    assert!(run.out.contains(" at 0x500000000000"), "{run:?}");
+}
+
+#[test]
 fn a_format_that_fails_leaves_no_file() {
     let rig = Rig::empty();
     rig.pmo(["format"], ["--size", "4K"]).fails(2, "cannot hold a pool");

@@ -89,6 +89,8 @@ pub enum ErrorKind {
     RootExists = 34,
     /// The root is of another type, or its type has another layout.
     RootType = 35,
+    /// The address window that was asked for cannot be used.
+    BadWindow = 37,
 }
 
 /// Where an error's cause lies.
@@ -237,6 +239,7 @@ impl Error {
             ErrorKind::Overwritten => "look for stores beyond the end of the block, or after it was freed",
             ErrorKind::RootMissing => "`Heap::roots` lists the roots there are",
             ErrorKind::RootExists => "choose another name, or remove the root first",
+            ErrorKind::BadWindow => "give a first address and a length that fit, or none: one is chosen then",
             ErrorKind::RootType => "use the type the root was made with, or convert the data",
         }
     }
@@ -272,6 +275,7 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
         StoreError::NoRoom { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } => ErrorKind::NoAddresses,
+        StoreError::BadWindow { .. } => ErrorKind::BadWindow,
         StoreError::NotFound => ErrorKind::NotFound,
         StoreError::Exists => ErrorKind::Exists,
         StoreError::BadName { .. } => ErrorKind::BadName,

@@ -19,7 +19,7 @@ fn image() -> &'static [u8] {
     static MADE: OnceLock<Vec<u8>> = OnceLock::new();
     MADE.get_or_init(|| {
         let device = Arc::new(real::medium::volatile::VolatileMedium::new(POOL));
-        let window = Some((0x4000_0000_0000, 1 << 30));
+        let window = Some(real::store::Window { start: 0x4000_0000_0000, len: 1 << 30 });
         let how = real::store::FormatOptions { zeroed: true, window, ..Default::default() };
         let store = real::store::Store::format(device.clone(), Default::default(), &how).unwrap();
         for name in ["a", "b"] {

@@ -121,6 +121,16 @@ pub enum StoreError {
         /// Largest free range.
         largest: u64,
     },
+    /// The address window that a format asked for cannot be used.
+    #[error("the address window of {len} bytes from {start:#x} cannot be used: {why}")]
+    BadWindow {
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// No object of that name or ID.
     #[error("there is no such object")]
     NotFound,

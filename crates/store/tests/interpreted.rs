@@ -2,7 +2,7 @@
 //! that it spends in checksums, of which a change of the table takes some tens of kilobytes.
 
 use indelible_store::medium::volatile::VolatileMedium;
-use indelible_store::store::{FormatOptions, RepairOptions, Store};
+use indelible_store::store::{FormatOptions, RepairOptions, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, contents, process, psync, psync_many, recover_all, snapshot};
 use std::sync::Arc;
@@ -11,8 +11,11 @@ const KEY: Key<'static> = Key(&[]);
 
 fn format() -> (Arc<VolatileMedium>, Arc<Store>) {
     let device = Arc::new(VolatileMedium::new(1 << 20));
-    let how =
-        FormatOptions { zeroed: true, window: Some((0x4000_0000_0000, 1 << 30)), ..FormatOptions::default() };
+    let how = FormatOptions {
+        zeroed: true,
+        window: Some(Window { start: 0x4000_0000_0000, len: 1 << 30 }),
+        ..FormatOptions::default()
+    };
     let store = Store::format(device.clone(), process(1), &how).unwrap();
     (device, store)
 }

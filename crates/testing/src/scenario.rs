@@ -4,7 +4,7 @@ use crate::pool::{Snapshot, check_tiling, objects, process, psync, recover_all, 
 use crate::sim::{CrashImage, Limits, SimConfig, SimMedium, TearUnit};
 use crate::{CrashFailure, CrashReport, for_each_crash};
 use indelible_store::error::{Result, StoreError};
-use indelible_store::store::{FormatOptions, Severity, Store};
+use indelible_store::store::{FormatOptions, Severity, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -24,8 +24,11 @@ pub fn media() -> Vec<SimConfig> {
 #[allow(clippy::missing_panics_doc)]
 pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
     let medium = SimMedium::new(len, config);
-    let how =
-        FormatOptions { zeroed: true, window: Some((0x5900_0000_0000, 1 << 40)), ..FormatOptions::default() };
+    let how = FormatOptions {
+        zeroed: true,
+        window: Some(Window { start: 0x5900_0000_0000, len: 1 << 40 }),
+        ..FormatOptions::default()
+    };
     Store::format(Arc::new(medium.handle()), process(1), &how).expect("an empty medium can be formatted");
     medium.settle();
     medium

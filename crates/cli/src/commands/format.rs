@@ -40,6 +40,13 @@ pub struct Format {
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
 
+    /// Where objects get their addresses: first address, length [default: far from the other pools of this host]
+    ///
+    /// Both are multiples of 2 MiB, between 0x400000000000 and 0x7a0000000000. Pools whose objects
+    /// have the same addresses cannot be attached in one process.
+    #[arg(long, value_name = "ADDRESS,SIZE", value_parser = window)]
+    window: Option<(u64, u64)>,
+
     /// Format over what is there. Everything in it is lost
     #[arg(short, long)]
     force: bool,
@@ -48,7 +55,11 @@ pub struct Format {
 pub fn run(context: &Context, args: &Format) -> Result {
     let path = &args.path;
     let size = plan(path, args)?;
-    let pool = context.options.clone().label(&args.label).force(args.force).format(path, size)?;
+    let mut options = context.options.clone().label(&args.label).force(args.force);
+    if let Some((start, len)) = args.window {
+        options = options.window(start, len);
+    }
+    let pool = options.format(path, size)?;
     show(context.json, &PoolReport::of(&pool)?, |report, out| {
         out.line(&format!(
             "formatted {} as a pool of {}, {} free",
@@ -57,6 +68,15 @@ pub fn run(context: &Context, args: &Format) -> Result {
             human(report.free)
         ))
     })
+}
+
+/// `ADDRESS,SIZE`.
+fn window(text: &str) -> std::result::Result<(u64, u64), String> {
+    let (start, len) = text.split_once(',').ok_or("give a first address and a length: 0x500000000000,1T")?;
+    let digits = start.strip_prefix("0x").unwrap_or(start);
+    let start =
+        u64::from_str_radix(digits, 16).map_err(|_| format!("{start} is no address in hexadecimal"))?;
+    Ok((start, size(len)?))
 }
 
 /// The size to ask for, and whether it is safe to.

@@ -3,6 +3,7 @@
 mod info;
 mod options;
 mod registry;
+mod windows;
 
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
@@ -13,7 +14,7 @@ use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
-use indelible_store::store::{Identity, Status, Store};
+use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 use options::Settings;
 use std::any::Any;
@@ -360,6 +361,9 @@ impl PoolOptions {
         }
         let store = Store::format(media.device().clone(), identity(), &self.as_format(zeroed))?;
         media.publish(path)?;
+        let superblock = store.superblock();
+        let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
+        windows::remember(window, superblock.length.get());
         Ok(Pool { inner: registry::add(Inner::new(path, media, store, settings)) })
     }
 

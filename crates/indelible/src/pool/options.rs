@@ -1,5 +1,6 @@
 //! How pools are opened and objects created.
 
+use super::windows;
 use crate::dirty::Rung;
 use crate::error::Cause;
 use crate::fault;
@@ -7,7 +8,7 @@ use crate::media::{self, Access, Media, MediaKind, MediumChoice};
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
 use indelible_store::medium::{LockKey, LockMode};
-use indelible_store::store::FormatOptions;
+use indelible_store::store::{FormatOptions, Window};
 use indelible_store::table::{self, Key};
 use std::path::Path;
 
@@ -123,6 +124,7 @@ pub struct PoolOptions {
     pub(super) fault_in: bool,
     pub(super) label: String,
     pub(super) force: bool,
+    pub(super) window: Option<Window>,
 }
 
 /// The options that matter after opening.
@@ -188,6 +190,14 @@ impl PoolOptions {
         self
     }
 
+    /// Addresses for the objects of a new pool: `len` bytes from `start`, both multiples of 2 MiB. By default a place
+    /// is chosen that is far from those of the other pools of this host.
+    #[must_use]
+    pub fn window(mut self, start: u64, len: u64) -> Self {
+        self.window = Some(Window { start, len });
+        self
+    }
+
     pub(super) fn settings(&self) -> Result<Settings, Cause> {
         let rung = self.tracking.rung();
         if !self.tracking.is_available() {
@@ -208,7 +218,8 @@ impl PoolOptions {
     }
 
     pub(super) fn as_format(&self, zeroed: bool) -> FormatOptions {
-        FormatOptions { label: self.label.clone(), force: self.force, zeroed, window: None }
+        let known = if self.window.is_none() { windows::known() } else { Vec::new() };
+        FormatOptions { label: self.label.clone(), force: self.force, zeroed, window: self.window, known }
     }
 
     /// Makes, or takes over, the medium of a new pool.

@@ -35,6 +35,12 @@ pub(super) fn share(
     Ok(pool)
 }
 
+/// The pools that are open.
+pub(super) fn open_pools() -> Vec<Arc<Inner>> {
+    let pools = OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    pools.iter().filter_map(Weak::upgrade).collect()
+}
+
 /// Enters a pool that was just formatted.
 pub(super) fn add(pool: Arc<Inner>) -> Arc<Inner> {
     OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Arc::downgrade(&pool));

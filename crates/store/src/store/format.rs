@@ -3,6 +3,7 @@
 //! The superblock slots are written last, behind a barrier: a pool whose format was cut short is no
 //! pool.
 
+use super::window::Window;
 use super::{Identity, Store};
 use crate::commit;
 use crate::entropy::{now, random_id};
@@ -27,15 +28,14 @@ pub struct FormatOptions {
     pub force: bool,
     /// The medium is known to read as zeros everywhere.
     pub zeroed: bool,
-    /// Where objects' addresses start and how many there are; `None`: chosen at random, in the upper
-    /// half of the user address space (S0.22).
-    pub window: Option<(u64, u64)>,
+    /// Where objects' addresses lie; `None`: chosen at random, in the upper half of the user address space
+    /// (S0.22), away from `known`.
+    pub window: Option<Window>,
+    /// Addresses that other pools are likely to use, which a window chosen at random keeps away from.
+    pub known: Vec<Window>,
 }
 
 const TIB: u64 = 1 << 40;
-
-/// Parts of the upper half that neither executables nor the system's own mappings use.
-const WINDOWS: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
 impl Store {
     /// Formats the medium and opens the new pool.
@@ -51,12 +51,13 @@ impl Store {
         if how.label.len() > 128 {
             return Err(StoreError::BadName { why: "a label has at most 128 bytes" });
         }
+        let given = how.window.map(|window| window.verify(len)).transpose()?;
         wipe_superblocks(&*device, how.force)?;
         let id = random_id()?;
         let random = random_id()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| random[at + i]));
         let seed = word(0);
-        let (window, window_len) = how.window.unwrap_or_else(|| pick_window(word(8), len));
+        let window = given.unwrap_or_else(|| Window::choose(word(8), len, &how.known));
 
         let mut superblock = Superblock::new_zeroed();
         superblock.magic = MAGIC;
@@ -65,8 +66,8 @@ impl Store {
         superblock.seed = U64::new(seed);
         superblock.length = U64::new(len);
         superblock.data = U64::new(DATA);
-        superblock.window = U64::new(window);
-        superblock.window_len = U64::new(window_len);
+        superblock.window = U64::new(window.start);
+        superblock.window_len = U64::new(window.len);
         superblock.created = U64::new(now());
         superblock.label_len = U32::new(how.label.len() as u32);
         superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
@@ -131,19 +132,4 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     batch.begin(crate::format::batch::kind::TABLE, 0, 0);
     draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
     commit::apply(device, &batch)
-}
-
-/// A window at random, large enough to give every object room to grow.
-fn pick_window(random: u64, pool_len: u64) -> (u64, u64) {
-    let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);
-    let unit = 1 << 30;
-    let room = |(from, to): (u64, u64)| (to - from - len) / unit;
-    let mut pick = random % (room(WINDOWS[0]) + room(WINDOWS[1]));
-    for window in WINDOWS {
-        if pick < room(window) {
-            return (window.0 + pick * unit, len);
-        }
-        pick -= room(window);
-    }
-    (WINDOWS[0].0, len)
 }

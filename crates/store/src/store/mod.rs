@@ -20,6 +20,7 @@ mod psync;
 mod repair;
 mod resize;
 mod twins;
+mod window;
 mod writer_lane;
 
 pub use attach::{Reader, Writer};
@@ -31,6 +32,7 @@ pub use primary::Primary;
 pub use psync::{Changes, Staged, psync_all, stage};
 pub use repair::{RepairAction, RepairOptions};
 pub use twins::PageImage;
+pub use window::{Window, likely_use};
 pub use writer_lane::LaneUse;
 
 use crate::error::{Result, StoreError};

@@ -2,7 +2,7 @@
 
 use crate::sample::{assert_clean, check, config, create, format, open};
 use indelible_store::error::StoreError;
-use indelible_store::store::{FormatOptions, Severity, Store};
+use indelible_store::store::{FormatOptions, Severity, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync};
 use indelible_testing::{Limits, SimConfig, SimMedium, for_each_crash};
@@ -124,7 +124,10 @@ fn after_every_crash() {
     for group_commit in [false, true] {
         let config = SimConfig { group_commit, ..config() };
         let medium = SimMedium::new(2 << 20, config);
-        let how = FormatOptions { window: Some((0x4000_0000_0000, 1 << 30)), ..FormatOptions::default() };
+        let how = FormatOptions {
+            window: Some(Window { start: 0x4000_0000_0000, len: 1 << 30 }),
+            ..FormatOptions::default()
+        };
         let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
         (0..3).for_each(|index| create(&store, &format!("{index}"), 3000));
         drop(store);

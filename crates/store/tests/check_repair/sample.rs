@@ -7,7 +7,7 @@ use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::lane::LaneLog;
 use indelible_store::medium::{Device, read_struct};
 use indelible_store::space::Draft;
-use indelible_store::store::{FormatOptions, RepairAction, RepairOptions, Report, Store};
+use indelible_store::store::{FormatOptions, RepairAction, RepairOptions, Report, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, contents, objects, process, psync, snapshot};
 use indelible_testing::{Choice, SimConfig, SimMedium, TearUnit};
@@ -21,7 +21,7 @@ pub fn config() -> SimConfig {
 
 pub fn format(len: u64) -> (SimMedium, Arc<Store>) {
     let medium = SimMedium::new(len, config());
-    let window = Some((0x4000_0000_0000, 1 << 38));
+    let window = Some(Window { start: 0x4000_0000_0000, len: 1 << 38 });
     let how = FormatOptions { zeroed: true, window, ..FormatOptions::default() };
     let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
     (medium, store)

@@ -1,0 +1,152 @@
+//! The address window of a new pool: where its objects get their addresses (S0.22).
+//!
+//! Objects of two pools can be attached in one process only if their ranges do not overlap, and a pool keeps its
+//! window for life. So a window begins at a random place, as far as possible from those the caller knows.
+//!
+//! Odds. Only what is mapped collides: objects, not the windows. There are 28 million places. A pool whose
+//! objects have S bytes in all meets one like it with a probability of about 2·S / 54 TiB where neither was known
+//! to the other: 1 in 28,000 for 1 GiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
+
+use crate::error::{Result, StoreError};
+
+/// A range of addresses that a pool hands out to its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+const TIB: u64 = 1 << 40;
+
+/// Parts of the upper half of the user address space that neither executables nor the system's own mappings use.
+const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
+
+/// Windows begin at multiples of this: what a huge page, and one page of page tables, covers.
+const STEP: u64 = 2 << 20;
+
+/// Random places that are compared.
+const CANDIDATES: usize = 64;
+
+/// Objects lie at the start of a window. This is how much of it a pool of `len` bytes is likely to use: objects
+/// reserve addresses for several times their size.
+#[must_use]
+pub fn likely_use(len: u64) -> u64 {
+    len.saturating_mul(8).clamp(1 << 30, TIB)
+}
+
+impl Window {
+    /// A window for a pool of `pool_len` bytes: of some places that follow from `random`, the one farthest from
+    /// `known`, the ranges that other pools are likely to use.
+    #[must_use]
+    pub fn choose(random: u64, pool_len: u64, known: &[Window]) -> Window {
+        let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);
+        let used = likely_use(pool_len);
+        let mut state = random;
+        let mut best = (Window { start: place(next(&mut state), len), len }, 0);
+        if known.is_empty() {
+            return best.0;
+        }
+        for _ in 0..CANDIDATES {
+            let start = place(next(&mut state), len);
+            let distance = known.iter().map(|other| other.distance(start, used)).min().unwrap_or(0);
+            if distance > best.1 {
+                best = (Window { start, len }, distance);
+            }
+        }
+        best.0
+    }
+
+    /// Bytes between this range and `start..start + len`; 0 if they overlap.
+    fn distance(&self, start: u64, len: u64) -> u64 {
+        let after = start.saturating_sub(self.start.saturating_add(self.len));
+        let before = self.start.saturating_sub(start.saturating_add(len));
+        after.max(before)
+    }
+
+    /// Refuses a window that a user asked for if objects cannot lie there.
+    pub(super) fn verify(self, pool_len: u64) -> Result<Self> {
+        let bad = |why| Err(StoreError::BadWindow { start: self.start, len: self.len, why });
+        let (first, end) = (PLACES[0].0, PLACES[1].1);
+        if !self.start.is_multiple_of(STEP) || !self.len.is_multiple_of(STEP) {
+            return bad("start and length must be multiples of 2 MiB");
+        }
+        if self.len < pool_len {
+            return bad("it is smaller than the pool");
+        }
+        match self.start.checked_add(self.len) {
+            Some(window_end) if self.start >= first && window_end <= end => Ok(self),
+            _ => bad("it must lie between 0x400000000000 and 0x7a0000000000"),
+        }
+    }
+}
+
+/// The place, among all where a window of `len` bytes fits, that `random` picks.
+fn place(random: u64, len: u64) -> u64 {
+    let room = |(from, to): (u64, u64)| (to - from - len) / STEP + 1;
+    let pick = random % (room(PLACES[0]) + room(PLACES[1]));
+    match pick.checked_sub(room(PLACES[0])) {
+        None => PLACES[0].0 + pick * STEP,
+        Some(pick) => PLACES[1].0 + pick * STEP,
+    }
+}
+
+/// SplitMix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_thousand_known_pools_of_two_gibibytes_stay_apart() {
+        for seed in 0..4 {
+            let mut known: Vec<Window> = Vec::new();
+            for n in 0..1000 {
+                let window = Window::choose(seed << 32 | n, 2 * GIB, &known);
+                let used = Window { len: 2 * GIB, ..window };
+                let near = known.iter().map(|other| other.distance(used.start, used.len)).min();
+                assert!(near.is_none_or(|near| near > 0), "seed {seed}, pool {n}: {window:x?}");
+                known.push(Window { len: likely_use(2 * GIB), ..window });
+            }
+        }
+    }
+
+    #[test]
+    fn every_window_chosen_can_be_asked_for() {
+        let mut state = 1;
+        for len in [1 << 20, GIB, TIB, 32 * TIB] {
+            for _ in 0..1000 {
+                let window = Window::choose(next(&mut state), len, &[]);
+                window.verify(len.min(window.len)).unwrap();
+                let inside = |(from, to)| from <= window.start && window.start + window.len <= to;
+                assert!(PLACES.into_iter().any(inside), "{window:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_that_objects_cannot_have_is_refused() {
+        let good = Window { start: 0x4000_0000_0000, len: TIB };
+        good.verify(GIB).unwrap();
+        let bad = [
+            Window { start: good.start + 4096, ..good },
+            Window { start: 0, ..good },
+            Window { start: 0x7a00_0000_0000, ..good },
+            Window { len: GIB / 2, ..good },
+            Window { start: u64::MAX - STEP + 1, ..good },
+        ];
+        for window in bad {
+            assert!(matches!(window.verify(GIB), Err(StoreError::BadWindow { .. })), "{window:x?}");
+        }
+    }
+}
