@@ -124,15 +124,17 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     out
 }
 
-/// Stores 8 bytes, never the same twice, to one line of each page, and names them for those who have to be told.
+/// Stores 8 bytes, never the same twice, to one line of each page, and marks them with tracking `named`.
 pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
-    let (base, len) = (object.as_mut_ptr(), object.len());
+    let (base, len, marks) = (object.as_mut_ptr(), object.len(), object.needs_marks());
     for page in pages {
         let at = *page as usize * PAGE + line * 64;
         assert!(at + 8 <= len);
         // SAFETY: within the object, which is borrowed exclusively; aligned, being a multiple of 64.
         unsafe { base.add(at).cast::<u64>().write_volatile(value) };
-        object.note(at..at + 8);
+        if marks {
+            object.mark_dirty(at..at + 8);
+        }
     }
 }
 

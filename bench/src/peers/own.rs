@@ -37,12 +37,14 @@ fn open_tracking(place: &Place<'_>, tracking: Tracking) -> Result<Opened> {
 
 impl Peer for Own {
     fn commit(&mut self, changes: &[Change]) -> Result<()> {
-        let records = self.object.as_mut_ptr();
+        let (records, marks) = (self.object.as_mut_ptr(), self.object.needs_marks());
         for change in changes {
             let at = change.record as usize * RECORD;
             // SAFETY: a word of a record.
             unsafe { records.add(at).cast::<u64>().write(change.value) };
-            self.object.note(at..at + 8);
+            if marks {
+                self.object.mark_dirty(at..at + 8);
+            }
         }
         Ok(self.object.psync()?)
     }

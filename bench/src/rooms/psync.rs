@@ -38,7 +38,7 @@ const NOTES: [&str; 4] = [
     "floor: one PAGEMAP_SCAN over 1 MiB with one written page; on the SSD one durable pwrite of the same \
      number of bytes as the batch.",
     "tracking by wp-async: the kernel is asked what was stored to. tracking by named: the program says so \
-     (Object::note), which counts as storing; there is no page fault and no scan.",
+     (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
 ];
 
 /// Medians of one row, for the goals.

@@ -234,6 +234,15 @@ enum {
     PMO_PSYNC_CUT = 1
 };
 
+/** Marks size bytes from address on, in an attached object, as stored to: the next psync compares them with what is
+ * durable. psync finds every store that goes through the page tables by itself. Devices bypass them once they have
+ * pinned a page: registered buffers of io_uring, RDMA, VFIO, and O_DIRECT reads that were begun before a psync and end
+ * after it. Mark the range when it is pinned, and again each time such I/O has ended, before the psync that is to have
+ * its bytes. The first mark also keeps the object's pages in place until it is detached; pin again after a pmo_grow that
+ * moved the object. With tracking by mprotect, stores by /proc/self/mem or a debugger have to be marked as well; with
+ * tracking named, all stores. Any thread may call it at any time. Ignored for an object attached for reading. */
+int pmo_mark_dirty(const void *address, size_t size);
+
 /** Makes all stores to the object since its last psync durable, as one step. Any address in the object
  * will do. No thread stores to the object meanwhile. Ignored for an object attached for reading. */
 int pmo_psync(void *object);

@@ -368,6 +368,8 @@ public:
     void psync() { detail::check(pmo_psync(base_)); }
     // As psync, with a consistent cut: other threads may store meanwhile.
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
+    // Marks bytes from an address in the object on as stored to: for stores that bypass the page tables (pmo_mark_dirty).
+    void mark_dirty(const void *address, std::size_t size) { detail::check(pmo_mark_dirty(address, size)); }
     void grow(std::uint64_t size) { detail::check(pmo_grow(base_, size)); }
     void detach() { detail::check(pmo_detach(std::exchange(base_, nullptr))); }
 

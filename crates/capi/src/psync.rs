@@ -10,6 +10,13 @@ const CUT: c_uint = 1;
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_mark_dirty(address: *const c_void, size: usize) -> c_int {
+    status(|| Ok(raw::mark_dirty(address.cast(), size)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_psync(object: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::psync(object.cast()) }?))

@@ -220,7 +220,7 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
         let a = raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap();
         // SAFETY: attached for writing, and nobody else knows it.
         unsafe { a.cast::<u64>().write(7) };
-        raw::note(a.as_ptr(), 0..8).unwrap();
+        world.mark(a.as_ptr(), 8);
         let address = a.addr().get();
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -79,7 +79,9 @@ impl Run<'_> {
         self.next = self.next.wrapping_add(1);
         // SAFETY: a live block of ours of `size` bytes.
         unsafe { (address as *mut u8).write_bytes(self.next, size) };
-        self.heap().object().note(address - base..address - base + size);
+        if self.heap().object().needs_marks() {
+            self.heap().object().mark_dirty(address - base..address - base + size);
+        }
         self.live.insert(address, (size, self.next));
     }
 

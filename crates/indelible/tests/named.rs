@@ -40,9 +40,9 @@ fn the_lines_that_were_named_are_durable_and_no_others_are_logged() {
             [(127, 127..129), (128, 0..0), (8191, 8191..8193), (8192, 0..0), (LEN as usize - 1, 0..0)]
         {
             store(&mut object, at, 7);
-            object.note(name);
+            object.mark_dirty(name);
         }
-        object.note(LEN as usize - 1..LEN as usize + 100);
+        object.mark_dirty(LEN as usize - 1..LEN as usize + 100);
         // Not named, but of a page and of pages that were.
         store(&mut object, 1000, 8);
         store(&mut object, 16384, 8);
@@ -62,13 +62,13 @@ fn the_lines_that_were_named_are_durable_and_no_others_are_logged() {
 fn what_was_named_once_is_named_for_one_psync() {
     on_each_medium(|_, medium, mut object| {
         store(&mut object, 64, 1);
-        object.note(64..65);
+        object.mark_dirty(64..65);
         object.psync().unwrap();
         let before = object.stats().logged_bytes;
         store(&mut object, 64, 2);
         object.psync().unwrap();
         assert_eq!(object.stats().logged_bytes, before, "{medium:?}");
-        object.note(64..65);
+        object.mark_dirty(64..65);
         object.psync().unwrap();
         assert_eq!(object.stats().logged_bytes, before + 64, "{medium:?}");
     });
@@ -82,7 +82,7 @@ fn many_named_pages_are_compared_line_by_line() {
             (0..LEN as usize / 4096).map(|page| page * 4096 + page * 64 % 4096).collect();
         for at in &places {
             store(&mut object, *at, 3);
-            object.note(*at..at + 1);
+            object.mark_dirty(*at..at + 1);
         }
         object.psync().unwrap();
         assert_eq!(object.stats().logged_bytes - before, places.len() as u64 * 64, "{medium:?}");

@@ -117,7 +117,7 @@ fn s0_16_threads_of_the_process_share_an_attachment() {
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     let a: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
-                    raw::note(a.cast(), 0..8).unwrap();
+                    world.mark(a.cast(), 8);
                     // SAFETY: attached for writing; one thread at a time.
                     unsafe {
                         *a += thread;
@@ -411,7 +411,7 @@ fn s0_29_the_linked_list_of_the_paper() {
         for (i, data) in values.into_iter().enumerate() {
             let head =
                 raw::attach(&pool, "list", raw::Permission::Write, b"").unwrap().cast::<Node>().as_ptr();
-            raw::note(head.cast(), 0..4096).unwrap();
+            world.mark(head.cast(), 4096);
             // SAFETY: the object is a page of nodes, the first of which is the head; nobody else has it.
             unsafe {
                 let new_node = head.add(i + 1);

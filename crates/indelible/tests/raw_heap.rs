@@ -41,8 +41,7 @@ fn a_heap_by_address_is_the_heap_by_handle() {
             assert_eq!(kind(raw::format_heap(object, HeapOptions::new())), ErrorKind::Exists);
             let number = raw::calloc(object, 1, 8).unwrap();
             number.cast::<u64>().write(7);
-            raw::note(object, number.addr().get() - object.addr()..number.addr().get() - object.addr() + 8)
-                .unwrap();
+            world.mark(number.as_ptr(), 8);
             raw::create_root(object, "number", number.as_ptr(), 8, &NUMBER).unwrap();
             let text = raw::realloc(malloc(object, 10).unwrap().as_ptr(), 3 << 20).unwrap();
             assert!(raw::usable_size(text.as_ptr()).unwrap() >= 3 << 20, "the object grew");

@@ -1,6 +1,7 @@
 //! The bitmap that the SIGSEGV handler writes, and whose turn it is in a watched range.
 
 use crate::bitmap::Tree;
+use crate::pages::Pages;
 use crate::turn::{Passed, Turn};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -81,10 +82,10 @@ impl Watched {
 pub(crate) fn a_hold_excludes_handlers() {
     let watched = Watched::new();
     let handler = watched.clone();
-    let thread = thread::spawn(move || matches!(handler.fault(), Passed::Done(()) | Passed::Held(1)));
-    watched.turn.hold(1, thread::yield_now);
+    let thread = thread::spawn(move || matches!(handler.fault(), Passed::Done(()) | Passed::Held(_)));
+    let hold = watched.turn.hold(1, thread::yield_now);
     watched.touch();
-    watched.turn.release();
+    hold.release();
     assert!(thread.join().unwrap());
 }
 
@@ -106,15 +107,68 @@ pub(crate) fn a_hold_sees_what_handlers_set() {
     let handler = shared.clone();
     let thread = thread::spawn(move || {
         let (turn, tree, writable) = &*handler;
-        let open = |_| {
+        let open = |_: &crate::turn::Claim| {
             tree.set(65);
             writable.store(1, Ordering::SeqCst);
         };
         _ = turn.pass(1050, || false, || 2, open);
     });
     let (turn, tree, writable) = &*shared;
-    turn.hold(1, thread::yield_now);
+    let hold = turn.hold(1, thread::yield_now);
     assert_eq!(!found(tree).is_empty(), writable.load(Ordering::SeqCst) == 1);
-    turn.release();
+    hold.release();
     thread.join().unwrap();
+}
+
+/// A page that a handler makes writable while its owner protects it again, and a neighbour that only the handler touches.
+pub(crate) fn a_page_is_never_writable_without_its_bit() {
+    let shared = Arc::new((Turn::default(), Pages::new(2, 1), [AtomicUsize::new(0), AtomicUsize::new(0)]));
+    shared.0.publish(1000, 100);
+    let allow = |writable: &[AtomicUsize; 2], pages: std::ops::Range<usize>| {
+        pages.for_each(|page| writable[page].store(1, Ordering::SeqCst));
+        true
+    };
+    {
+        let (turn, pages, writable) = &*shared;
+        _ = turn.pass(1050, || false, || 2, |claim| pages.open(claim, 0, |pages| allow(writable, pages)));
+    }
+    let handler = shared.clone();
+    let thread = thread::spawn(move || {
+        let (turn, pages, writable) = &*handler;
+        // From the second time on, neighbours are made writable as well.
+        let open = |claim: &crate::turn::Claim| pages.open(claim, 1, |pages| allow(writable, pages));
+        matches!(turn.pass(1050, || false, || 2, open), Passed::Done(true))
+    });
+    let (turn, pages, writable) = &*shared;
+    let hold = turn.hold(1, thread::yield_now);
+    let forbid = |pages: std::ops::Range<usize>| {
+        pages.for_each(|page| writable[page].store(0, Ordering::SeqCst));
+        Ok::<(), ()>(())
+    };
+    pages.close(&hold, 0..1, forbid).unwrap();
+    hold.release();
+    let opened = thread.join().unwrap();
+    let mut bits = Vec::new();
+    pages.for_each(|page| bits.push(page));
+    for page in 0..2 {
+        assert_eq!(bits.contains(&page), writable[page].load(Ordering::SeqCst) == 1, "page {page}: {bits:?}");
+    }
+    assert_eq!(bits.contains(&1), opened);
+}
+
+/// A handler that has to wait is told so by the value it sleeps on, or its holder wakes it.
+pub(crate) fn a_handler_that_waits_is_woken() {
+    let turn = Arc::new(Turn::default());
+    turn.publish(1000, 100);
+    let handler = turn.clone();
+    let thread = thread::spawn(move || match handler.pass(1050, || false, || 2, |_| ()) {
+        // What the kernel does: it goes to sleep only while the value is still there.
+        Passed::Held(value) => {
+            handler.held.compare_exchange(value, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        }
+        _ => false,
+    });
+    let woken = turn.hold(1, thread::yield_now).release();
+    let asleep = thread.join().unwrap();
+    assert!(woken || !asleep);
 }

@@ -30,6 +30,8 @@ mod table;
 
 #[path = "../../indelible/src/dirty/bitmap.rs"]
 mod bitmap;
+#[path = "../../indelible/src/dirty/pages.rs"]
+mod pages;
 #[path = "../../indelible/src/dirty/turn.rs"]
 mod turn;
 
@@ -152,6 +154,8 @@ pub const MODELS: &[Model] = &[
         "a checkpoint beside a commit loses nothing",
         commits::a_checkpoint_beside_a_commit_loses_nothing,
     ),
+    whole("a page is never writable without its bit", dirty::a_page_is_never_writable_without_its_bit),
+    whole("a handler that waits is woken", dirty::a_handler_that_waits_is_woken),
     whole("a lock in an object has one holder", locks::a_lock_has_one_holder),
     whole("a lock is shared, or exclusive", locks::a_lock_is_shared_or_exclusive),
     whole("a cut holds whole sections", locks::a_cut_holds_whole_sections),

@@ -85,6 +85,21 @@ impl Object {
         self.attachment.with(py, "psync", |held| crate::psync::one(held, cut))
     }
 
+    /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync compares them.
+    ///
+    /// Stores through arrays and memoryviews are found without it. Needed where the page tables are bypassed: registered
+    /// buffers of io_uring, RDMA, VFIO, O_DIRECT reads that a psync overtakes (mark the range when it is pinned, and each time
+    /// such I/O has ended), and /proc/self/mem with tracking "mprotect". Ignored on an object attached for reading.
+    #[pyo3(signature = (offset = 0, length = None))]
+    fn mark_dirty(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<()> {
+        self.attachment.with(py, "mark", |held| {
+            if let Some(object) = held.object() {
+                object.mark_dirty(offset..length.map_or(usize::MAX, |length| offset.saturating_add(length)));
+            }
+            Ok(())
+        })
+    }
+
     /// Grows the object to `size` bytes. What was exported before stays valid.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         self.attachment.grow(py, size)

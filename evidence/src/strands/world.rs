@@ -211,7 +211,10 @@ impl Worker {
         let ring: &Ring = object.root()?;
         let first = self.next;
         if self.alone {
-            object.note(ring::put(ring, first));
+            let stored = ring::put(ring, first);
+            if object.needs_marks() {
+                object.mark_dirty(stored);
+            }
             self.next += 1;
             return Ok(object.psync_cut()?);
         }
@@ -220,7 +223,10 @@ impl Worker {
             let store = || {
                 let mut number = first;
                 while !stop.load(Ordering::Relaxed) {
-                    object.note(ring::put(ring, number));
+                    let stored = ring::put(ring, number);
+                    if object.needs_marks() {
+                        object.mark_dirty(stored);
+                    }
                     number += 1;
                 }
                 number

@@ -9,11 +9,16 @@
 mod bitmap;
 mod chunks;
 mod gate;
+mod handler;
+#[cfg(test)]
+mod handler_tests;
+mod marked;
+mod marks;
 mod mprotect;
-mod named;
-mod notes;
+mod pages;
 mod range;
 mod recent;
+mod registry;
 mod rent;
 #[cfg(test)]
 mod tests;
@@ -24,12 +29,11 @@ mod wp_async;
 
 use std::fmt;
 use std::io;
-use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use notes::Notes;
+pub(crate) use marks::DirtyLines;
 pub(crate) use range::PageRange;
 pub(crate) use wp_async::WatchedBy;
 
@@ -37,8 +41,8 @@ use crate::sys::PAGE;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::uffd::Uffd;
 use gate::Gate;
+use marked::Marked;
 use mprotect::Mprotect;
-use named::Named;
 use wp_async::WpAsync;
 
 /// How stores are noticed.
@@ -48,7 +52,7 @@ pub(crate) enum Rung {
     WpAsync,
     /// Memory protection and SIGSEGV.
     Mprotect,
-    /// The caller names what it changed.
+    /// The program marks what it changed.
     Named,
 }
 
@@ -128,6 +132,8 @@ pub(crate) struct TrackerParams {
 pub(crate) struct Tracker {
     rung: Rung,
     kind: Kind,
+    /// What was marked, on every rung.
+    marked: Marked,
     filled: bool,
     /// Stores are held up.
     held: bool,
@@ -138,7 +144,8 @@ pub(crate) struct Tracker {
 enum Kind {
     WpAsync(Box<WpAsync>),
     Mprotect(Mprotect),
-    Named(Named),
+    /// Finds nothing by itself.
+    Named,
 }
 
 impl Tracker {
@@ -151,10 +158,11 @@ impl Tracker {
                 WpAsync::new(base, pages, watched_by, filled).map(|rung| Kind::WpAsync(Box::new(rung)))
             }
             Rung::Mprotect => Mprotect::new(base, pages).map(Kind::Mprotect),
-            Rung::Named => Ok(Kind::Named(Named::new(pages))),
+            Rung::Named => Ok(Kind::Named),
         };
         let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker { rung, kind, filled, held: false, gate: Gate::new(base, len) })
+        let (marked, gate) = (Marked::new(pages), Gate::new(base, len));
+        Ok(Tracker { rung, kind, marked, filled, held: false, gate })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -165,17 +173,14 @@ impl Tracker {
     /// were last settled. After an error, or without a `settle`, the next call reports them again.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
+        let kept = out.len();
         match &mut self.kind {
-            Kind::WpAsync(rung) => rung.collect(out).map_err(failed("collect")),
-            Kind::Mprotect(rung) => {
-                rung.collect(out);
-                Ok(())
-            }
-            Kind::Named(rung) => {
-                rung.collect(self.held, out);
-                Ok(())
-            }
+            Kind::WpAsync(rung) => rung.collect(out).map_err(failed("collect"))?,
+            Kind::Mprotect(rung) => rung.collect(out),
+            Kind::Named => {}
         }
+        self.marked.collect(self.held, out, kept);
+        Ok(())
     }
 
     /// Tells that everything the last `collect` reported now equals the primary: `changed` after
@@ -190,14 +195,14 @@ impl Tracker {
         unchanged: &[PageRange],
     ) -> Result<(), DirtyError> {
         match &mut self.kind {
-            Kind::WpAsync(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),
-            Kind::Mprotect(rung) => rung.settle(changed, unchanged).map_err(failed("settle")),
-            Kind::Named(rung) => {
-                rung.settle(changed);
-                rung.settle(unchanged);
-                Ok(())
-            }
+            Kind::WpAsync(rung) => rung.settle(changed, unchanged),
+            Kind::Mprotect(rung) => rung.settle(changed, unchanged),
+            Kind::Named => Ok(()),
         }
+        .map_err(failed("settle"))?;
+        self.marked.settle(changed);
+        self.marked.settle(unchanged);
+        Ok(())
     }
 
     /// Tells how long comparing so many pages took: the dearer it is, the sooner a page that does not
@@ -206,38 +211,25 @@ impl Tracker {
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.compared(pages, took),
-            Kind::Mprotect(_) | Kind::Named(_) => {}
+            Kind::Mprotect(_) | Kind::Named => {}
         }
     }
 
-    /// Where callers name what they stored to, on the rung [`Rung::Named`], also by themselves.
-    pub(crate) fn notes(&self) -> Option<&Arc<Notes>> {
-        match &self.kind {
-            Kind::Named(rung) => Some(&rung.notes),
-            Kind::WpAsync(_) | Kind::Mprotect(_) => None,
-        }
+    /// Where bytes are marked as dirty, by any thread and at any time.
+    pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
+        &self.marked.lines
     }
 
-    /// Takes the place of the tracker that these notes are of. What was named is forgotten.
-    pub(crate) fn succeed(&mut self, notes: Arc<Notes>) {
-        if let Kind::Named(rung) = &mut self.kind {
-            rung.succeed(notes);
-        }
-    }
-
-    /// The caller names bytes that it stored to; only the rung [`Rung::Named`] listens.
-    #[inline]
-    pub(crate) fn note(&self, bytes: Range<usize>) {
-        if let Some(notes) = self.notes() {
-            notes.store([bytes]);
-        }
+    /// Takes the place of the tracker with this dirty-line set. Marks from before are forgotten.
+    pub(crate) fn succeed(&mut self, marks: Arc<DirtyLines>) {
+        self.marked.succeed(marks);
     }
 
     /// The lines of a page that was collected and may differ from the primary, a bit each.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match &self.kind {
-            Kind::Named(rung) => rung.lines(page as usize),
+            Kind::Named => self.marked.lines(page as usize),
             Kind::WpAsync(_) | Kind::Mprotect(_) => u64::MAX,
         }
     }
@@ -249,7 +241,7 @@ impl Tracker {
     pub(crate) fn hold(&mut self) -> Result<(), DirtyError> {
         match &self.kind {
             Kind::Mprotect(rung) => rung.hold(),
-            Kind::WpAsync(_) | Kind::Named(_) => self.gate.hold(),
+            Kind::WpAsync(_) | Kind::Named => self.gate.hold(),
         }
         .map_err(failed("hold up"))?;
         self.held = true;
@@ -261,7 +253,7 @@ impl Tracker {
         self.held = false;
         match &self.kind {
             Kind::Mprotect(rung) => rung.release(),
-            Kind::WpAsync(_) | Kind::Named(_) => self.gate.release(),
+            Kind::WpAsync(_) | Kind::Named => self.gate.release(),
         }
         .map_err(failed("let pass"))
     }
@@ -272,12 +264,10 @@ impl Tracker {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.grow(pages, self.filled),
             Kind::Mprotect(rung) => rung.grow(pages),
-            Kind::Named(rung) => {
-                rung.grow(pages);
-                Ok(())
-            }
+            Kind::Named => Ok(()),
         }
         .map_err(failed("track"))?;
+        self.marked.grow(pages);
         self.gate.grow(len);
         Ok(())
     }
@@ -287,8 +277,10 @@ impl Tracker {
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
         match &mut self.kind {
+            // A device may know the pages themselves, and would go on storing to those that were dropped.
+            Kind::WpAsync(_) if self.marked.lines.is_pinned() => Ok(false),
             Kind::WpAsync(rung) => rung.renewal_due().map_err(failed("scan")),
-            Kind::Mprotect(_) | Kind::Named(_) => Ok(false),
+            Kind::Mprotect(_) | Kind::Named => Ok(false),
         }
     }
 
@@ -297,7 +289,7 @@ impl Tracker {
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.renewed().map_err(failed("track")),
-            Kind::Mprotect(_) | Kind::Named(_) => Ok(()),
+            Kind::Mprotect(_) | Kind::Named => Ok(()),
         }
     }
 }

@@ -1,24 +1,24 @@
 //! Rung 2: pages are read-only until the first store, which the SIGSEGV handler lets pass.
 //!
-//! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung.
+//! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung; `/proc/self/mem` and debuggers
+//! ignore the protection, so that what they store has to be marked.
 //!
 //! Invariants:
-//! 1. A page that differs from the primary has its bit in its part's `writable`.
-//! 2. A page without the bit is read-only. (A page with it may be read-only, too: after a hold.)
+//! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were marked.
+//! 2. A page without the bit is read-only ([`Pages`] keeps that, whoever stores meanwhile).
 //! 3. A page in `again` has been reported before; it is kept writable for as long as it changes.
 //! 4. A page in `idle` was found unchanged by the last settle that mentioned it.
 //! 5. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
-//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold.
-
-#![allow(unsafe_code)]
+//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. One that does, against
+//! the rule, is in this psync or is found once its page is stored to again: later stores fault like any others (2).
 
 use std::io;
 
 use super::bitmap::Bits;
+use super::pages::Pages;
 use super::range::{self, PageRange};
-use super::watch::{Table, Watched};
-use crate::sys::mmap::{self, Protection};
+use super::watch::Watched;
 use crate::sys::{PAGE, max_map_count};
 
 /// More runs than this are protected by one call for all pages; those that are still dirty fault
@@ -77,8 +77,8 @@ impl Mprotect {
         });
         if !extended {
             let more = pages - self.pages;
-            let table = Table::new(more, self.budget);
-            let watched = Watched::new(self.base + self.pages * PAGE, more * PAGE, Some(table))?;
+            let pages = Pages::new(more, self.budget);
+            let watched = Watched::new(self.base + self.pages * PAGE, more * PAGE, Some(pages))?;
             self.parts.push(Part { first: self.pages, pages: more, watched });
         }
         self.again.grow(pages);
@@ -87,17 +87,11 @@ impl Mprotect {
         Ok(())
     }
 
-    fn tables(&self) -> impl Iterator<Item = (&Part, &Table)> {
-        self.parts.iter().filter_map(|part| part.watched.table().map(|table| (part, table)))
-    }
-
     pub(super) fn collect(&self, out: &mut Vec<PageRange>) {
         let kept = out.len();
-        for (part, table) in self.tables() {
-            table.writable.for_each(|page| {
-                let page = part.first + page;
-                range::push(out, kept, page, page + 1);
-            });
+        for part in &self.parts {
+            let Some(pages) = part.watched.pages() else { continue };
+            pages.for_each(|page| range::push(out, kept, part.first + page, part.first + page + 1));
         }
     }
 
@@ -130,25 +124,15 @@ impl Mprotect {
     }
 
     fn protect_runs(&self, runs: &[PageRange]) -> io::Result<()> {
-        if runs.len() > RUNS_APART {
-            // SAFETY: the tracker's own range; stores meet the handler again.
-            unsafe { mmap::protect(self.base, self.pages * PAGE, Protection::Read) }?;
-            for (_, table) in self.tables() {
-                table.splits.store(0, std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-        for run in runs {
-            let pages = run.within(self.pages);
-            if runs.len() <= RUNS_APART {
-                let len = (pages.end - pages.start) * PAGE;
-                // SAFETY: as above.
-                unsafe { mmap::protect(self.base + pages.start * PAGE, len, Protection::Read) }?;
-            }
-            for (part, table) in self.tables() {
-                let end = part.first + part.pages;
-                for page in pages.start.max(part.first)..pages.end.min(end) {
-                    table.writable.clear(page - part.first);
-                }
+        for part in &self.parts {
+            let end = part.first + part.pages;
+            let within = |run: &PageRange| {
+                let pages = run.within(end);
+                pages.start.max(part.first) - part.first..pages.end.max(part.first) - part.first
+            };
+            let mut concerned = runs.iter().map(within).filter(|pages| !pages.is_empty()).peekable();
+            if concerned.peek().is_some() {
+                part.watched.close(concerned, runs.len() > RUNS_APART)?;
             }
         }
         Ok(())
@@ -162,14 +146,11 @@ impl Mprotect {
                 }
                 return Err(e);
             }
-            if let Some(table) = part.watched.table() {
-                table.splits.store(0, std::sync::atomic::Ordering::Relaxed);
-            }
         }
         Ok(())
     }
 
-    /// Pages that are still in `writable` fault once more (2).
+    /// Pages that still have their bits fault once more.
     pub(super) fn release(&self) -> io::Result<()> {
         self.parts.iter().try_for_each(|part| part.watched.release(false))
     }

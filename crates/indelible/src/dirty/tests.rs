@@ -22,14 +22,14 @@ pub(crate) fn rungs() -> Vec<Rung> {
     here
 }
 
-struct Rig {
-    tracker: Tracker,
+pub(super) struct Rig {
+    pub(super) tracker: Tracker,
     mapping: Mapping,
     out: Vec<PageRange>,
 }
 
 impl Rig {
-    fn new(addr: usize, pages: usize, rung: Rung) -> Rig {
+    pub(super) fn new(addr: usize, pages: usize, rung: Rung) -> Rig {
         Rig::with(
             addr,
             pages,
@@ -52,17 +52,24 @@ impl Rig {
         Rig { tracker: Tracker::new(params).unwrap(), mapping, out: Vec::new() }
     }
 
-    fn at(&self, page: usize) -> *mut u64 {
+    pub(super) fn at(&self, page: usize) -> *mut u64 {
         self.mapping.base().as_ptr().wrapping_add(page * PAGE).cast()
     }
 
-    fn store(&self, page: usize, value: u64) {
-        self.tracker.note(page * PAGE..(page + 1) * PAGE);
+    /// Marks a page where the rung does not find stores by itself.
+    fn stored(&self, page: usize) {
+        if self.tracker.rung() == Rung::Named {
+            self.tracker.marks().mark([page * PAGE..(page + 1) * PAGE]);
+        }
+    }
+
+    pub(super) fn store(&self, page: usize, value: u64) {
+        self.stored(page);
         // SAFETY: a page of the mapping, which only this test's threads know.
         unsafe { self.at(page).write_volatile(value) };
     }
 
-    fn load(&self, page: usize) -> u64 {
+    pub(super) fn load(&self, page: usize) -> u64 {
         // SAFETY: as above.
         unsafe { self.at(page).read_volatile() }
     }
@@ -79,7 +86,7 @@ impl Rig {
         matches!(&self.tracker.kind, Kind::WpAsync(rung) if rung.protects())
     }
 
-    fn collect(&mut self) -> BTreeSet<usize> {
+    pub(super) fn collect(&mut self) -> BTreeSet<usize> {
         self.out.clear();
         self.tracker.collect(&mut self.out).unwrap();
         for pair in self.out.windows(2) {
@@ -88,7 +95,7 @@ impl Rig {
         self.out.iter().flat_map(|run| run.start as usize..run.end() as usize).collect()
     }
 
-    fn settle(&mut self, dirty: &BTreeSet<usize>, changed: &BTreeSet<usize>) {
+    pub(super) fn settle(&mut self, dirty: &BTreeSet<usize>, changed: &BTreeSet<usize>) {
         let runs = |pages: Vec<usize>| pages.iter().map(|p| PageRange::new(*p, p + 1)).collect::<Vec<_>>();
         let yes = runs(dirty.intersection(changed).copied().collect());
         let no = runs(dirty.difference(changed).copied().collect());
@@ -273,8 +280,8 @@ fn a_cut_never_tears() {
             let _stop = Stop(&stop);
             for round in 0..200 {
                 let before = stored.load(Ordering::Relaxed);
-                rig.tracker.note(10 * PAGE..11 * PAGE);
-                rig.tracker.note(590 * PAGE..591 * PAGE);
+                rig.stored(10);
+                rig.stored(590);
                 rig.tracker.hold().unwrap();
                 let first = (rig.load(10), rig.load(590));
                 let dirty = rig.collect();
@@ -519,7 +526,7 @@ fn few_mappings_only_make_the_clusters_larger() {
     let addr = window(8);
     let pages = 4096;
     let mut rig = Rig::new(addr, pages, Rung::Mprotect);
-    rig.tracker.kind = Kind::Named(Named::new(1));
+    rig.tracker.kind = Kind::Named;
     rig.tracker.kind = Kind::Mprotect(Mprotect::with_budget(addr, pages, 4).unwrap());
     let model: BTreeSet<_> = (0..pages).step_by(97).collect();
     for page in &model {

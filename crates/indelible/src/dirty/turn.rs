@@ -5,10 +5,14 @@
 //!    handler that finds the range gone, or `held` not 0, after its claim, touches nothing.
 //! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that came
 //!    before them. Both sides store first and load second, with a fence between.
+//! 3. A handler sleeps only on a value of `held` with `WAITERS`, and whoever takes such a value away wakes it.
 //!
 //! Allocates nothing and takes no lock: it runs in a signal handler.
 
 use crate::sys::sync::{AtomicU32, AtomicUsize, Ordering, fence};
+
+/// In `held`: handlers may be asleep. Numbers of threads are smaller.
+const WAITERS: u32 = 1 << 31;
 
 #[derive(Default)]
 pub(super) struct Turn {
@@ -16,8 +20,21 @@ pub(super) struct Turn {
     pub(super) start: AtomicUsize,
     pub(super) end: AtomicUsize,
     pub(super) active: AtomicU32,
-    /// 0, or the thread that holds the range.
+    /// 0, or the thread that holds the range, and whether handlers wait for it.
     pub(super) held: AtomicU32,
+}
+
+/// A handler's right to touch a range that begins at `start`.
+pub(super) struct Claim {
+    pub(super) start: usize,
+}
+
+/// A holder's right to touch a range, until it is given up.
+#[must_use]
+pub(super) struct Hold<'a> {
+    turn: &'a Turn,
+    /// The thread had it before: its earlier hold goes on.
+    nested: bool,
 }
 
 /// What a handler was told.
@@ -43,13 +60,13 @@ impl Turn {
         self.start.load(Ordering::SeqCst) <= addr && addr < self.end.load(Ordering::SeqCst)
     }
 
-    /// A handler's part: `work(start)` if it is its turn.
+    /// A handler's part: `work` if it is its turn.
     pub(super) fn pass<R>(
         &self,
         addr: usize,
         is_stale: impl FnOnce() -> bool,
         me: impl FnOnce() -> u32,
-        work: impl FnOnce(usize) -> R,
+        work: impl FnOnce(&Claim) -> R,
     ) -> Passed<R> {
         self.active.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -57,34 +74,44 @@ impl Turn {
         let passed = if !self.covers(addr) || is_stale() {
             Passed::Gone
         } else if held == 0 {
-            Passed::Done(work(self.start.load(Ordering::SeqCst)))
+            Passed::Done(work(&Claim { start: self.start.load(Ordering::SeqCst) }))
         } else {
             Passed::Held(held)
         };
         self.active.fetch_sub(1, Ordering::SeqCst);
         match passed {
             // Waiting for oneself would be for ever.
-            Passed::Held(held) if held == me() => Passed::Own,
+            Passed::Held(held) if held & !WAITERS == me() => Passed::Own,
+            Passed::Held(held) => {
+                // Where this fails, the wait finds another value, and is over at once.
+                let (known, told) = (Ordering::SeqCst, held | WAITERS);
+                let _ = self.held.compare_exchange(held, told, known, known);
+                Passed::Held(told)
+            }
             other => other,
         }
     }
 
-    /// Nobody works in the range from the return on, until [`release`](Turn::release).
-    pub(super) fn hold(&self, who: u32, pause: impl Fn()) {
+    /// Nobody else works in the range until the hold is [given up](Hold::release). A thread may hold it twice.
+    pub(super) fn hold(&self, who: u32, pause: impl Fn()) -> Hold<'_> {
+        if self.held.load(Ordering::SeqCst) & !WAITERS == who {
+            return Hold { turn: self, nested: true };
+        }
         self.held.store(who, Ordering::SeqCst);
         self.drain(pause);
+        Hold { turn: self, nested: false }
     }
 
-    /// Ends a hold. Those that wait on `held` are to be woken.
-    pub(super) fn release(&self) {
-        self.held.store(0, Ordering::SeqCst);
+    /// Ends whatever hold there is. Whether handlers wait on `held`, to be woken.
+    pub(super) fn release(&self) -> bool {
+        self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
 
-    /// Nobody finds the range from now on; those that wait are to be woken before [`drain`](Turn::drain).
-    pub(super) fn withdraw(&self) {
+    /// Nobody finds the range from now on; those that wait are to be woken before [`drain`](Turn::drain). Whether there are any.
+    pub(super) fn withdraw(&self) -> bool {
         self.end.store(0, Ordering::SeqCst);
         self.start.store(0, Ordering::SeqCst);
-        self.release();
+        self.release()
     }
 
     /// Waits for handlers on their way out: a few instructions, or one change of protection.
@@ -94,4 +121,14 @@ impl Turn {
             pause();
         }
     }
+}
+
+impl Hold<'_> {
+    /// Ends this hold. Whether handlers wait on `held`, to be woken.
+    pub(super) fn release(self) -> bool {
+        !self.nested && self.turn.release()
+    }
+
+    /// Ends later, by [`Turn::release`].
+    pub(super) fn keep(self) {}
 }

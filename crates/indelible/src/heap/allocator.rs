@@ -167,7 +167,7 @@ impl Allocator {
                     && let Some(span) = cache.span(class)
                     && let Some(block) = span.block(taken.addr().get())
                 {
-                    shared.window.note(span.mark_offset(block), 1);
+                    shared.window.mark_dirty(span.mark_offset(block), 1);
                 }
                 return Ok(taken);
             }
@@ -288,7 +288,7 @@ impl Allocator {
         }
         let span = inner.known(shared, found.page, found.entry.pages, usize::from(found.entry.class))?;
         if span.owner.get().is_none() {
-            shared.window.note(found.page * PAGE, PAGE as usize);
+            shared.window.mark_dirty(found.page * PAGE, PAGE as usize);
         }
         drop(inner);
         let Some(block) = span.block(address) else { return Err(HeapError::Foreign { address }) };
@@ -297,7 +297,7 @@ impl Allocator {
             guard.freed(&shared.window, offset, room, true)?;
         }
         let freed = self.free_of_other(cache, span, block, address);
-        shared.window.note(span.mark_offset(block), 1);
+        shared.window.mark_dirty(span.mark_offset(block), 1);
         freed
     }
 

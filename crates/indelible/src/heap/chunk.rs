@@ -63,7 +63,7 @@ impl<'a> ChunkRef<'a> {
     }
 
     fn noted(&self) {
-        self.window.note(self.offset, size_of::<Chunk>());
+        self.window.mark_dirty(self.offset, size_of::<Chunk>());
     }
 
     /// Page number, in the heap, of a page of the chunk.

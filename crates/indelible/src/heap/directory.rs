@@ -56,7 +56,7 @@ impl<'a> Directory<'a> {
             return Err(HeapError::NotBlank);
         }
         let header: &Header = window.at(0)?;
-        window.note(0, PAGE as usize);
+        window.mark_dirty(0, PAGE as usize);
         header.version.store(VERSION, Relaxed);
         header.pages.store(pages, Relaxed);
         header.frontier.store(1, Relaxed);
@@ -74,7 +74,7 @@ impl<'a> Directory<'a> {
 
     pub(super) fn set_frontier(&self, frontier: u64) {
         self.header.frontier.store(frontier, Relaxed);
-        self.window.note(0, PAGE as usize);
+        self.window.mark_dirty(0, PAGE as usize);
     }
 
     /// Chunks, the last of which may be short.
@@ -128,7 +128,7 @@ impl<'a> Directory<'a> {
         entry.store(what.pack(), Relaxed);
         let page = self.header.directory.load(Relaxed);
         let offset = if page == 0 { 0 } else { page * PAGE + chunk * 8 };
-        self.window.note(offset, if page == 0 { PAGE as usize } else { 8 });
+        self.window.mark_dirty(offset, if page == 0 { PAGE as usize } else { 8 });
         Ok(())
     }
 
@@ -158,14 +158,14 @@ impl<'a> Directory<'a> {
             self.window.fill(run.page * PAGE, (pages * PAGE) as usize, 0)?;
         }
         let new: &[AtomicU64] = self.window.slice(run.page * PAGE, (pages * PAGE / 8) as usize)?;
-        self.window.note(run.page * PAGE, (self.frontier() * 8) as usize);
+        self.window.mark_dirty(run.page * PAGE, (self.frontier() * 8) as usize);
         for (new, old) in new.iter().zip(&self.entries()?[..self.frontier() as usize]) {
             new.store(old.load(Relaxed), Relaxed);
         }
         let old = self.header.directory.load(Relaxed);
         self.header.directory.store(run.page, Relaxed);
         self.header.capacity.store(pages * PAGE / 8, Relaxed);
-        self.window.note(0, PAGE as usize);
+        self.window.mark_dirty(0, PAGE as usize);
         if old != 0 {
             super::pages::Pages { directory: *self, hints: &mut hints }.free(old, Kind::Meta)?;
         }
@@ -189,7 +189,7 @@ impl<'a> Directory<'a> {
             }
         }
         self.header.pages.store(new, Relaxed);
-        self.window.note(0, PAGE as usize);
+        self.window.mark_dirty(0, PAGE as usize);
         longer.reserve()
     }
 }

@@ -17,17 +17,17 @@ impl Heap {
         self.gate.leave();
     }
 
-    /// Names ranges of addresses in the object that were stored to: see [`Object::note`].
+    /// Names ranges of addresses in the object that were stored to: see [`Object::mark_dirty`].
     pub(crate) fn stored(&self, ranges: &[Range<usize>]) {
-        if let Some(notes) = self.object.notes() {
-            notes.store(ranges.iter().map(|range| self.offsets(range)));
+        if let Some(marks) = self.object.explicit_marks() {
+            marks.mark(ranges.iter().map(|range| self.offsets(range)));
         }
     }
 
     /// Names addresses in the object that others may store to until the next psync that is no cut.
     pub(crate) fn lent(&self, range: &Range<usize>) {
-        if let Some(notes) = self.object.notes() {
-            notes.lend(self.offsets(range));
+        if let Some(marks) = self.object.explicit_marks() {
+            marks.mark_borrowed(self.offsets(range));
         }
     }
 

@@ -10,7 +10,7 @@ use super::layout::PAGE;
 use super::roots::{self, Root, TypeInfo};
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
-use crate::dirty::Notes;
+use crate::dirty::DirtyLines;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) struct Extent {
     pub(crate) len: usize,
     pub(crate) writable: bool,
     /// Where stores are named, if they have to be.
-    pub(crate) notes: Option<Arc<Notes>>,
+    pub(crate) marks: Option<Arc<DirtyLines>>,
     /// Bytes it may have without being opened again.
     pub(crate) reach: usize,
 }
@@ -249,6 +249,6 @@ impl Extent {
     /// The extent is mapped as long as the window lives.
     unsafe fn window(&self) -> Window {
         // SAFETY: the caller's promise; objects begin on a page.
-        unsafe { Window::new(self.base, self.len, self.writable, self.notes.clone()) }
+        unsafe { Window::new(self.base, self.len, self.writable, self.marks.clone()) }
     }
 }

@@ -40,7 +40,7 @@ impl ReadHeap {
             base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
             len: object.len(),
             writable: false,
-            notes: None,
+            marks: None,
             // Nothing is allocated: no table.
             reach: 0,
         };

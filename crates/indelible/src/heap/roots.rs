@@ -223,7 +223,7 @@ pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
     if let Some((offset, slot)) = slots(&directory)?.into_iter().find(|(offset, _)| *offset == slot) {
         slot.hash.store(hash(&root.name), Relaxed);
         slot.page.store(page, Relaxed);
-        shared.window.note(offset, size_of::<RootSlot>());
+        shared.window.mark_dirty(offset, size_of::<RootSlot>());
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ pub(super) fn remove(shared: &Shared, name: &str) -> Result<Root> {
     inner.pages(shared)?.free(slot.page.load(Relaxed), Kind::Meta)?;
     slot.page.store(0, Relaxed);
     slot.hash.store(0, Relaxed);
-    shared.window.note(offset, size_of::<RootSlot>());
+    shared.window.mark_dirty(offset, size_of::<RootSlot>());
     Ok(root)
 }
 
@@ -253,7 +253,7 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     index.magic.store(INDEX_MAGIC, Relaxed);
     index.next.store(directory.header.roots.load(Relaxed), Relaxed);
     directory.header.roots.store(page, Relaxed);
-    shared.window.note(0, PAGE as usize);
+    shared.window.mark_dirty(0, PAGE as usize);
     Ok(page * PAGE + 16)
 }
 

@@ -123,7 +123,7 @@ impl Heap {
     pub(crate) fn sit(&self) -> Seat {
         let (base, len) = (self.base().addr(), self.size());
         let heap = std::ptr::from_ref(self).expose_provenance();
-        self.ticket.sit(base, len, heap, self.object.notes().is_some())
+        self.ticket.sit(base, len, heap, self.object.explicit_marks().is_some())
     }
 }
 

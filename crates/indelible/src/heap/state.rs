@@ -173,7 +173,7 @@ impl Inner {
             return damaged(page * PAGE, "this span overlaps another");
         }
         let span = Span::adopt(&shared.window, page, pages, class, new)?;
-        shared.window.note(page * PAGE, PAGE as usize);
+        shared.window.mark_dirty(page * PAGE, PAGE as usize);
         span.index.store(self.spans.len(), Relaxed);
         self.spans.push(span);
         for page in page..page + pages {
@@ -206,7 +206,7 @@ impl Inner {
         self.idle.iter().for_each(|cache| cache.open_inbox(&mut |_| {}));
         let header = Directory::open(&shared.window)?.header;
         header.recent[class].store(span.page() as u32, Relaxed);
-        shared.window.note(0, PAGE as usize);
+        shared.window.mark_dirty(0, PAGE as usize);
         cache.enter(span);
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Inner {
                 }
             }
             directory.header.cursor.store((number + 1) % directory.frontier(), Relaxed);
-            shared.window.note(0, PAGE as usize);
+            shared.window.mark_dirty(0, PAGE as usize);
             self.unseen -= 1;
         }
         Ok(())

@@ -10,7 +10,7 @@
 
 use super::error::{Result, damaged};
 use super::layout::{PAGE, Shared};
-use crate::dirty::Notes;
+use crate::dirty::DirtyLines;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// Where stores are named, if they have to be.
-    notes: Option<Arc<Notes>>,
+    /// Where stores are marked, if they have to be.
+    marks: Option<Arc<DirtyLines>>,
 }
 
 // SAFETY: access goes through atomics (2), or by copies of bytes that the heap's lock guards.
@@ -35,22 +35,22 @@ impl Window {
         base: NonNull<u8>,
         len: usize,
         writable: bool,
-        notes: Option<Arc<Notes>>,
+        marks: Option<Arc<DirtyLines>>,
     ) -> Window {
         let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
-        Window { base, len, writable, notes }
+        Window { base, len, writable, marks }
     }
 
-    /// Whether stores have to be named.
+    /// Whether stores have to be marked.
     pub(super) fn is_named(&self) -> bool {
-        self.notes.is_some()
+        self.marks.is_some()
     }
 
-    /// Names stores through references to atomics, after them.
-    pub(super) fn note(&self, offset: u64, len: usize) {
-        if let Some(notes) = &self.notes {
+    /// Marks stores through references to atomics, after them.
+    pub(super) fn mark_dirty(&self, offset: u64, len: usize) {
+        if let Some(marks) = &self.marks {
             let start = offset as usize;
-            notes.store(std::iter::once(start..start.saturating_add(len)));
+            marks.mark(std::iter::once(start..start.saturating_add(len)));
         }
     }
 
@@ -120,7 +120,7 @@ impl Window {
         debug_assert!(self.writable, "the heap asks first");
         // SAFETY: as for `read`; free or the heap's own, so that nobody refers to it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
-        self.note(offset, bytes.len());
+        self.mark_dirty(offset, bytes.len());
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl Window {
         debug_assert!(self.writable, "the heap asks first");
         // SAFETY: as for `write`.
         unsafe { at.write_bytes(byte, len) };
-        self.note(offset, len);
+        self.mark_dirty(offset, len);
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Window {
         let (source, target) = (self.within(from, len)?, self.within(to, len)?);
         // SAFETY: mapped (1); the caller of `realloc` has both blocks for itself.
         unsafe { std::ptr::copy(source, target, len) };
-        self.note(to, len);
+        self.mark_dirty(to, len);
         Ok(())
     }
 }

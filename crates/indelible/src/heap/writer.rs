@@ -230,7 +230,7 @@ impl Heap {
                 // SAFETY: two live blocks of the caller's.
                 unsafe { block.copy_to_nonoverlapping(new.as_ptr(), old.min(size)) };
                 let offset = new.addr().get() - self.object.as_ptr().addr();
-                self.object.note(offset..offset + size);
+                self.object.stored(offset..offset + size);
                 // SAFETY: the caller's promise.
                 unsafe { self.free(block)? };
                 Ok(new)
@@ -387,7 +387,7 @@ fn extent(object: &Object) -> Extent {
         // Not to the end of the last page: what lies behind the size does not survive growth.
         len: object.len(),
         writable: true,
-        notes: object.notes().cloned(),
+        marks: object.explicit_marks().cloned(),
         reach: object.reach(),
     }
 }

@@ -12,7 +12,7 @@
 use super::compare::Comparison;
 use super::lent::{Lent, Part};
 use super::stats::PsyncStats;
-use crate::dirty::{Notes, PageRange};
+use crate::dirty::{DirtyLines, PageRange, Rung};
 use crate::error::Cause;
 use crate::pool::Inner as PoolInner;
 use crate::shadow::{Shadow, copy_lines};
@@ -114,23 +114,24 @@ impl Core {
     fn finish(&mut self, committed: &Result<(), StoreError>) -> Result<(), Cause> {
         match committed {
             Ok(()) => self.settle_and_reclaim(),
-            // The tracker was told that these are clean, or reports them again by itself.
+            // A cut told the tracker that these are clean.
             Err(_) => {
-                self.note_changed();
+                self.mark_changed();
                 Ok(())
             }
         }
     }
 
-    /// Where stores are named, for the rung that has to be told.
-    pub(crate) fn notes(&self) -> Option<Arc<Notes>> {
-        self.shadow.as_ref()?.notes()
+    /// Where bytes are marked as dirty, and whether every store has to be.
+    pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
+        let shadow = self.shadow.as_ref()?;
+        Some((shadow.marks()?, shadow.rung() == Some(Rung::Named)))
     }
 
-    /// Names bytes that were stored to, for the rung that has to be told.
-    pub(crate) fn note(&self, range: Range<usize>) {
+    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    pub(crate) fn stored(&self, range: Range<usize>) {
         let Some(shadow) = &self.shadow else { return };
-        shadow.note(range);
+        shadow.stored(range);
     }
 
     /// Extends the object. What was stored and not psynced stays stored and not psynced.
@@ -171,7 +172,7 @@ impl Core {
         self.find_primary()?;
         let shadow = self.shadow()?;
         for (page, bytes) in saved {
-            shadow.note(bytes_of(PageRange { start: page, count: 1 }));
+            shadow.stored(bytes_of(PageRange { start: page, count: 1 }));
             // SAFETY: a page of the new shadow, which the caller has exclusively.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE)
@@ -192,7 +193,7 @@ impl Core {
         // SAFETY: a page of the shadow; the box lies outside.
         unsafe { crate::shadow::copy_page(shadow.page_bytes(page), &mut bytes) };
         if bytes[from..].iter().any(|byte| *byte != 0) {
-            shadow.note(end..end + PAGE - from);
+            shadow.stored(end..end + PAGE - from);
             // SAFETY: within that page, which the caller has exclusively.
             unsafe { std::ptr::write_bytes(shadow.page_bytes(page).cast_mut().add(from), 0, PAGE - from) };
         }
@@ -308,9 +309,9 @@ impl Core {
         Ok(())
     }
 
-    fn note_changed(&mut self) {
+    fn mark_changed(&mut self) {
         if let Some(shadow) = &self.shadow {
-            self.changed.iter().for_each(|range| shadow.note(bytes_of(*range)));
+            self.changed.iter().for_each(|range| shadow.mark_again(*range));
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::engine::{Core, psync_cores};
 use super::stats::PsyncStats;
-use crate::dirty::Notes;
+use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::plain::Plain;
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
@@ -32,8 +32,9 @@ pub struct Object {
     base: *mut u8,
     /// Changes under the lock of `core`.
     len: AtomicUsize,
-    /// Where stores are named, if they have to be.
-    notes: Option<Arc<Notes>>,
+    marks: Arc<DirtyLines>,
+    /// Whether every store has to be marked: tracking `named`.
+    explicit: bool,
     pool: Arc<PoolInner>,
     name: String,
 }
@@ -46,8 +47,8 @@ unsafe impl Sync for Object {}
 impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
-        let notes = core.notes();
-        Ok(Object { core: Mutex::new(core), base, len, notes, pool, name: name.to_owned() })
+        let (marks, explicit) = core.marks().unwrap_or_default();
+        Ok(Object { core: Mutex::new(core), base, len, marks, explicit, pool, name: name.to_owned() })
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
@@ -86,7 +87,7 @@ impl Object {
         self.base
     }
 
-    /// First byte, for storing. On the tracking rung `named`, say with [`note`](Object::note) what you
+    /// First byte, for storing. With tracking `named`, say with [`mark_dirty`](Object::mark_dirty) what you
     /// stored to; the others notice by themselves.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -103,7 +104,7 @@ impl Object {
     /// The object's bytes, for storing.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        self.note(0..self.len());
+        self.stored(0..self.len());
         // SAFETY: as for `as_slice`, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) }
     }
@@ -114,7 +115,7 @@ impl Object {
     /// If the range does not lie within the object, as slicing does.
     #[must_use]
     pub fn range_mut(&mut self, range: Range<usize>) -> &mut [u8] {
-        self.note(range.clone());
+        self.stored(range.clone());
         // SAFETY: as for `as_mut_slice`.
         let all = unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) };
         &mut all[range]
@@ -136,7 +137,7 @@ impl Object {
     /// `BadSize` if the object is smaller than a `T`.
     pub fn root_mut<T: Plain>(&mut self) -> Result<&mut T> {
         self.check_root::<T>()?;
-        self.note(0..size_of::<T>());
+        self.stored(0..size_of::<T>());
         // SAFETY: as for `root`, and borrowed exclusively.
         Ok(unsafe { &mut *self.base.cast::<T>() })
     }
@@ -149,12 +150,35 @@ impl Object {
         Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len() }))
     }
 
-    /// Names bytes that were stored to through a pointer. Only the tracking rung `named` needs it: there a psync costs
-    /// no page fault and no scan, and makes durable the lines of 64 bytes that were named. Of what was not, it may make
-    /// some durable.
-    pub fn note(&self, range: Range<usize>) {
-        if let Some(notes) = &self.notes {
-            notes.store([range]);
+    /// Marks bytes, counted from the object's first, as stored to: the next psync compares them, whatever tracking found.
+    /// Bytes beyond the object are ignored. Any thread may call it at any time; costs no system call.
+    ///
+    /// Tracking finds every store that goes through the page tables by itself. Call this where a store does not:
+    ///
+    /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and `O_DIRECT` reads that were begun
+    ///   before a psync and end after it. The kernel looked at the page's protection when it pinned the page, not when the
+    ///   device writes. Mark the range once when it is pinned, and each time such I/O has ended, before the psync that is to
+    ///   have its bytes. The first mark also keeps the object's pages where they are until detach; a [`grow`](Object::grow)
+    ///   that moves the object ends what is pinned, so pin again after it.
+    /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they ignore protection.
+    /// - **Tracking `named`**, which finds nothing by itself: after every store through a pointer. Heap and collections mark
+    ///   theirs. There a psync costs no page fault and no scan, and makes durable the lines of 64 bytes that were marked. Of
+    ///   what was not, it may make some durable.
+    pub fn mark_dirty(&self, range: Range<usize>) {
+        self.marks.mark_pinned(range);
+    }
+
+    /// Whether stores through pointers have to be [marked](Object::mark_dirty): with tracking `named`.
+    #[must_use]
+    #[inline]
+    pub fn needs_marks(&self) -> bool {
+        self.explicit
+    }
+
+    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    pub(crate) fn stored(&self, range: Range<usize>) {
+        if self.explicit {
+            self.marks.mark([range]);
         }
     }
 
@@ -216,10 +240,10 @@ impl Object {
         self.core().reach()
     }
 
-    /// Where stores are named, if they have to be.
+    /// Where every store has to be marked, with tracking `named`.
     #[inline]
-    pub(crate) fn notes(&self) -> Option<&Arc<Notes>> {
-        self.notes.as_ref()
+    pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
+        self.explicit.then_some(&self.marks)
     }
 
     /// Makes what was psynced durable in its final place and empties the lane, so that a crash later

@@ -85,7 +85,7 @@ pub enum Tracking {
     /// What was stored to is named: a psync looks at nothing else, and costs neither page faults nor a scan. The heap and its
     /// [`collections`](crate::collections) name what they store and what they lend (`&mut`, and atomics that are looked at); what is
     /// stored through pointers, to blocks of [`Heap::malloc`](crate::Heap::malloc) as well, the program names
-    /// ([`Object::note`](crate::Object::note)). A store that nobody names may be lost.
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). A store that nobody marks may be lost.
     Named,
 }
 

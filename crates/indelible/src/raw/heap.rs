@@ -121,7 +121,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
             unsafe { block.copy_to_nonoverlapping(new.as_ptr(), len) };
             let start = new.addr().get() - place.attachment.start();
             if let Some(core) = place.attachment.core() {
-                core.note(start..start + len);
+                core.stored(start..start + len);
             }
             // SAFETY: the caller's promise.
             place.done("free a block of", unsafe { place.heap.raw.free(block.addr()) }.map_err(|e| *e))?;

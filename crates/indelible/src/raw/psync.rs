@@ -7,16 +7,18 @@ use crate::error::Result;
 use crate::heap::RawHeap;
 use crate::object::{Core, psync_cores};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::PoisonError;
 
-/// Names bytes of the object at `address` that were stored to. Only the tracking rung `named` needs it.
+/// Marks `len` bytes from `address` on as stored to: see [`Object::mark_dirty`](crate::Object::mark_dirty). Bytes beyond the
+/// object are ignored, and so is the call for an object attached for reading.
 ///
 /// # Errors
-/// `NotAttached`.
-pub fn note(address: *const u8, range: Range<usize>) -> Result<()> {
-    if let Some(core) = find("note stores to", address.addr())?.core() {
-        core.note(range);
+/// `NotAttached`: `address` lies in no attached object.
+pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
+    let found = find("mark stores to", address.addr())?;
+    let start = address.addr() - found.start();
+    if let Some((marks, _)) = found.core().and_then(|core| core.marks()) {
+        marks.mark_pinned(start..start.saturating_add(len));
     }
     Ok(())
 }

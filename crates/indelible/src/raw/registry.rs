@@ -87,7 +87,10 @@ impl Attachment {
             base: self.base,
             len: self.len(),
             writable: core.is_some(),
-            notes: core.as_ref().and_then(|core| core.notes()),
+            marks: core
+                .as_ref()
+                .and_then(|core| core.marks())
+                .and_then(|(marks, explicit)| explicit.then_some(marks)),
             reach: core.map_or(0, |core| core.reach()),
         }
     }

@@ -29,7 +29,7 @@ pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
-use crate::dirty::{Notes, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
+use crate::dirty::{DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -123,7 +123,7 @@ impl Shadow {
     /// # Safety
     /// Nobody uses the object meanwhile.
     pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
-        let notes = self.notes();
+        let marks = self.marks();
         (self.tracker, self.served, self.refill) = (None, None, None);
         let (Source::PrivateFile { offset, .. } | Source::Device { offset, .. }) = &params.source;
         // SAFETY: the caller's promise.
@@ -134,8 +134,8 @@ impl Shadow {
             // SAFETY: neither tracker nor fault service is there any more.
             unsafe { self.mapping.open_up() };
         }
-        if let (Some(tracker), Some(notes)) = (&mut self.tracker, notes) {
-            tracker.succeed(notes);
+        if let (Some(tracker), Some(marks)) = (&mut self.tracker, marks) {
+            tracker.succeed(marks);
         }
         done
     }
@@ -216,16 +216,24 @@ impl Shadow {
         }
     }
 
-    /// See [`Tracker::notes`]. They stay the same, also where the object moves.
-    pub(crate) fn notes(&self) -> Option<Arc<Notes>> {
-        self.tracker.as_ref()?.notes().cloned()
+    /// See [`Tracker::marks`]. They stay the same where the object moves; `None` for a read-only attach.
+    pub(crate) fn marks(&self) -> Option<Arc<DirtyLines>> {
+        self.tracker.as_ref().map(|tracker| Arc::clone(tracker.marks()))
     }
 
-    /// See [`Tracker::note`].
-    #[inline]
-    pub(crate) fn note(&self, bytes: Range<usize>) {
+    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    pub(crate) fn stored(&self, bytes: Range<usize>) {
+        if let Some(tracker) = &self.tracker
+            && tracker.rung() == Rung::Named
+        {
+            tracker.marks().mark([bytes]);
+        }
+    }
+
+    /// Marks pages that are to be compared in the next psync, on every rung.
+    pub(crate) fn mark_again(&self, pages: PageRange) {
         if let Some(tracker) = &self.tracker {
-            tracker.note(bytes);
+            tracker.marks().mark([pages.start as usize * PAGE..pages.end() as usize * PAGE]);
         }
     }
 

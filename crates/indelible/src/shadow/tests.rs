@@ -112,7 +112,7 @@ fn over_device(
 }
 
 fn store(shadow: &Shadow, page: usize, value: u8) {
-    shadow.note(page * PAGE..(page + 1) * PAGE);
+    shadow.stored(page * PAGE..(page + 1) * PAGE);
     // SAFETY: a page of the shadow, which only the test's thread uses.
     unsafe { shadow.base().as_ptr().add(page * PAGE).write_volatile(value) };
 }

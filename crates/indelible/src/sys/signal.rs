@@ -4,6 +4,10 @@
 //! 1. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //! 2. The handler, and the function given to [`install`], allocate nothing, take no lock and call
 //!    only async-signal-safe functions.
+//! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
+//!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
+//! 4. Only stores that a protection forbids are looked at. What else faults, a jump above all, cannot be helped by making a
+//!    page writable, and would fault again for ever.
 //!
 //! A program that installs a handler of its own *after* us must pass on what it does not know.
 
@@ -24,8 +28,8 @@ pub(crate) enum Verdict {
     Foreign,
 }
 
-/// Looks at a fault: its address, and whether a page is mapped there but forbids the access.
-pub(crate) type Resolver = fn(addr: usize, forbidden: bool) -> Verdict;
+/// Looks at a store that a page's protection forbids, by its address.
+pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
@@ -48,17 +52,24 @@ pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     }
     // SAFETY: written by the successful call above; never freed (1).
     PREVIOUS.store(Box::into_raw(Box::new(unsafe { previous.assume_init() })), Ordering::SeqCst);
+    put_in_front()?;
+    *installed = true;
+    Ok(())
+}
+
+fn put_in_front() -> io::Result<()> {
     // SAFETY: an all-zero `sigaction` is a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_segv as *const () as usize;
     // ONSTACK: with an exhausted stack the previous handler (Rust's own reports that) needs one.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    // SAFETY: a set of ours (3).
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
     // SAFETY: `action` is complete and its handler keeps invariant 2.
-    if unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut()) } != 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    *installed = true;
-    Ok(())
 }
 
 /// In a test's child process: puts the handler in front of whatever is there now.
@@ -69,11 +80,62 @@ pub(crate) fn reinstall_for_tests() {
     unsafe {
         libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr());
         PREVIOUS.store(Box::into_raw(Box::new(previous.assume_init())), Ordering::SeqCst);
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_segv as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut());
     }
+    let _ = put_in_front();
+}
+
+/// Whether the fault is a store, not a load or a jump.
+///
+/// # Safety
+/// `context` is what the kernel gave the handler.
+#[cfg(target_arch = "x86_64")]
+unsafe fn is_store(context: *mut libc::c_void) -> bool {
+    /// Bits of the page fault's error code.
+    const STORE: i64 = 1 << 1;
+    const JUMP: i64 = 1 << 4;
+    // SAFETY: the caller's promise.
+    let code = unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] };
+    code & (STORE | JUMP) == STORE
+}
+
+/// As on x86-64. The kernel puts the syndrome of the fault into one of the records behind the registers.
+///
+/// # Safety
+/// `context` is what the kernel gave the handler.
+#[cfg(target_arch = "aarch64")]
+unsafe fn is_store(context: *mut libc::c_void) -> bool {
+    /// Where the records begin in the machine context, how many bytes they have, and the mark of the one.
+    const RECORDS: usize = 288;
+    const BYTES: usize = 4096;
+    const SYNDROME: u32 = 0x4553_5201;
+    // SAFETY: the caller's promise.
+    let records =
+        unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_mcontext).cast::<u8>().add(RECORDS) };
+    let mut at = 0;
+    while at + 16 <= BYTES {
+        // SAFETY: within the records, which are aligned to 16 and so is each of them.
+        let [mark, size] = unsafe { records.add(at).cast::<[u32; 2]>().read() };
+        if mark == SYNDROME {
+            // SAFETY: as above.
+            let syndrome = unsafe { records.add(at + 8).cast::<u64>().read() };
+            // A data abort of the program's, and it wanted to write.
+            return syndrome >> 26 & 0x3f == 0x24 && syndrome >> 6 & 1 == 1;
+        }
+        if mark == 0 || size < 16 {
+            break;
+        }
+        at += size as usize;
+    }
+    true
+}
+
+/// Elsewhere it is not known.
+///
+/// # Safety
+/// None.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn is_store(_: *mut libc::c_void) -> bool {
+    true
 }
 
 extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -82,11 +144,12 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.
     let (code, addr) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let resolver = RESOLVER.load(Ordering::Relaxed);
-    // si_code ≤ 0: sent by a process, the address means nothing.
-    if code > 0 && resolver != 0 {
+    // Nothing is mapped elsewhere, or a process sent the signal and the address means nothing.
+    // SAFETY: the kernel's context.
+    if code == SEGV_ACCERR && resolver != 0 && unsafe { is_store(context) } {
         // SAFETY: `install` stored a `Resolver` before it installed this handler.
         let resolver: Resolver = unsafe { std::mem::transmute::<usize, Resolver>(resolver) };
-        if resolver(addr, code == SEGV_ACCERR) == Verdict::Resolved {
+        if resolver(addr) == Verdict::Resolved {
             // SAFETY: as above.
             unsafe { *libc::__errno_location() = errno };
             return;
@@ -115,16 +178,38 @@ fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, c
             }
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+            restore_mask(previous, context);
             type Full = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
             // SAFETY: SA_SIGINFO says that the handler has this signature.
             let handler: Full = unsafe { std::mem::transmute::<usize, Full>(handler) };
             handler(signal, info, context);
         }
         handler => {
+            restore_mask(previous, context);
             type Short = extern "C" fn(libc::c_int);
             // SAFETY: without SA_SIGINFO the handler has this signature.
             let handler: Short = unsafe { std::mem::transmute::<usize, Short>(handler) };
             handler(signal);
         }
+    }
+}
+
+/// Blocks what the kernel would have blocked for this action, and lets other signals come again.
+fn restore_mask(action: &libc::sigaction, context: *mut libc::c_void) {
+    let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what the kernel wrote.
+    unsafe {
+        libc::sigemptyset(mask.as_mut_ptr());
+        let interrupted = &raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask;
+        for signal in 1..=64 {
+            let own = signal == libc::SIGSEGV && action.sa_flags & libc::SA_NODEFER == 0;
+            if own
+                || libc::sigismember(interrupted, signal) == 1
+                || libc::sigismember(&raw const action.sa_mask, signal) == 1
+            {
+                libc::sigaddset(mask.as_mut_ptr(), signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), ptr::null_mut());
     }
 }

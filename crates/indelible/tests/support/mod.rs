@@ -89,6 +89,13 @@ impl World {
         self.dir.path().join("test.pmo")
     }
 
+    /// Marks bytes that were stored to through a pointer, where tracking does not find that by itself.
+    pub fn mark(&self, address: *const u8, len: usize) {
+        if self.tracking == Tracking::Named {
+            indelible::raw::mark_dirty(address, len).unwrap();
+        }
+    }
+
     pub fn dir(&self) -> &std::path::Path {
         self.dir.path()
     }

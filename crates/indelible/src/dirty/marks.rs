@@ -1,0 +1,217 @@
+//! The dirty-line set: lines that the program, the heap and the collections mark as stored to, or as borrowed: they may be
+//! stored to until they come back.
+//!
+//! Any thread marks at any time; the tracker takes the marks when it collects. Marks are made after the store where cuts may
+//! be taken: a mark made before could be taken while the store is still to come.
+
+use super::range::PageRange;
+use crate::sys::PAGE;
+use crate::sys::flush::LINE;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lines of an object.
+///
+/// Invariant: `pages` has each page with a bit in `masks` once, and no other.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pages: Vec<usize>,
+    /// A bit for each line of a page; empty before the first.
+    masks: Vec<u64>,
+    /// Pages there is room for.
+    room: usize,
+}
+
+impl Lines {
+    /// Room for so many pages, at least.
+    pub(super) fn grow(&mut self, pages: usize) {
+        self.room = self.room.max(pages);
+        if !self.masks.is_empty() {
+            self.reserve();
+        }
+    }
+
+    /// Gives each page of the room a mask: new zeros, of which those that are not needed are never touched.
+    #[cold]
+    fn reserve(&mut self) {
+        let mut larger = vec![0; self.room];
+        self.pages.iter().for_each(|page| larger[*page] = self.masks[*page]);
+        self.masks = larger;
+    }
+
+    /// Pages there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Adds bytes; those beyond the object are ignored.
+    fn add(&mut self, bytes: Range<usize>) {
+        let end = bytes.end.min(self.room * PAGE);
+        let mut at = bytes.start;
+        while at < end {
+            let (page, next) = (at / PAGE, (at / PAGE + 1) * PAGE);
+            let (first, last) = (at % PAGE / LINE, (end.min(next) - 1) % PAGE / LINE);
+            self.join(page, u64::MAX >> (63 - (last - first)) << first);
+            at = next;
+        }
+    }
+
+    /// Adds lines of a page.
+    pub(super) fn join(&mut self, page: usize, mask: u64) {
+        if self.masks.len() < self.room {
+            self.reserve();
+        }
+        if self.masks[page] == 0 && mask != 0 {
+            self.pages.push(page);
+        }
+        self.masks[page] |= mask;
+    }
+
+    /// The lines of a page.
+    #[inline]
+    pub(super) fn of(&self, page: usize) -> u64 {
+        self.masks.get(page).copied().unwrap_or(0)
+    }
+
+    /// The pages that have lines, in order.
+    pub(super) fn pages(&mut self) -> &[usize] {
+        self.pages.sort_unstable();
+        &self.pages
+    }
+
+    /// Takes all lines off the pages of these runs.
+    pub(super) fn settle(&mut self, runs: &[PageRange]) {
+        for run in runs {
+            let pages = run.within(self.masks.len());
+            self.masks[pages].fill(0);
+        }
+        self.pages.retain(|page| self.masks[*page] != 0);
+    }
+
+    fn each(&self, mut each: impl FnMut(usize, u64)) {
+        self.pages.iter().for_each(|page| each(*page, self.masks[*page]));
+    }
+
+    fn clear(&mut self) {
+        self.pages.drain(..).for_each(|page| self.masks[page] = 0);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sets {
+    stored: Lines,
+    borrowed: Lines,
+}
+
+/// The marks of one object, shared by the object, its heap and its tracker.
+#[derive(Debug, Default)]
+pub(crate) struct DirtyLines {
+    sets: Mutex<Sets>,
+    /// Whether anything may be marked. Set under the lock of `sets`, so that a psync without marks takes no lock.
+    any: AtomicBool,
+    /// Whether the program ever announced stores that bypass the page tables.
+    pinned: AtomicBool,
+}
+
+impl DirtyLines {
+    fn lock(&self) -> MutexGuard<'_, Sets> {
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn grow(&self, pages: usize) {
+        let mut sets = self.lock();
+        sets.stored.grow(pages);
+        sets.borrowed.grow(pages);
+    }
+
+    /// Marks ranges of bytes, counted from the object's first, that were stored to.
+    pub(crate) fn mark(&self, ranges: impl IntoIterator<Item = Range<usize>>) {
+        let mut sets = self.lock();
+        ranges.into_iter().for_each(|bytes| sets.stored.add(bytes));
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Marks bytes that a device, or whoever else bypasses the page tables, stored to. From now on the object's pages stay
+    /// where they are: somebody may know them by other means than their addresses.
+    pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
+        self.pinned.store(true, Ordering::Release);
+        self.mark([bytes]);
+    }
+
+    /// Whether [`mark_pinned`](Self::mark_pinned) was ever called.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.pinned.load(Ordering::Acquire)
+    }
+
+    /// Marks bytes that may be stored to from now on, until a psync that is no cut.
+    pub(crate) fn mark_borrowed(&self, bytes: Range<usize>) {
+        self.lock().borrowed.add(bytes);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Calls `each` with all pages that have marked lines, and these, maybe twice. Borrowed lines stay marked unless they are
+    /// `back`: a cut does not know who still has them.
+    #[inline]
+    pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
+        if self.any.load(Ordering::Acquire) {
+            self.take_some(back, each);
+        }
+    }
+
+    fn take_some(&self, back: bool, mut each: impl FnMut(usize, u64)) {
+        let mut sets = self.lock();
+        sets.stored.each(&mut each);
+        sets.borrowed.each(&mut each);
+        sets.stored.clear();
+        if back {
+            sets.borrowed.clear();
+        }
+        self.any.store(!sets.borrowed.is_empty(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::iter::once;
+
+    fn taken(marks: &DirtyLines, back: bool) -> Vec<(usize, u64)> {
+        let mut all = BTreeMap::new();
+        marks.take(back, |page, lines| *all.entry(page).or_default() |= lines);
+        all.into_iter().collect()
+    }
+
+    #[test]
+    fn the_lines_of_marked_bytes_are_taken_once() {
+        let marks = DirtyLines::default();
+        marks.mark(once(0..100));
+        assert_eq!(taken(&marks, true), [], "beyond an object of no bytes");
+        marks.grow(4);
+        marks.mark([63..65, 4095..8192, 8192..8192, 4 * 4096 - 1..9 * 4096, 9 * 4096..10 * 4096]);
+        marks.grow(10);
+        assert_eq!(taken(&marks, true), [(0, 0b11 | 1 << 63), (1, u64::MAX), (3, 1 << 63)]);
+        marks.mark(once(9 * 4096..9 * 4096 + 1));
+        assert_eq!(taken(&marks, true), [(9, 1)]);
+        assert_eq!(taken(&marks, true), []);
+    }
+
+    #[test]
+    fn borrowed_lines_stay_marked_until_they_are_back() {
+        let marks = DirtyLines::default();
+        marks.grow(2);
+        marks.mark_borrowed(0..1);
+        marks.mark([64..65, 4096..4097]);
+        assert_eq!(taken(&marks, false), [(0, 0b11), (1, 1)]);
+        marks.grow(3);
+        marks.mark(once(4096..4097));
+        assert_eq!(taken(&marks, false), [(0, 1), (1, 1)]);
+        assert_eq!(taken(&marks, true), [(0, 1)]);
+        assert_eq!(taken(&marks, true), []);
+    }
+}

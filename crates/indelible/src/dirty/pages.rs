@@ -1,0 +1,108 @@
+//! Which pages of a watched range are writable: one type, so that protection and bits change in one order.
+//!
+//! Invariants:
+//! 1. A page is writable only if its bit is set. (A page with its bit may be read-only: after a hold, or after a call
+//!    that protected everything.)
+//! 2. Bits and protection change only by a handler that has its [`Claim`], which sets the bits first, or under a [`Hold`]
+//!    of the range's turn, which clears the bits last. The two exclude each other, so that no page of one is changed by
+//!    the other in between.
+//!
+//! Allocates nothing and takes no lock: half of it runs in a signal handler. The models crate compiles it with loom's
+//! atomics.
+
+use std::ops::Range;
+
+use super::bitmap::Tree;
+use super::turn::{Claim, Hold};
+use crate::sys::sync::{AtomicUsize, Ordering};
+
+/// The pages of a range that may be stored to.
+#[derive(Debug)]
+pub(super) struct Pages {
+    writable: Tree,
+    /// Pages that the tree has room for.
+    capacity: usize,
+    /// Pages of the range, at most `capacity`; grows only.
+    count: AtomicUsize,
+    /// Pages made writable since the range was last protected as a whole: an upper bound of half
+    /// the mappings that the range was split into.
+    splits: AtomicUsize,
+    /// From so many splits on, neighbours are made writable, too.
+    budget: usize,
+}
+
+impl Pages {
+    /// With room to grow to twice the size: untouched bits cost nothing.
+    pub(super) fn new(count: usize, budget: usize) -> Pages {
+        let capacity = count.saturating_mul(2);
+        Pages {
+            writable: Tree::new(capacity),
+            capacity,
+            count: AtomicUsize::new(count),
+            splits: AtomicUsize::new(0),
+            budget: budget.max(1),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Whether there was room for so many pages.
+    pub(super) fn grow(&self, count: usize) -> bool {
+        let room = count <= self.capacity;
+        if room {
+            self.count.store(count, Ordering::SeqCst);
+        }
+        room
+    }
+
+    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot: mappings can run out, and
+    /// then more pages are tried at once.
+    pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
+        let splits = self.splits.fetch_add(1, Ordering::Relaxed);
+        let count = self.count();
+        let mut cluster = match splits / self.budget {
+            0 => 1,
+            1 => 64,
+            _ => count.next_power_of_two(),
+        };
+        loop {
+            let first = page / cluster * cluster;
+            let end = (first + cluster).min(count);
+            for page in first..end {
+                self.writable.set(page);
+            }
+            if allow(first..end) {
+                return true;
+            }
+            // The whole range needs no split.
+            if first == 0 && end == count {
+                return false;
+            }
+            cluster = (cluster * 64).min(count.next_power_of_two());
+        }
+    }
+
+    /// The owner protects pages again. What `forbid` could not protect keeps its bits.
+    pub(super) fn close<E>(
+        &self,
+        _: &Hold<'_>,
+        pages: Range<usize>,
+        forbid: impl FnOnce(Range<usize>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        forbid(pages.clone())?;
+        pages.for_each(|page| self.writable.clear(page));
+        Ok(())
+    }
+
+    /// The range was protected as a whole: it is one mapping again.
+    pub(super) fn joined(&self) {
+        self.splits.store(0, Ordering::Relaxed);
+    }
+
+    /// Calls `each` with every page that may have been stored to, in ascending order.
+    pub(super) fn for_each(&self, each: impl FnMut(usize)) {
+        self.writable.for_each(each);
+    }
+}

@@ -1,0 +1,151 @@
+//! Stores that no page fault announces, and psyncs that fail half-way: found, or found once they are marked.
+
+mod support;
+#[path = "../../../evidence/src/stores/uring.rs"]
+mod uring;
+
+use indelible::{CreateOptions, ErrorKind, Object, Tracking};
+use indelible_testing::{Fault, OpKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use support::{Ground, World, everywhere};
+
+const PAGE: usize = 4096;
+const LEN: usize = 64 * PAGE;
+
+/// An object of which every page was stored to, psynced, and left alone until it was protected again.
+fn settled(world: &World) -> (indelible::Pool, Object) {
+    let pool = world.format();
+    pool.create("a", LEN as u64).unwrap();
+    let mut object = pool.attach("a").unwrap();
+    for value in [1, 2] {
+        object.as_mut_slice().fill(value);
+        object.psync().unwrap();
+    }
+    for _ in 0..40 {
+        object.psync().unwrap();
+    }
+    (pool, object)
+}
+
+/// What a psync that had nothing to do does not log.
+fn logged(object: &mut Object) -> u64 {
+    let before = object.stats().logged_bytes;
+    object.psync().unwrap();
+    object.stats().logged_bytes - before
+}
+
+/// Whether the byte is what a process finds that attaches the object after this one is gone.
+fn survives(pool: &indelible::Pool, object: Object, at: usize, byte: u8) -> bool {
+    drop(object);
+    pool.attach("a").unwrap().as_slice()[at] == byte
+}
+
+/// A buffer registered with io_uring is pinned: what is read into it passes by page tables and protection.
+#[test]
+fn stores_to_pinned_pages_are_found_once_they_are_marked() {
+    everywhere(|world| {
+        let (pool, mut object) = settled(world);
+        let (at, len) = (8 * PAGE, 4 * PAGE);
+        // On tracking `mprotect` pages are pinned as read-only ones otherwise, or not at all.
+        object.range_mut(at..at + len).fill(3);
+        object.mark_dirty(at..at + len);
+        // SAFETY: the object outlives the ring.
+        let ring = unsafe { uring::Ring::pin(object.as_mut_ptr().add(at), len) };
+        let mut ring = match ring {
+            Ok(ring) => ring,
+            Err(error) => {
+                return indelible_testing::not_tested(format_args!(
+                    "stores to pinned pages: no io_uring here: {error}"
+                ));
+            }
+        };
+        // Until the pages are protected, and a scan finds them no more.
+        (0..40).for_each(|_| object.psync().unwrap());
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[9; 2 * PAGE], 0).unwrap();
+        for (round, byte) in [(0, 9), (1, 10)] {
+            file.write_all_at(&[byte; 2 * PAGE], 0).unwrap();
+            // SAFETY: within the buffer.
+            let target = unsafe { object.as_mut_ptr().add(at + PAGE) };
+            ring.read(file.as_raw_fd(), 0, target, 2 * PAGE as u32).unwrap();
+            assert_eq!(object.as_slice()[at + PAGE], byte, "the device's bytes are in the object");
+            if round == 0 {
+                assert_eq!(
+                    logged(&mut object),
+                    0,
+                    "tracking is not expected to find them: drop this test if it does"
+                );
+            }
+            object.mark_dirty(at + PAGE..at + 3 * PAGE);
+            assert_eq!(logged(&mut object), 2 * PAGE as u64, "{:?}, round {round}", world.tracking);
+        }
+        assert!(survives(&pool, object, at + 3 * PAGE - 1, 10));
+    });
+}
+
+/// The same through the calls by address, and what they refuse.
+#[test]
+fn marks_by_address_reach_the_object_they_lie_in() {
+    everywhere(|world| {
+        let (_pool, object) = settled(world);
+        let inside = object.as_ptr();
+        assert_eq!(indelible::raw::mark_dirty(inside, 8).unwrap_err().kind(), ErrorKind::NotAttached);
+        drop(object);
+        let pool = world.open();
+        let base = indelible::raw::attach(&pool, "a", indelible::raw::Permission::Write, b"").unwrap();
+        // SAFETY: the object's last page.
+        let last = unsafe { base.as_ptr().add(LEN - PAGE) };
+        indelible::raw::mark_dirty(last, usize::MAX).unwrap();
+        indelible::raw::mark_dirty(last, 0).unwrap();
+        // SAFETY: nobody stores.
+        unsafe { indelible::raw::psync(last).unwrap() };
+        indelible::raw::detach(base.as_ptr()).unwrap();
+    });
+}
+
+/// `/proc/self/mem` ignores protection: tracking by `mprotect` does not see such stores, and they have to be marked.
+#[test]
+fn stores_by_proc_mem_are_found_or_marked() {
+    everywhere(|world| {
+        let (pool, mut object) = settled(world);
+        let at = 20 * PAGE + 100;
+        let memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
+        if let Err(error) = memory.write_all_at(&[7; 8], (object.as_ptr().addr() + at) as u64) {
+            return indelible_testing::not_tested(format_args!("/proc/self/mem: {error}"));
+        }
+        assert_eq!(object.as_slice()[at], 7);
+        if world.tracking == Tracking::WpAsync {
+            assert_eq!(logged(&mut object), 64, "found without a mark");
+        } else {
+            assert_eq!(logged(&mut object), 0, "nothing announced it");
+            object.mark_dirty(at..at + 8);
+            assert_eq!(logged(&mut object), 64);
+        }
+        assert!(survives(&pool, object, at, 7));
+    });
+}
+
+/// A cut tells tracking that its pages are clean before it is durable. If it fails for want of space they are dirty again.
+#[test]
+fn stores_of_a_cut_without_space_are_in_the_next_psync() {
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+        if !tracking.is_available() {
+            indelible_testing::not_tested(format_args!("{tracking:?}"));
+            continue;
+        }
+        let world = World::new(Ground::Simulated, tracking, false);
+        let pool = world.format();
+        pool.create_with("a", &CreateOptions::new(LEN as u64).sparse(true)).unwrap();
+        let mut object = pool.attach("a").unwrap();
+        *object.root_mut::<u64>().unwrap() = 1;
+        object.psync().unwrap();
+        object.range_mut(30 * PAGE..30 * PAGE + 8).fill(5);
+        let sim = world.sim().unwrap();
+        sim.fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+        assert_eq!(object.psync_cut().unwrap_err().kind(), ErrorKind::NoSpace, "{tracking:?}");
+        sim.clear_faults();
+        object.psync().unwrap();
+        assert!(survives(&pool, object, 30 * PAGE, 5), "{tracking:?}");
+    }
+}
