@@ -2,6 +2,7 @@
 //! [`Record`](indelible_record::Record), and fails if it found a violation.
 
 mod crashes;
+mod disks;
 #[cfg_attr(not(target_arch = "x86_64"), path = "faults/elsewhere.rs")]
 mod faults;
 mod hostile;
@@ -31,6 +32,10 @@ enum Layer {
     Kills(kills::Kills),
     #[command(hide = true)]
     KillsChild(kills::Child),
+    /// Cuts the power of, and fails, disks below real file systems
+    Disks(disks::Disks),
+    #[command(hide = true)]
+    DisksChild(disks::Child),
     /// Flips every bit of small pools, and replays what fuzzing found
     Hostile(hostile::Hostile),
     /// Cuts the power of a simulated medium everywhere in short and in random programs
@@ -47,6 +52,8 @@ fn main() -> ExitCode {
         Layer::FaultsChild(child) => child.run(),
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
+        Layer::Disks(disks) => disks.run(),
+        Layer::DisksChild(child) => child.run(),
         Layer::Hostile(hostile) => hostile.run(),
         Layer::Crashes(crashes) => crashes.run(),
         Layer::Mutants(mutants) => mutants.run(),

@@ -1,0 +1,236 @@
+//! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of it.
+//!
+//! Threads of this process serve the disk, so none of them may wait for the file system on it: everything
+//! that touches the mounted folder is another process. All mounts are private to this process and those it
+//! starts; they end with the last of them.
+
+use super::disk::Disk;
+use super::serve::{DISK, SAID, Server};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use fuser::{BackgroundSession, MountOption};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Folders begin so, then comes the process that made them.
+const PREFIX: &str = "indelible-disks-";
+
+/// A file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Ext4 => "ext4",
+            Kind::Xfs => "xfs",
+            Kind::Btrfs => "btrfs",
+        }
+    }
+
+    /// Bytes of a disk: little more than the file system asks for.
+    fn size(self) -> u64 {
+        match self {
+            Kind::Ext4 => 64 << 20,
+            Kind::Xfs => 300 << 20,
+            Kind::Btrfs => 128 << 20,
+        }
+    }
+
+    fn mkfs(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Kind::Ext4 => (
+                "mkfs.ext4",
+                &["-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            ),
+            Kind::Xfs => ("mkfs.xfs", &["-q", "-f", "-K"]),
+            Kind::Btrfs => ("mkfs.btrfs", &["-q", "-f", "-K"]),
+        }
+    }
+
+    /// Whether a write there must not be torn: btrfs has one superblock of 4 KiB on so small a disk, or two, and
+    /// relies on the disk to write it whole.
+    pub(crate) fn whole(self) -> fn(u64) -> bool {
+        match self {
+            Kind::Btrfs => |at| at == 64 << 10 || at == 64 << 20,
+            _ => |_| false,
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Kind::Ext4 => "e2fsprogs",
+            Kind::Xfs => "xfsprogs",
+            Kind::Btrfs => "btrfs-progs",
+        }
+    }
+
+    /// Why this file system cannot be had here.
+    pub(crate) fn missing(self) -> Option<String> {
+        let (mkfs, _) = self.mkfs();
+        if !on_path(mkfs) {
+            return Some(format!("{mkfs} is missing (package {})", self.package()));
+        }
+        // A kernel loads the module at the first mount.
+        let _ = Command::new("modprobe").arg(self.word()).stderr(Stdio::null()).status();
+        let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        let known = known.lines().any(|line| line.trim_start_matches("nodev").trim() == self.word());
+        (!known).then(|| format!("this kernel has no {}", self.word()))
+    }
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/sbin", "/usr/sbin"].map(PathBuf::from))
+        .any(|folder| folder.join(program).is_file())
+}
+
+/// Why no disk of ours can be had here at all.
+pub(crate) fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("mounting needs root".into());
+    }
+    for device in ["/dev/fuse", "/dev/loop-control"] {
+        if let Err(error) = fs::File::options().read(true).write(true).open(device) {
+            return Some(format!("{device}: {error}"));
+        }
+    }
+    ["mount", "umount", "losetup"]
+        .into_iter()
+        .find(|program| !on_path(program))
+        .map(|program| format!("{program} is missing (package mount)"))
+}
+
+/// Keeps the mounts of this process and those it starts to themselves, and removes loop devices that a killed
+/// campaign left. To be called before there are threads.
+pub(crate) fn prepare() -> Result<()> {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).context("cannot have mounts of our own")?;
+    run("mount", &["--make-rprivate", "/"])?;
+    for line in run("losetup", &["--list", "--noheadings", "--output", "NAME,BACK-FILE"])?.lines() {
+        let Some((device, file)) = line.split_once(' ') else { continue };
+        let maker = file.split(PREFIX).nth(1).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = run("losetup", &["--detach", device]);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) struct Machine {
+    pub(crate) kind: Kind,
+    pub(crate) disk: Arc<Disk>,
+    folder: tempfile::TempDir,
+    server: Option<BackgroundSession>,
+    device: String,
+}
+
+impl Machine {
+    /// A disk with a fresh file system, not mounted.
+    pub(crate) fn new(kind: Kind) -> Result<Machine> {
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
+        for name in ["fuse", "mounted"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        let disk = Arc::new(Disk::new(kind.size()));
+        let mut config = fuser::Config::default();
+        config.mount_options = vec![MountOption::FSName("indelible-disk".into())];
+        let server = fuser::spawn_mount(Server(disk.clone()), folder.path().join("fuse"), &config)
+            .context("cannot mount by FUSE")?;
+        let mut machine = Machine { kind, disk, folder, server: Some(server), device: String::new() };
+        let file = machine.path("fuse").join(DISK);
+        let file = text(&file)?;
+        // Direct, so that the loop device keeps nothing back and passes on every flush.
+        machine.device = run("losetup", &["--find", "--show", "--direct-io=on", file])?.trim().to_owned();
+        let direct = run("losetup", &["--noheadings", "--output", "DIO", "--list", &machine.device])?;
+        if direct.trim() != "1" {
+            bail!("{} refuses direct I/O", machine.device);
+        }
+        let (mkfs, options) = kind.mkfs();
+        run(mkfs, &[options, &[&machine.device]].concat())?;
+        machine.disk.settle();
+        Ok(machine)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn pool(&self) -> PathBuf {
+        self.path("mounted/pool.pmo")
+    }
+
+    /// Where a child's complaints go.
+    pub(crate) fn stderr(&self) -> PathBuf {
+        self.path("stderr")
+    }
+
+    /// A file whose lines go to the disk's tape.
+    pub(crate) fn said(&self) -> Result<fs::File> {
+        Ok(fs::File::options().write(true).open(self.path("fuse").join(SAID))?)
+    }
+
+    /// Mounts the file system, which recovers.
+    pub(crate) fn mount(&self) -> Result<()> {
+        let options = if self.kind == Kind::Btrfs { "nodiscard" } else { "defaults" };
+        let at = self.path("mounted");
+        run("mount", &["-i", "-t", self.kind.word(), "-o", options, &self.device, text(&at)?]).map(drop)
+    }
+
+    /// Unmounts it. Processes that were killed may take a moment to let go.
+    pub(crate) fn unmount(&self) -> Result<()> {
+        let at = self.path("mounted");
+        let begin = Instant::now();
+        loop {
+            match run("umount", &["-i", text(&at)?]) {
+                Err(_) if begin.elapsed() < Duration::from_secs(10) => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                done => return done.map(drop),
+            }
+        }
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.disk.mend(false);
+        let at = self.path("mounted");
+        let _ = Command::new("umount").args(["-i", "-l"]).arg(&at).stderr(Stdio::null()).status();
+        if !self.device.is_empty() {
+            let _ = run("losetup", &["--detach", &self.device]);
+        }
+        let _ =
+            Command::new("umount").args(["-i", "-l"]).arg(self.path("fuse")).stderr(Stdio::null()).status();
+        // The thread ends when the kernel has let go of the last file; not waited for, as others may hold one.
+        drop(self.server.take());
+    }
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a temporary folder has a name that is text")
+}
+
+/// Runs a command to its end; its output.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{program} {}: {}", arguments.join(" "), said.trim_end());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,336 @@
+//! Real media: ext4, xfs and btrfs on a disk of our own that records every write and every flush, and on one
+//! that fails.
+//!
+//! Replay: processes work on a pool and are killed, while the disk records. From the recording come the images
+//! that a power cut may leave (see [`replay`]); each is mounted, so that the file system recovers, then the pool
+//! is recovered and judged. Failing: the same processes on a disk that fails reads, writes and flushes at random
+//! (see [`failing`]). The judge is that of the kills: each strand is in all of its objects as after the last
+//! acknowledged step, or as after the one that was begun, and check finds nothing.
+//!
+//! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what came before
+//! them, and, where broken protocols are built in, writers that psync too early.
+
+mod crew;
+mod disk;
+mod failing;
+mod machine;
+mod pages;
+mod replay;
+mod serve;
+mod tape;
+
+use crate::strands::program::mixed;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use failing::Failing;
+use indelible_record::{Mode, Record, add};
+use indicatif::{ProgressBar, ProgressStyle};
+use machine::Kind;
+use nix::sys::signal::{SigSet, Signal};
+use replay::{Recording, Violation};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Strands on a pool: the judge of the kills expects as many.
+pub(crate) const STRANDS: u32 = crate::kills::STRANDS;
+/// Cuts of one recording; each makes about two images, as recoveries are cut, too.
+const CUTS: u64 = 40;
+/// Images in CI and in a campaign.
+const SHORT: u64 = 120;
+const LONG: u64 = 10_000;
+/// Minutes of failing disks in CI and in a campaign.
+const SHORT_MINUTES: f64 = 0.1;
+const LONG_MINUTES: f64 = 5.0;
+/// Cuts within which a control must be noticed.
+const PATIENCE: u64 = 80;
+
+#[derive(Args)]
+pub(crate) struct Disks {
+    /// Images to replay [default: 120, or 10,000 in a campaign]
+    #[arg(long)]
+    images: Option<u64>,
+    /// Minutes of work on failing disks [default: 0.1, or 5 in a campaign]
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// A campaign
+    #[arg(long)]
+    long: bool,
+    /// Where random choices start from [default: another each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only this file system
+    #[arg(long)]
+    only: Option<Kind>,
+    /// Only the controls, which have to be noticed
+    #[arg(long)]
+    controls: bool,
+    /// Machines at a time
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+/// Makes a pool on a disk of ours, which the process that serves the disk must not do.
+#[derive(Args)]
+pub(crate) struct Child {
+    #[arg(long)]
+    pool: PathBuf,
+}
+
+impl Child {
+    pub(crate) fn run(&self) -> Result<()> {
+        replay::make_pool(&self.pool)
+    }
+}
+
+/// One thing to do on a machine of its own.
+#[derive(Clone, Copy)]
+enum Task {
+    /// Images of one recording.
+    Replay(Kind),
+    /// Flushes that are no flushes.
+    LostFlushes(Kind),
+    /// A writer that breaks a rule.
+    #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "broken writers are another build"))]
+    Broken(Kind, &'static str),
+    /// Failing disks, until the time is over.
+    Failing(Kind),
+}
+
+#[derive(Default)]
+struct Findings {
+    counts: BTreeMap<String, u64>,
+    violations: Vec<Violation>,
+    caught: Vec<String>,
+    missed: Vec<String>,
+}
+
+struct Campaign {
+    seed: u64,
+    /// Of each file system.
+    failing: Duration,
+    /// Images to replay, and how many were.
+    goal: u64,
+    images: AtomicU64,
+    bar: ProgressBar,
+    findings: Mutex<Findings>,
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody wants this to end: everything is to be cleaned up.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+impl Disks {
+    pub(crate) fn run(&self) -> Result<()> {
+        if let Some(why) = machine::missing() {
+            println!("NOT TESTED: real file systems on recorded and on failing disks: {why}");
+            return Ok(());
+        }
+        let kinds = self.kinds();
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        machine::prepare()?;
+        end_in_order()?;
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        println!("disks: seed {seed}");
+        let images = match (self.controls, self.images) {
+            (true, _) => 0,
+            (false, Some(images)) => images,
+            (false, None) => {
+                if self.long {
+                    LONG
+                } else {
+                    SHORT
+                }
+            }
+        };
+        let default = if self.long { LONG_MINUTES } else { SHORT_MINUTES };
+        let minutes = if self.controls { 0.0 } else { self.minutes.unwrap_or(default) };
+        let begin = Instant::now();
+        let bar = ProgressBar::new(images);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} images  {msg}  {elapsed}")?);
+        let campaign = Campaign {
+            seed,
+            failing: Duration::from_secs_f64(minutes * 60.0 / kinds.len() as f64 * self.jobs as f64),
+            goal: images,
+            images: AtomicU64::new(0),
+            bar,
+            findings: Mutex::default(),
+        };
+        let spread = campaign.spread(&kinds, &tasks(&kinds, minutes > 0.0), self.jobs.max(1));
+        campaign.bar.finish_and_clear();
+        spread?;
+        let findings = campaign.findings.into_inner().expect("nobody panicked");
+        let command = format!("pmo-evidence disks --images {images} --minutes {minutes} --seed {seed}");
+        let mode = if self.long { Mode::Long } else { Mode::Short };
+        let mut record = Record::new("disks", mode, command, seed);
+        record.seconds = begin.elapsed().as_secs_f64();
+        record.counts.extend(findings.counts);
+        record.counts.insert("violations".into(), findings.violations.len() as u64);
+        (record.caught, record.missed) = (findings.caught, findings.missed);
+        record.print();
+        if self.only.is_none() && !self.controls {
+            record.save()?;
+        }
+        for violation in &findings.violations {
+            eprintln!("violation: {} (kept in {})", violation.what, violation.kept.display());
+        }
+        for control in &record.missed {
+            eprintln!("not noticed: {control}");
+        }
+        if !findings.violations.is_empty() || !record.missed.is_empty() {
+            bail!("{} violations, {} controls missed", findings.violations.len(), record.missed.len());
+        }
+        Ok(())
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        let mut kinds = Vec::new();
+        for kind in Kind::ALL.into_iter().filter(|kind| self.only.is_none_or(|only| only == *kind)) {
+            match kind.missing() {
+                None => kinds.push(kind),
+                Some(why) => println!("NOT TESTED: {} on recorded and on failing disks: {why}", kind.word()),
+            }
+        }
+        kinds
+    }
+}
+
+/// Controls first: a campaign that notices nothing need not go on.
+fn tasks(kinds: &[Kind], failing: bool) -> Vec<Task> {
+    let mut tasks: Vec<Task> = kinds.iter().map(|kind| Task::LostFlushes(*kind)).collect();
+    #[cfg(feature = "mutants")]
+    for mutant in ["NotDurable", "EarlyCheckpoint"] {
+        tasks.extend(kinds.iter().map(|kind| Task::Broken(*kind, mutant)));
+    }
+    if failing {
+        tasks.extend(kinds.iter().map(|kind| Task::Failing(*kind)));
+    }
+    tasks
+}
+
+impl Campaign {
+    /// Counts an image, unless there are enough.
+    fn one_more(&self) -> bool {
+        let more = self.images.fetch_add(1, Ordering::Relaxed) < self.goal;
+        self.bar.inc(u64::from(more));
+        more
+    }
+
+    /// Does all tasks, so many at a time, then replays until there are enough images.
+    fn spread(&self, kinds: &[Kind], tasks: &[Task], jobs: usize) -> Result<()> {
+        let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let work = || -> Result<()> {
+            while !over.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let task = match tasks.get(number as usize) {
+                    Some(task) => *task,
+                    None if self.images.load(Ordering::Relaxed) >= self.goal => break,
+                    None => Task::Replay(kinds[number as usize % kinds.len()]),
+                };
+                self.task(task, mixed(self.seed, number, 0).u64(..))
+                    .inspect_err(|_| over.store(true, Ordering::Relaxed))?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+        })
+    }
+
+    fn task(&self, task: Task, seed: u64) -> Result<()> {
+        match task {
+            Task::Replay(kind) => {
+                self.bar.set_message(kind.word());
+                let mut recording = Recording::new(kind, seed, None).with_context(|| self.again(kind))?;
+                let violation = recording.replay(CUTS, &|| self.one_more())?;
+                self.take(recording.counts, violation);
+            }
+            Task::LostFlushes(kind) => {
+                let mut recording = Recording::new(kind, seed, None).with_context(|| self.again(kind))?;
+                let noticed = recording.replay_lost_flushes(10)?;
+                self.control(&format!("lost flushes on {}", kind.word()), noticed > 0);
+            }
+            Task::Broken(kind, mutant) => {
+                let mut recording = Recording::new(kind, seed, Some(mutant))?;
+                let violation = recording.replay(PATIENCE, &|| true)?;
+                self.control(&format!("{mutant} on {}", kind.word()), violation.is_some());
+                if let Some(violation) = violation {
+                    std::fs::remove_dir_all(violation.kept)?;
+                }
+            }
+            Task::Failing(kind) => self.failing(kind, seed)?,
+        }
+        Ok(())
+    }
+
+    fn failing(&self, kind: Kind, seed: u64) -> Result<()> {
+        let begin = Instant::now();
+        for pool in 0.. {
+            let mut failing = Failing::new(kind, mixed(seed, pool, 3).u64(..))?;
+            for _ in 0..failing::ROUNDS {
+                if begin.elapsed() >= self.failing {
+                    return Ok(());
+                }
+                self.bar.set_message(format!("failing {}", kind.word()));
+                let mut counts = BTreeMap::new();
+                let round = failing.round(&mut counts)?;
+                let (goes_on, violation) = match round {
+                    Ok(goes_on) => (goes_on, None),
+                    Err(violation) => (false, Some(violation)),
+                };
+                self.take(counts, violation);
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, counts: BTreeMap<String, u64>, violation: Option<Violation>) {
+        let mut findings = self.findings.lock().expect("nobody panicked");
+        for (what, count) in &counts {
+            add(&mut findings.counts, what, *count);
+        }
+        if let Some(violation) = violation {
+            self.bar.suspend(|| eprintln!("VIOLATION: {}", violation.what));
+            findings.violations.push(violation);
+        }
+    }
+
+    fn control(&self, name: &str, noticed: bool) {
+        let mut findings = self.findings.lock().expect("nobody panicked");
+        if noticed { &mut findings.caught } else { &mut findings.missed }.push(name.to_owned());
+    }
+
+    fn again(&self, kind: Kind) -> String {
+        format!("recording; again: pmo-evidence disks --only {} --seed {}", kind.word(), self.seed)
+    }
+}
+
+/// Turns the signals that end a process into an orderly end, with everything unmounted; the second one ends it
+/// at once. To be called before there are threads, which inherit that these signals wait; children do not.
+fn end_in_order() -> Result<()> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    signals.thread_block()?;
+    thread::spawn(move || {
+        while let Ok(signal) = signals.wait() {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(128 + signal as i32);
+            }
+        }
+    });
+    Ok(())
+}
