@@ -13,8 +13,7 @@ struct Layer {
 
 const RUN: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
 /// Broken protocols are another build.
-const MUTANTS: [&str; 9] =
-    ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--", "mutants", "--threads=2"];
+const MUTANTS: [&str; 7] = ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[
@@ -24,6 +23,7 @@ const LAYERS: &[Layer] = &[
         long: &["crashes", "--long", "--threads=2"],
     },
     Layer { name: "kills", short: &["kills"], long: &["kills", "--long"] },
+    Layer { name: "disks", short: &["disks"], long: &["disks", "--long"] },
     Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },
     Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];
@@ -49,7 +49,9 @@ pub(crate) fn layers(long: bool) -> Result {
         let command = if long { layer.long } else { layer.short };
         step(&format!("evidence: {}", layer.name), &[&RUN[..], command].concat())?;
     }
-    let mut mutants = MUTANTS.to_vec();
+    let mut mutants = [&MUTANTS[..], &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
-    step("evidence: mutants", &mutants)
+    step("evidence: mutants", &mutants)?;
+    // Writers that psync too early, on real file systems.
+    step("evidence: controls of disks", &[&MUTANTS[..], &["disks", "--controls"]].concat())
 }

@@ -85,6 +85,7 @@ impl Failing {
             self.machine.disk.mend(false);
         }
         self.machine.disk.settle();
+        add(counts, "rounds on a failing disk", 1);
         add(counts, &format!("rounds on a failing disk, {}", kind.word()), 1);
         add(counts, if power { "rounds that ended in a power cut" } else { "rounds that ended in order" }, 1);
         if let Err(error) = self.machine.mount() {

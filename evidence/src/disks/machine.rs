@@ -66,6 +66,19 @@ impl Kind {
         }
     }
 
+    /// Has the missing tools installed. Where they cannot be, [`Kind::missing`] goes on saying what is missing.
+    pub(crate) fn install() {
+        if Kind::ALL.into_iter().all(|kind| on_path(kind.mkfs().0)) {
+            return;
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/disks/install.sh");
+        match Command::new("sh").arg(script).stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => eprintln!("install.sh: {}", String::from_utf8_lossy(&output.stderr).trim_end()),
+            Err(error) => eprintln!("install.sh: {error}"),
+        }
+    }
+
     fn package(self) -> &'static str {
         match self {
             Kind::Ext4 => "e2fsprogs",

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 /// Strands on a pool: the judge of the kills expects as many.
 pub(crate) const STRANDS: u32 = crate::kills::STRANDS;
-/// Cuts of one recording; each makes about two images, as recoveries are cut, too.
+/// Cuts of one recording at most; each makes about two images, as recoveries are cut, too.
 const CUTS: u64 = 40;
 /// Images in CI and in a campaign.
 const SHORT: u64 = 120;
@@ -115,6 +115,8 @@ struct Campaign {
     /// Images to replay, and how many were.
     goal: u64,
     images: AtomicU64,
+    /// Of each recording.
+    cuts: u64,
     bar: ProgressBar,
     findings: Mutex<Findings>,
 }
@@ -132,6 +134,7 @@ impl Disks {
             println!("NOT TESTED: real file systems on recorded and on failing disks: {why}");
             return Ok(());
         }
+        Kind::install();
         let kinds = self.kinds();
         if kinds.is_empty() {
             return Ok(());
@@ -161,6 +164,7 @@ impl Disks {
             failing: Duration::from_secs_f64(minutes * 60.0 / kinds.len() as f64 * self.jobs as f64),
             goal: images,
             images: AtomicU64::new(0),
+            cuts: (images / (2 * kinds.len() as u64)).clamp(1, CUTS),
             bar,
             findings: Mutex::default(),
         };
@@ -251,7 +255,7 @@ impl Campaign {
             Task::Replay(kind) => {
                 self.bar.set_message(kind.word());
                 let mut recording = Recording::new(kind, seed, None).with_context(|| self.again(kind))?;
-                let violation = recording.replay(CUTS, &|| self.one_more())?;
+                let violation = recording.replay(self.cuts, &|| self.one_more())?;
                 self.take(recording.counts, violation);
             }
             Task::LostFlushes(kind) => {
