@@ -7,7 +7,7 @@ use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
-use indelible_store::medium::{Fatal, MediumError};
+use indelible_store::medium::MediumError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -121,7 +121,8 @@ pub(crate) enum Cause {
     Heap(#[from] HeapError),
 }
 
-/// An operation that did not happen.
+/// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
+/// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next attach tells.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -198,6 +199,10 @@ impl Error {
         if let Cause::ForReading = &self.0.cause {
             return "attach for writing";
         }
+        if let Cause::Store(StoreError::Failed(_)) = &self.0.cause {
+            return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
+                    has the device's errors";
+        }
         match self.kind() {
             ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
@@ -224,7 +229,10 @@ impl Error {
             ErrorKind::Held => "wait until the holder detaches or ends; `pmo ls` shows who it is",
             ErrorKind::Busy => "try again; `pmo ls` shows who holds what",
             ErrorKind::NeedsRecovery => "open the pool writable once, then the object is recovered",
-            ErrorKind::Poisoned => "detach and attach again: that recovers what was psynced",
+            ErrorKind::Poisoned => {
+                "detach what this process has attached of the pool and attach again: that recovers every psync \
+                 that was acknowledged"
+            }
             ErrorKind::NotAttached => "attach the object first; an attachment ends with its detach",
             ErrorKind::AddressTaken => {
                 "attach before other libraries map memory there, or in another process"
@@ -266,7 +274,9 @@ impl std::error::Error for Error {}
 
 fn store_kind(error: &StoreError) -> ErrorKind {
     match error {
-        StoreError::Medium(error) | StoreError::Failed(Fatal(error)) => medium_kind(error),
+        StoreError::Medium(error) => medium_kind(error),
+        StoreError::Failed(MediumError::Gone { .. }) => ErrorKind::Gone,
+        StoreError::Failed(_) => ErrorKind::Io,
         StoreError::NoSpace => ErrorKind::NoSpace,
         StoreError::NotAPool => ErrorKind::NotAPool,
         StoreError::Version { .. } | StoreError::Features { .. } => ErrorKind::Version,
@@ -296,6 +306,7 @@ fn medium_kind(error: &MediumError) -> ErrorKind {
         MediumError::Gone { .. } => ErrorKind::Gone,
         MediumError::ReadOnly => ErrorKind::ReadOnly,
         MediumError::NoLocks => ErrorKind::Unsuitable,
+        MediumError::Faulted => ErrorKind::Poisoned,
         MediumError::Io(_) => ErrorKind::Io,
     }
 }

@@ -54,7 +54,7 @@ pub enum StoreError {
     NoSpace,
     /// A change of the medium failed. The operation happened as a whole or not at all; the next attach tells.
     #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
-    Failed(#[from] Fatal),
+    Failed(MediumError),
     /// The medium holds no pool.
     #[error("this is not an Indelible pool (no superblock magic)")]
     NotAPool,
@@ -219,11 +219,20 @@ impl std::fmt::Display for Holder {
     }
 }
 
+impl From<Fatal> for StoreError {
+    fn from(Fatal(error): Fatal) -> Self {
+        match error {
+            MediumError::Faulted => StoreError::Poisoned,
+            error => StoreError::Failed(error),
+        }
+    }
+}
+
 impl From<ReserveError> for StoreError {
     fn from(error: ReserveError) -> Self {
         match error {
             ReserveError::NoSpace => StoreError::NoSpace,
-            ReserveError::Fatal(fatal) => StoreError::Failed(fatal),
+            ReserveError::Fatal(fatal) => fatal.into(),
         }
     }
 }

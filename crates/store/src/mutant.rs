@@ -95,6 +95,10 @@ mutants! {
     BarrierRetried,
     /// A failed barrier is the business of the lane alone that asked for it.
     FailureNotShared,
+    /// A failed durable write is the business of the lane alone that made it.
+    FaultOfOneWrite,
+    /// A psync publishes a direct write that ended without a barrier.
+    OpenDirectPublished,
     /// Writers of two processes get the same object.
     Unlocked,
     /// Nodes of the table are kept although another process changed it.

@@ -1,11 +1,11 @@
 //! A pool in a file or on a block device, written by system calls.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
-use rustix::fs::{AtFlags, FileType, RawMode, StatxFlags, fstat, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
@@ -20,16 +20,49 @@ const SECTOR: usize = 512;
 /// the MiB costs 30 µs, by 64 KiB 3 µs.
 const PIECE: usize = 64 << 10;
 
+/// How reports of failed write-backs are kept apart. The kernel tells each open file description once, and
+/// whichever of two calls that overlap comes first takes the report: the other would succeed although its bytes are
+/// lost. Durable writes take turns in the store; a barrier may be long, and must not keep them waiting.
+enum Barriers {
+    /// They have a description of their own.
+    Own(ForkFd),
+    /// They take turns with durable writes.
+    Shared(Mutex<()>),
+}
+
+impl Barriers {
+    fn of(fd: &ForkFd) -> Barriers {
+        let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+        let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
+        match own.map_err(io::Error::from).and_then(ForkFd::new) {
+            Ok(own) => Barriers::Own(own),
+            // No /proc, or no right to open the file again.
+            Err(_) => Barriers::Shared(Mutex::new(())),
+        }
+    }
+
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        match self {
+            Barriers::Own(_) => None,
+            Barriers::Shared(turn) => Some(turn.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
+
 /// A file on a block device, or the device itself.
 pub(crate) struct FileMedium {
     fd: Arc<ForkFd>,
+    barriers: Barriers,
+    shows_holes: bool,
     len: u64,
     read_only: bool,
 }
 
 impl FileMedium {
     pub(super) fn new(fd: Arc<ForkFd>, len: u64, read_only: bool) -> FileMedium {
-        FileMedium { fd, len, read_only }
+        let barriers = if read_only { Barriers::Shared(Mutex::new(())) } else { Barriers::of(&fd) };
+        let shows_holes = space::shows_holes(fd.as_fd());
+        FileMedium { fd, barriers, shows_holes, len, read_only }
     }
 
     /// Checks what every access has to: bounds, and that this process opened the descriptor.
@@ -109,6 +142,7 @@ impl Medium for FileMedium {
 
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let fd = self.writable(offset, bytes.len() as u64)?;
+        let _turn = self.barriers.turn();
         space::write_all(bytes, offset, |bytes, at| {
             rustix::io::pwritev2(fd, &[io::IoSlice::new(bytes)], at, ReadWriteFlags::DSYNC)
         })
@@ -119,8 +153,13 @@ impl Medium for FileMedium {
         if self.read_only {
             return Ok(());
         }
+        let _turn = self.barriers.turn();
+        let fd = match &self.barriers {
+            Barriers::Own(fd) => live(fd)?,
+            Barriers::Shared(_) => live(&self.fd)?,
+        };
         loop {
-            match rustix::fs::fdatasync(live(&self.fd)?) {
+            match rustix::fs::fdatasync(fd) {
                 // Nothing was reported yet, so this is no repetition of a failed barrier.
                 Err(Errno::INTR) => {}
                 Ok(()) => return Ok(()),
@@ -134,7 +173,13 @@ impl Medium for FileMedium {
     }
 
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        space::reserve(self.writable(offset, len)?, offset, len).map_err(space::refused)
+        let fd = self.writable(offset, len)?;
+        // Where there is nothing to claim, claiming it all the same notes a time in the inode, and the next durable
+        // write has to wait for the inode.
+        if self.shows_holes && space::is_written(fd, offset, len) {
+            return Ok(());
+        }
+        space::reserve(fd, offset, len).map_err(space::refused)
     }
 
     fn discard(&self, offset: u64, len: u64) {

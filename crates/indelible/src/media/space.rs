@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use indelible_store::medium::{Fatal, MediumError, ReserveError};
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek};
 use rustix::io::Errno;
 
 /// Bytes written at a time where the file system has to be given zeros.
@@ -60,6 +60,18 @@ pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), E
         Err(e) if unsupported(e) => fill_holes(fd, offset, offset + len),
         done => done,
     }
+}
+
+/// Whether the file system says where a file has holes. File systems in user space may have the kernel answer that
+/// there are none.
+pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
+    const FUSE: i64 = 0x6573_5546;
+    fstatfs(fd).is_ok_and(|found| i64::from(found.f_type) != FUSE)
+}
+
+/// Whether every block of the range was written before.
+pub(super) fn is_written(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
+    seek(fd, SeekFrom::Hole(offset)).is_ok_and(|hole| hole >= offset + len)
 }
 
 fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {

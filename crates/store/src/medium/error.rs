@@ -32,6 +32,9 @@ pub enum MediumError {
     /// The file system keeps no locks that die with their holder.
     #[error("the file system does not support open-file-description locks")]
     NoLocks,
+    /// An earlier change of the medium failed. This one was not begun.
+    #[error("an earlier write to the medium failed")]
+    Faulted,
     /// Any other failure of the operating system. Of a write, "no space" is one: the system may have
     /// claimed to have taken the bytes long before.
     #[error(transparent)]

@@ -15,7 +15,7 @@
 mod edit;
 mod error;
 mod gather;
-mod guard;
+mod latch;
 mod lock;
 mod overlay;
 pub mod volatile;
@@ -23,7 +23,7 @@ pub mod volatile;
 pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
 pub use gather::{Gather, runs};
-pub(crate) use guard::Guard;
+pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks};
 
 pub use overlay::Overlay;

@@ -5,8 +5,8 @@
 //! 2. `TableLog::log` is the end of the table lane.
 //! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
-//! 5. Whether a publication that failed took place is unknown: nothing this process wrote is relied on
-//!    afterwards. Its lanes are poisoned, and the table's lane is read and redone anew.
+//! 5. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
+//!    made durable and redone anew, as by a process that has just come.
 
 use super::{Store, lock};
 use crate::commit;
@@ -14,7 +14,7 @@ use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{LockKey, LockMode, Medium, Overlay};
+use crate::medium::{Epoch, LockKey, LockMode, Medium, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Draft, Nodes};
@@ -27,15 +27,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What this process knows of the table lane.
 pub(super) struct TableLog {
     log: Option<LaneLog>,
-    /// `Guard::failures` when `log` was read.
-    failures: u64,
+    /// Of which `log` and `nodes` are.
+    epoch: Option<Epoch>,
     batch: Batch,
     nodes: Nodes,
 }
 
 impl TableLog {
     pub(super) fn unread() -> Self {
-        TableLog { log: None, failures: 0, batch: Batch::new(), nodes: Nodes::default() }
+        TableLog { log: None, epoch: None, batch: Batch::new(), nodes: Nodes::default() }
     }
 }
 
@@ -66,10 +66,10 @@ impl Store {
     ) -> Result<S> {
         self.writable()?;
         let mut held = self.hold_table(LockMode::Exclusive)?;
-        held.catch_up()?;
+        let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
-        let mut draft = Draft::begin(&*self.device, self.seed, self.len)?.with_nodes(&nodes);
-        let changed = change(&mut draft).and_then(|out| held.publish(draft).map(|()| out));
+        let mut draft = Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
+        let changed = change(&mut draft).and_then(|out| held.publish(&epoch, draft).map(|()| out));
         held.state.nodes = nodes;
         Ok(after(changed?))
     }
@@ -84,8 +84,8 @@ impl Store {
             return look(&Draft::begin(&overlay, self.seed, self.len)?);
         }
         let mut held = self.hold_table(LockMode::Exclusive)?;
-        held.catch_up()?;
-        look(&Draft::begin(&*self.device, self.seed, self.len)?.with_nodes(&held.state.nodes))
+        let epoch = held.catch_up()?;
+        look(&Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
     }
 
     fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
@@ -110,32 +110,35 @@ pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> 
 }
 
 impl Held<'_> {
-    fn catch_up(&mut self) -> Result<()> {
-        if Mutant::StaleTable.is_on() && self.state.log.is_some() {
-            return Ok(());
-        }
-        let (device, seed) = (&*self.store.device, self.store.seed);
-        let failures = self.store.guard.failures();
+    /// Learns what others did to the table. Returns the epoch in which all of it is known.
+    fn catch_up(&mut self) -> Result<Epoch> {
+        let seed = self.store.seed;
         let state = &mut *self.state;
-        let known = match state.log.take() {
-            Some(log) if state.failures == failures && log.is_current(device, seed)? => Some(log),
-            _ => None,
+        let known = state.log.take().zip(state.epoch.take().filter(|epoch| !epoch.is_over()));
+        if Mutant::StaleTable.is_on()
+            && let Some((log, epoch)) = known
+        {
+            (state.log, state.epoch) = (Some(log), Some(epoch.clone()));
+            return Ok(epoch);
+        }
+        let (known, epoch) = match known {
+            Some((log, epoch)) if log.is_current(&epoch, seed)? => (Some(log), epoch),
+            _ => (None, self.store.latch.enter()),
         };
         let mut log = match known {
             Some(log) => log,
-            None => read_table_log(device, seed)?,
+            None => read_table_log(&epoch, seed)?,
         };
-        catch_up(device, seed, &mut log, known.is_some())?;
+        catch_up(&epoch, seed, &mut log, known.is_some())?;
         if known != Some(log) && !Mutant::NodesKept.is_on() {
             state.nodes.clear();
         }
-        state.log = Some(log);
-        state.failures = failures;
-        Ok(())
+        (state.log, state.epoch) = (Some(log), Some(epoch.clone()));
+        Ok(epoch)
     }
 
-    fn publish(&mut self, mut draft: Draft<'_>) -> Result<()> {
-        let (device, seed) = (&*self.store.device, self.store.seed);
+    fn publish(&mut self, epoch: &Epoch, mut draft: Draft<'_>) -> Result<()> {
+        let seed = self.store.seed;
         let state = &mut *self.state;
         if draft.root_changed() {
             draft.seal_root()?;
@@ -149,17 +152,10 @@ impl Held<'_> {
         }
         batch.seal(seed);
         let Some(mut log) = state.log.take() else { return Err(StoreError::NotAttached) };
-        let result = append(device, seed, &mut log, batch);
-        match result {
-            Ok(()) => {
-                state.log = Some(log);
-                draft.forget_changed();
-            }
-            // Nothing was published: the caller may try again.
-            Err(StoreError::NoRoom { .. }) => {}
-            Err(_) => self.store.guard.fail(),
-        }
-        result
+        append(epoch, seed, &mut log, batch)?;
+        state.log = Some(log);
+        draft.forget_changed();
+        Ok(())
     }
 }
 

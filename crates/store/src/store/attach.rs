@@ -1,6 +1,7 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
 use super::Store;
+use super::direct::Direct;
 use super::hold::Hold;
 use super::primary::twins_for;
 use super::twins::Twins;
@@ -10,7 +11,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_W};
 use crate::format::{LANES, TABLE_ROOT};
 use crate::lane::Batch;
-use crate::medium::LockMode;
+use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
@@ -33,6 +34,7 @@ pub struct Writer {
     hold: Option<Hold>,
     pub(super) object: Located,
     pub(super) standing: Standing,
+    pub(super) direct: Direct,
     /// Whether the primary may hold bytes that are not durable in place.
     pub(super) unsettled: bool,
     pub(super) scratch: Batch,
@@ -81,8 +83,9 @@ impl Store {
             let recovered = self.recover(draft, &object)?;
             if let Some((from, to)) = undefined(draft, &object)? {
                 // The progress line goes on saying so: it is a writer's to change.
-                clear(&*self.device, &object.entry, from, to)?;
-                self.device.barrier()?;
+                let medium = draft.pages().medium();
+                clear(medium, &object.entry, from, to)?;
+                medium.barrier()?;
             }
             if object.entry.state != STATE_D {
                 object.entry.state = STATE_D;
@@ -149,6 +152,8 @@ impl Store {
             hold,
             object,
             standing,
+            // An earlier writer may have died in one.
+            direct: Direct::Open,
             unsettled: false,
             scratch: Batch::new(),
             twins: twins_for(&*self.device),
@@ -276,39 +281,26 @@ impl Writer {
     }
 
     /// Makes the primary and the progress line durable in place, so that the lane is not needed.
+    ///
+    /// # Errors
+    /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
+    /// count for this object.
     pub(super) fn settle(&mut self) -> Result<()> {
+        if self.lane.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
         if !self.unsettled {
             return Ok(());
         }
         self.apply()?;
-        let device = &*self.store.device;
-        let result = put_progress(device, self.store.seed, &self.object, &self.standing)
-            .and_then(|()| Ok(device.barrier()?));
+        let medium = self.lane.medium();
+        let result = put_progress(medium, self.store.seed, &self.object, &self.standing)
+            .and_then(|()| Ok(medium.barrier()?));
         match result {
             Ok(()) => self.unsettled = false,
             Err(_) => self.lane.poison(),
         }
         result
-    }
-
-    /// The range of a direct write that no psync has published, in the object.
-    pub(super) fn direct(&self) -> Option<(u64, u64)> {
-        let Standing { published, direct, .. } = self.standing;
-        let to = direct.min(self.object.entry.extent_len());
-        (published < to).then_some((published, to))
-    }
-
-    /// Takes back a direct write that no psync has published.
-    fn cancel_direct(&mut self) -> Result<()> {
-        let Some((from, to)) = self.direct() else { return Ok(()) };
-        self.dissolve_twins()?;
-        let device = &*self.store.device;
-        if !Mutant::DirectKept.is_on() {
-            clear(device, &self.object.entry, from, to)?;
-        }
-        device.barrier()?;
-        self.backed.clear();
-        self.announce(Standing { direct: 0, ..self.standing })
     }
 
     fn end(&mut self) -> Result<()> {
@@ -318,7 +310,12 @@ impl Writer {
             Err(StoreError::Poisoned)
         } else {
             self.unsettled &= !Mutant::UnsettledDetach.is_on();
-            let settled = self.cancel_direct().and_then(|()| self.settle());
+            let cancelled = match self.cancel_direct() {
+                // The progress line goes on saying so, and the next attach takes it back.
+                Err(StoreError::NoSpace) => Ok(()),
+                done => done,
+            };
+            let settled = cancelled.and_then(|()| self.settle());
             if settled.is_err() {
                 // So that the next attach does recover, however long the lane lives on.
                 self.lane.poison();

@@ -3,7 +3,7 @@
 use super::lock;
 use super::writer_lane::WriterLane;
 use crate::error::Result;
-use crate::medium::{Guard, LockKey, LockMode, Locks};
+use crate::medium::{Device, LockKey, LockMode};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -28,23 +28,23 @@ impl Lanes {
     }
 
     /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
-    pub(super) fn claim(self: &Arc<Self>, guard: &Arc<Guard>, index: u32) -> Result<Option<Claim>> {
+    pub(super) fn claim(self: &Arc<Self>, device: &Arc<dyn Device>, index: u32) -> Result<Option<Claim>> {
         let mut held = lock(&self.held);
         let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
-        if in_use || !guard.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
+        if in_use || !device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
             return Ok(None);
         }
         // A lane of ours that is just being dropped has lost its lock to this claim.
         let number = self.claims.fetch_add(1, Ordering::Relaxed);
         held.insert(index, (number, Weak::new()));
-        Ok(Some(Claim { lanes: self.clone(), guard: guard.clone(), index, number }))
+        Ok(Some(Claim { lanes: self.clone(), device: device.clone(), index, number }))
     }
 }
 
 /// The lock on a lane; dropping it gives it up.
 pub(super) struct Claim {
     pub(super) lanes: Arc<Lanes>,
-    pub(super) guard: Arc<Guard>,
+    device: Arc<dyn Device>,
     pub(super) index: u32,
     pub(super) number: u64,
 }
@@ -56,7 +56,7 @@ impl Claim {
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
             last();
             held.remove(&self.index);
-            self.guard.unlock(LockKey::Lane(self.index));
+            self.device.unlock(LockKey::Lane(self.index));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which lane an object gets: one this process has, one that a dead process left, or a new one.
 
+use super::objects::claimed;
 use super::writer_lane::WriterLane;
 use super::{Store, lock};
 use crate::error::{Result, StoreError};
@@ -26,12 +27,13 @@ impl Store {
         index: u32,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(mut found) = directory(draft, index)? else { return Ok(None) };
-        let Some(claim) = self.lanes.claim(&self.guard, index)? else { return Ok(None) };
+        let Some(claim) = self.lanes.claim(&self.device, index)? else { return Ok(None) };
+        let medium = self.latch.enter();
         let (log, recovered) = replay(draft, index, &found)?;
         found.generation = U64::new(log.generation + 1);
         self.put_lane(draft, index, found)?;
         let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
-        Ok(Some((WriterLane::new(claim, self.seed, log), recovered)))
+        Ok(Some((WriterLane::new(claim, medium, self.seed, log), recovered)))
     }
 
     pub(super) fn put_lane(
@@ -112,9 +114,10 @@ impl Store {
 
     /// Gives lane `index` space.
     pub(super) fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
-        let claim = self.lanes.claim(&self.guard, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
+        let claim = self.lanes.claim(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
+        let medium = self.latch.enter();
         let found = self.place_lane(draft, index, len, 1)?;
-        Ok(WriterLane::new(claim, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
+        Ok(WriterLane::new(claim, medium, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it
@@ -131,20 +134,21 @@ impl Store {
         draft.stock_up(true)?;
         let offset = draft.take_extent(len / PAGE)? * PAGE;
         let used = draft.root.virgin.get().saturating_sub(offset).min(len);
+        let medium = draft.pages().medium();
         if used > 0 {
-            self.device.zero(offset, used)?;
+            medium.zero(offset, used)?;
         }
-        self.claimed(self.device.prepare(offset, len), offset, len)?;
-        if self.device.prefers_group_commit() {
+        claimed(medium, medium.prepare(offset, len), offset, len)?;
+        if medium.prefers_group_commit() {
             let zeros = vec![0; 1 << 20];
             let mut at = 0;
             while at < len {
                 let piece = (len - at).min(zeros.len() as u64);
-                self.device.write(offset + at, &zeros[..piece as usize])?;
+                medium.write(offset + at, &zeros[..piece as usize])?;
                 at += piece;
             }
         }
-        self.device.barrier()?;
+        medium.barrier()?;
         draft.raise_virgin(offset + len);
         let found = Directory {
             magic: U32::new(crate::format::lane::DIRECTORY_MAGIC),

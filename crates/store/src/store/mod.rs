@@ -9,6 +9,7 @@ mod access;
 mod attach;
 mod check;
 mod claims;
+mod direct;
 mod format;
 mod hold;
 mod inspect;
@@ -38,7 +39,7 @@ pub use writer_lane::LaneUse;
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
-use crate::medium::{Device, Guard, Medium, read_struct};
+use crate::medium::{Device, FaultLatch, Medium, read_struct};
 use crate::sync::{Mutex, MutexGuard};
 use access::TableLog;
 use claims::Lanes;
@@ -57,9 +58,9 @@ pub struct Identity {
 
 /// An open pool.
 pub struct Store {
+    /// For reading, and for locks. Whatever changes the medium enters an epoch of `latch`.
     device: Arc<dyn Device>,
-    /// `device`, as the one that knows of failures.
-    guard: Arc<Guard>,
+    latch: Arc<FaultLatch>,
     superblock: Superblock,
     seed: u64,
     len: u64,
@@ -83,19 +84,18 @@ impl Store {
 
     /// A pool with this superblock.
     fn with(superblock: Superblock, device: Arc<dyn Device>, identity: Identity) -> Store {
-        let guard = Arc::new(Guard::new(device));
         Store {
             seed: superblock.seed.get(),
             len: superblock.length.get(),
-            read_only: guard.read_only(),
+            read_only: device.read_only(),
             superblock,
             identity,
             table: Mutex::new(TableLog::unread()),
             lanes: Arc::default(),
             holds: Mutex::new(Holds::default()),
             kept: Mutex::default(),
-            device: guard.clone(),
-            guard,
+            latch: FaultLatch::new(device.clone()),
+            device,
         }
     }
 

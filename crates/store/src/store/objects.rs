@@ -6,7 +6,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::{LockMode, ReserveError};
+use crate::medium::{LockMode, Medium, ReserveError};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -51,20 +51,22 @@ impl Store {
         let virgin = draft.root.virgin.get();
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
         let used = virgin.saturating_sub(start).min(len);
+        let medium = draft.pages().medium();
         let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
-        if used == len && len <= KEEP && !sparse && !broken && self.device.prefers_group_commit() {
-            // One durable write, without the claim and the barrier that others' writes would wait for.
-            return Ok(self.device.write_durable(start, &vec![0; len as usize])?);
+        if used == len && len <= KEEP && !sparse && !broken && medium.prefers_group_commit() {
+            // One durable write, without the barrier that others' writes would wait for.
+            medium.reserve(start, len)?;
+            return Ok(medium.write_durable(start, &vec![0; len as usize])?);
         }
         if used > 0 && !Mutant::NoZeroing.is_on() {
-            self.device.zero(start, used)?;
+            medium.zero(start, used)?;
         }
         if !sparse {
-            self.claim(start, len)?;
+            claimed(medium, medium.reserve(start, len), start, len)?;
         }
         if used > 0 && !Mutant::EarlyCreate.is_on() {
             // The zeros are durable before the object exists.
-            self.device.barrier()?;
+            medium.barrier()?;
         }
         draft.raise_virgin(start + len);
         Ok(())
@@ -78,25 +80,6 @@ impl Store {
         }
     }
 
-    /// Reserves space; what could be had of it is given back if not all could.
-    pub(super) fn claim(&self, start: u64, len: u64) -> Result<()> {
-        self.claimed(self.device.reserve(start, len), start, len)
-    }
-
-    /// Gives back what could be had of a range if not all could.
-    pub(super) fn claimed(
-        &self,
-        result: std::result::Result<(), ReserveError>,
-        start: u64,
-        len: u64,
-    ) -> Result<()> {
-        if result.is_err() {
-            // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
-            let _ = self.device.zero(start, len);
-        }
-        Ok(result?)
-    }
-
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         self.update_then(
@@ -107,7 +90,8 @@ impl Store {
                 }
                 let hold = Hold::take(self, &object, LockMode::Exclusive)?;
                 if Mutant::DiscardFirst.is_on() {
-                    self.device.zero(object.entry.primary_offset(), object.entry.extent_len())?;
+                    let medium = draft.pages().medium();
+                    medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
                 draft.destroy(&object)?;
                 Ok((object, hold))
@@ -156,4 +140,18 @@ impl Store {
         objects.retain(|object| !object.entry.name().starts_with(HIDDEN));
         Ok(Listing { objects, next })
     }
+}
+
+/// What a reservation of free space came to; what could be had of it is given back if not all could.
+pub(super) fn claimed(
+    medium: &dyn Medium,
+    result: std::result::Result<(), ReserveError>,
+    start: u64,
+    len: u64,
+) -> Result<()> {
+    if let Err(ReserveError::NoSpace) = result {
+        // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
+        medium.zero(start, len)?;
+    }
+    Ok(result?)
 }

@@ -118,7 +118,7 @@ impl Writer {
 
     fn with_twins(&self, act: impl FnOnce(&mut Twins, &dyn Medium) -> Result<()>) -> Result<()> {
         let Some(twins) = &self.twins else { return Ok(()) };
-        let done = act(&mut lock(twins), &*self.store.device);
+        let done = act(&mut lock(twins), self.lane.medium());
         if done.is_err() {
             self.lane.poison();
         }

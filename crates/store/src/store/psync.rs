@@ -1,6 +1,7 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
 use super::attach::Writer;
+use super::direct::Direct;
 use super::primary::Primary;
 use super::writer_lane::{Advance, LaneUse};
 use crate::error::{Result, StoreError};
@@ -8,6 +9,7 @@ use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
 use crate::lane::{Batch, LaneLog, Lender};
+use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::table::{directory, put_directory};
@@ -34,50 +36,6 @@ impl Writer {
     /// the medium: the object is poisoned.
     pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
         psync_all(&mut [(self, changes)], None)
-    }
-
-    /// Announces that `from..to` of the object, never psynced before, is about to be written straight
-    /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range.
-    pub fn begin_direct(&mut self, to: u64) -> Result<()> {
-        self.check()?;
-        self.dissolve_twins()?;
-        self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
-    }
-
-    /// Makes another standing of the object durable, without a change of its contents.
-    pub(super) fn announce(&mut self, standing: Standing) -> Result<()> {
-        let mut batch = std::mem::take(&mut self.scratch);
-        batch.clear();
-        batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
-        batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let result =
-            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())], None);
-        self.scratch = batch;
-        result?;
-        self.standing = standing;
-        self.unsettled = true;
-        Ok(())
-    }
-
-    /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
-    pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let end = offset.saturating_add(bytes.len() as u64);
-        match self.direct() {
-            Some((from, to)) if from <= offset && end <= to => {}
-            _ => return Err(StoreError::BadSize { size: end, why: "the direct write was not announced" }),
-        }
-        let target = self.object.entry.primary_offset() + offset;
-        self.back(target, bytes.len() as u64)?;
-        Ok(self.store.device.write(target, bytes)?)
-    }
-
-    /// Makes the direct writes durable; the next psync publishes them.
-    pub fn end_direct(&mut self) -> Result<()> {
-        let result = self.store.device.barrier();
-        if result.is_err() {
-            self.lane.poison();
-        }
-        Ok(result?)
     }
 
     /// Bytes of the object that a psync ever covered, as a high-water mark.
@@ -114,7 +72,7 @@ impl Writer {
         self.lane.is_poisoned()
     }
 
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if self.lane.is_poisoned() {
             return Err(StoreError::Poisoned);
         }
@@ -122,7 +80,7 @@ impl Writer {
     }
 
     /// Claims space for a write to a sparse object, in pieces that are remembered.
-    fn back(&mut self, target: u64, len: u64) -> Result<()> {
+    pub(super) fn back(&mut self, target: u64, len: u64) -> Result<()> {
         const PIECE: u64 = 64 * 1024;
         let entry = &self.object.entry;
         if entry.flags & FLAG_SPARSE == 0 {
@@ -136,7 +94,7 @@ impl Writer {
             }
             if self.backed[word] >> bit & 1 == 0 {
                 let from = start + piece * PIECE;
-                self.store.device.reserve(from, PIECE.min(end - from))?;
+                self.lane.medium().reserve(from, PIECE.min(end - from))?;
                 self.backed[word] |= 1 << bit;
             }
         }
@@ -205,6 +163,9 @@ pub fn stage<'l>(
         apart |= !Arc::ptr_eq(&writer.lane, &first.lane);
         writer.check()?;
     }
+    for (writer, _) in parts.iter_mut() {
+        writer.take_back_unproven()?;
+    }
     if apart {
         unite(parts)?;
     }
@@ -231,12 +192,12 @@ impl Staged<'_> {
             Primary::new(&*writer.store.device, entry.primary_offset(), writer.twins.as_deref());
         let end = changes.collect(&mut primary, &mut self.batch)?;
         drop(primary);
-        if self.batch.data_len() == before && writer.direct().is_none() {
+        let direct = writer.publishable();
+        if self.batch.data_len() == before && direct.is_none() {
             self.batch.cancel();
             return Ok(());
         }
-        let direct = writer.direct().map_or(0, |(_, to)| to);
-        let published = writer.standing.published.max(end).max(direct);
+        let published = writer.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: writer.standing.psyncs + 1, direct: 0 };
         self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
         self.advances.push(Advance::new(&writer.object, standing, writer.twins.clone()));
@@ -270,6 +231,7 @@ impl Staged<'_> {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {
                 writer.standing = advance.standing;
+                writer.direct = Direct::None;
                 writer.unsettled = true;
             }
         }

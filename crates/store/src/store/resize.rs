@@ -14,7 +14,7 @@ use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_SPARSE, STATE_D};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
-use crate::medium::LockMode;
+use crate::medium::{Epoch, LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft};
 use crate::table::{CreateOptions, Key, Located};
@@ -155,11 +155,13 @@ impl Store {
                     return Ok(None);
                 }
                 let mut bytes = vec![0; len as usize];
-                self.device.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
+                let medium = draft.pages().medium();
+                medium.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
+                medium.reserve(start, len)?;
                 if Mutant::EarlyExchange.is_on() {
-                    self.device.write(start, &bytes)?;
+                    medium.write(start, &bytes)?;
                 } else {
-                    self.device.write_durable(start, &bytes)?;
+                    medium.write_durable(start, &bytes)?;
                 }
                 reach(draft, &mut moved, len)?;
                 let (old, old_pages) = (moved.entry.primary.get(), moved.entry.pages.get());
@@ -194,8 +196,12 @@ impl Store {
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
         let (larger, hold) =
             self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
-        let result =
-            self.copy(object, &larger, kept).and_then(|()| self.exchange(object, &larger, hold, size, lane));
+        let result = self.copy(object, &larger, kept).and_then(|copied| {
+            if !Mutant::EarlyExchange.is_on() {
+                copied.barrier()?;
+            }
+            self.exchange(object, &larger, hold, size, lane)
+        });
         if result.is_err() {
             // What cannot be removed now is removed by the next resize.
             let _ = self.reap();
@@ -211,9 +217,6 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        if !Mutant::EarlyExchange.is_on() {
-            self.device.barrier()?;
-        }
         self.update_then(
             |draft| {
                 let mut moved = draft.entry(object.offset)?;
@@ -239,22 +242,23 @@ impl Store {
         )
     }
 
-    /// Copies the first `len` bytes.
-    fn copy(&self, from: &Located, to: &Located, len: u64) -> Result<()> {
+    /// Copies the first `len` bytes: durable after a barrier of the epoch that is returned.
+    fn copy(&self, from: &Located, to: &Located, len: u64) -> Result<Epoch> {
+        let medium = self.latch.enter();
         let (source, target) = (from.entry.primary_offset(), to.entry.primary_offset());
         let mut buffer = vec![0; PIECE.min(len) as usize];
         let mut at = 0;
         while at < len {
             let piece = (len - at).min(PIECE) as usize;
-            self.device.read(source + at, &mut buffer[..piece])?;
+            medium.read(source + at, &mut buffer[..piece])?;
             // Holes stay holes.
             if buffer[..piece].iter().any(|byte| *byte != 0) {
-                self.device.reserve(target + at, piece as u64)?;
-                self.device.write(target + at, &buffer[..piece])?;
+                medium.reserve(target + at, piece as u64)?;
+                medium.write(target + at, &buffer[..piece])?;
             }
             at += piece as u64;
         }
-        Ok(())
+        Ok(medium)
     }
 
     fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, Hold)> {
@@ -307,6 +311,7 @@ impl Writer {
     }
 
     fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
+        self.check()?;
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }

@@ -16,7 +16,7 @@ use super::twins::Twins;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog, Lender};
-use crate::medium::{Guard, Medium};
+use crate::medium::{Epoch, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
@@ -75,9 +75,8 @@ struct State {
 pub(super) struct WriterLane {
     pub index: u32,
     claim: Claim,
-    device: Arc<Guard>,
-    /// `Guard::failures` when this process began to use the lane.
-    failures: u64,
+    /// The epoch in which this process has the lane.
+    medium: Epoch,
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -91,14 +90,13 @@ pub(super) struct WriterLane {
 }
 
 impl WriterLane {
-    /// The claimed lane, empty from `log` on.
-    pub(super) fn new(claim: Claim, seed: u64, log: LaneLog) -> Arc<Self> {
+    /// The claimed lane, empty from `log` on; `medium` was entered before anything of it was read.
+    pub(super) fn new(claim: Claim, medium: Epoch, seed: u64, log: LaneLog) -> Arc<Self> {
         let lanes = claim.lanes.clone();
         let lane = Arc::new(WriterLane {
             index: claim.index,
-            device: claim.guard.clone(),
-            failures: claim.guard.failures(),
             claim,
+            medium,
             seed,
             state: Mutex::new(State {
                 log,
@@ -121,9 +119,14 @@ impl WriterLane {
         lane
     }
 
-    /// Whether this lane failed, or a barrier that was to speak for it too.
+    /// Whether this lane failed, or a change of the file that it relies on.
     pub(super) fn is_poisoned(&self) -> bool {
-        self.poisoned.load(Ordering::Acquire) || self.device.failures() != self.failures
+        self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
+    }
+
+    /// The medium, for whatever changes what belongs to the lane.
+    pub(super) fn medium(&self) -> &Epoch {
+        &self.medium
     }
 
     pub(super) fn poison(&self) {
@@ -154,11 +157,11 @@ impl WriterLane {
         let lender = lender.filter(|_| batch.is_lent());
         batch.seal(self.seed);
         if Mutant::ApplyFirst.is_on() && lender.is_none() {
-            let _ = commit::apply(&*self.device, batch);
+            let _ = commit::apply(&self.medium, batch);
         }
         let mut lent = None;
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
-        if self.device.prefers_group_commit() {
+        if self.medium.prefers_group_commit() {
             let result;
             (*batch, result) = self.publish_grouped(std::mem::take(batch));
             result?;
@@ -167,7 +170,7 @@ impl WriterLane {
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
         let applied = match lent {
-            Some((lender, lines)) => commit::apply_lent(&*self.device, batch, lines, lender),
+            Some((lender, lines)) => commit::apply_lent(&self.medium, batch, lines, lender),
             None => self.apply(batch, advances),
         };
         let mut state = lock(&self.state);
@@ -190,14 +193,14 @@ impl WriterLane {
     /// Brings a durable batch into the twins of its objects, or into the primaries.
     fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
         if advances.iter().all(|advance| advance.twins.is_none()) {
-            return commit::apply(&*self.device, batch);
+            return commit::apply(&self.medium, batch);
         }
         let mut redo = batch.redo();
         for section in batch.sections() {
             let runs = redo.by_ref().take(section.runs.get() as usize);
             let advance = advances.iter().find(|advance| advance.slot == section.entry.get());
             if let Some(twins) = advance.and_then(|advance| advance.twins.as_ref()) {
-                lock(twins).apply(&*self.device, runs)?;
+                lock(twins).apply(&self.medium, runs)?;
             }
         }
         Ok(())
@@ -213,10 +216,8 @@ impl WriterLane {
         let mut state = self.with_room(batch.len())?;
         let State { log, .. } = &mut *state;
         let result = match lender {
-            Some(lender) => commit::publish_lent(&*self.device, self.seed, log, batch, lender).map(Some),
-            None => {
-                commit::publish(&*self.device, self.seed, log, std::slice::from_mut(batch)).map(|()| None)
-            }
+            Some(lender) => commit::publish_lent(&self.medium, self.seed, log, batch, lender).map(Some),
+            None => commit::publish(&self.medium, self.seed, log, std::slice::from_mut(batch)).map(|()| None),
         };
         self.account(&mut state, &result, 1, batch.len());
         result
@@ -267,7 +268,7 @@ impl WriterLane {
         let (tickets, mut batches): (Vec<_>, Vec<_>) = state.queue.drain(..take).unzip();
         let mut log = state.log;
         drop(state);
-        let result = commit::publish(&*self.device, self.seed, &mut log, &mut batches);
+        let result = commit::publish(&self.medium, self.seed, &mut log, &mut batches);
         let mut state = lock(&self.state);
         state.writing = false;
         state.log = log;
@@ -356,7 +357,7 @@ impl WriterLane {
 
     /// The state must be idle: nothing being written or applied.
     fn checkpoint_idle(&self, state: &mut State) -> Result<()> {
-        let device = &*self.device;
+        let device = &self.medium;
         let result = (|| {
             for advance in state.progress.values() {
                 if let Some(twins) = &advance.twins {
@@ -368,9 +369,6 @@ impl WriterLane {
             }
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
-            }
-            if self.is_poisoned() {
-                return Err(StoreError::Poisoned);
             }
             state.log.next_generation(device, self.seed)
         })();
@@ -420,7 +418,7 @@ impl Drop for WriterLane {
         self.claim.release(|| {
             let unused = self.bound.load(Ordering::Relaxed) == 0;
             if unused && state.used.checkpoints > 0 && !self.is_poisoned() {
-                let _ = state.log.retire(&*self.device, self.seed);
+                let _ = state.log.retire(&self.medium, self.seed);
             }
         });
     }

@@ -1,0 +1,168 @@
+//! The fault latch: the one place that knows whether what this process wrote to a file may be lost.
+//!
+//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it once, to
+//! whichever call on the open file next asks for durability, and then takes the pages for clean. So one failed
+//! change ends the *epoch*: everything in this process that relies on what it wrote or found in the epoch, all
+//! lanes, the table's lane, direct writes, copies under way, can no longer change the medium. It starts again
+//! from what recovery reads, makes durable and writes anew in a later epoch.
+//!
+//! The store writes through an [`Epoch`] only. Each user of the file enters one before it reads what it will
+//! rely on, and keeps it.
+//!
+//! Invariants:
+//! 1. A failure is counted before its caller, or the next barrier, returns. Barriers are made one at a time, and
+//!    one that succeeded waits for the durable writes that overlapped with it: they may have been told of a
+//!    failure that concerns what the barrier vouches for.
+//! 2. An epoch whose number is not the count of failures changes nothing on the medium.
+//! 3. Where the system is asked for durability (rather than the processor), durable writes are made one at a
+//!    time, so that none takes the report that another needs to know its own bytes lost. Barriers do not wait for
+//!    them to begin, nor they for barriers: the medium keeps the reports of the two apart.
+//!
+//! Other processes have the file open on their own: each open file is told of each failure once, unless it was
+//! opened after somebody else had been told. Such a late process has read nothing before, and what it
+//! finds it makes durable, and writes anew, before it relies on it (docs/decisions/0003, 0021).
+
+use super::{Device, Fatal, Medium, MediumError, ReserveError};
+use crate::mutant::Mutant;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct FaultLatch {
+    device: Arc<dyn Device>,
+    failures: AtomicU64,
+    /// Held during a barrier, until its failure is counted.
+    barrier: Mutex<()>,
+    /// Held during a durable write, until its failure is counted.
+    durable: Mutex<()>,
+}
+
+impl FaultLatch {
+    /// A latch over `device`, which nobody writes to but through it.
+    pub(crate) fn new(device: Arc<dyn Device>) -> Arc<Self> {
+        let (failures, barrier, durable) = (AtomicU64::new(0), Mutex::new(()), Mutex::new(()));
+        Arc::new(FaultLatch { device, failures, barrier, durable })
+    }
+
+    /// The medium for somebody who relies on nothing yet.
+    pub(crate) fn enter(self: &Arc<Self>) -> Epoch {
+        Epoch { number: self.failures.load(Ordering::Acquire), latch: self.clone() }
+    }
+
+    /// Counts a failure before its caller learns of it.
+    fn note(&self, result: Result<(), Fatal>) -> Result<(), Fatal> {
+        if result.is_err() {
+            self.failures.fetch_add(1, Ordering::AcqRel);
+        }
+        result
+    }
+
+    /// Whether the system is asked for durability by each durable write.
+    fn asks_system(&self) -> bool {
+        self.device.prefers_group_commit()
+    }
+}
+
+/// The medium as long as nothing failed since [`FaultLatch::enter`]; see the module.
+#[derive(Clone)]
+pub(crate) struct Epoch {
+    latch: Arc<FaultLatch>,
+    number: u64,
+}
+
+impl Epoch {
+    /// Whether a change failed since: nothing written or found in the epoch is to be relied on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.latch.failures.load(Ordering::Acquire) != self.number
+    }
+
+    fn check(&self) -> Result<(), Fatal> {
+        if self.is_over() { Err(Fatal(MediumError::Faulted)) } else { Ok(()) }
+    }
+
+    /// Makes a change of the medium.
+    fn change(&self, change: impl FnOnce(&dyn Device) -> Result<(), Fatal>) -> Result<(), Fatal> {
+        self.check()?;
+        self.latch.note(change(&*self.latch.device))
+    }
+
+    fn claim(&self, claim: impl FnOnce(&dyn Device) -> Result<(), ReserveError>) -> Result<(), ReserveError> {
+        self.check()?;
+        match claim(&*self.latch.device) {
+            Err(ReserveError::Fatal(fatal)) => Ok(self.latch.note(Err(fatal))?),
+            done => done,
+        }
+    }
+}
+
+impl Medium for Epoch {
+    fn len(&self) -> u64 {
+        self.latch.device.len()
+    }
+    fn read_only(&self) -> bool {
+        self.latch.device.read_only()
+    }
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.latch.device.read(offset, buf)
+    }
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.change(|device| device.write(offset, bytes))
+    }
+    fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.change(|device| device.stream(offset, bytes))
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        let _one = self.latch.asks_system().then(|| lock(&self.latch.durable));
+        if Mutant::FaultOfOneWrite.is_on() {
+            return self.latch.device.write_durable(offset, bytes);
+        }
+        self.change(|device| device.write_durable(offset, bytes))
+    }
+    fn barrier(&self) -> Result<(), Fatal> {
+        let _one = lock(&self.latch.barrier);
+        if Mutant::BarrierRetried.is_on() {
+            return self.latch.device.barrier().or_else(|_| self.latch.device.barrier());
+        }
+        if Mutant::FailureNotShared.is_on() {
+            return self.latch.device.barrier();
+        }
+        self.change(|device| device.barrier())?;
+        if self.latch.asks_system() {
+            drop(lock(&self.latch.durable));
+        }
+        self.check()
+    }
+    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        // On memory this may ask the system.
+        let _one = (!self.latch.asks_system()).then(|| lock(&self.latch.durable));
+        self.change(|device| device.zero(offset, len))
+    }
+    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
+        self.claim(|device| device.reserve(offset, len))
+    }
+    fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
+        self.claim(|device| device.prepare(offset, len))
+    }
+    fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
+        let _one = lock(&self.latch.durable);
+        self.change(|device| device.persist(offset, len))
+    }
+    fn discard(&self, offset: u64, len: u64) {
+        if !self.is_over() {
+            self.latch.device.discard(offset, len);
+        }
+    }
+    fn tear_unit(&self) -> usize {
+        self.latch.device.tear_unit()
+    }
+    fn prefers_group_commit(&self) -> bool {
+        self.latch.device.prefers_group_commit()
+    }
+    fn verify(&self) -> Result<(), MediumError> {
+        self.latch.device.verify()
+    }
+}
+
+fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,136 @@
+//! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading data costs one
+//! write; a psync then publishes them.
+//!
+//! A range is published only with the proof that a barrier followed its last write ([`Written`], which
+//! [`Writer::end_direct`] alone makes). Where a direct write ended without one, for want of space say, the primary
+//! holds bytes that programs see and a power cut may take: a psync that compared with them would find nothing to
+//! log, and publish them. So such a range is zeroed, durably, before anything is compared with it, unless the direct
+//! write is begun anew: it then writes all of it that changed, and ends with its own barrier.
+//!
+//! Invariants, beside `Standing` (a crash zeroes what is announced and not published):
+//! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
+//!    `Open`.
+
+use super::attach::Writer;
+use super::writer_lane::Advance;
+use crate::error::{Result, StoreError};
+use crate::format::batch::kind;
+use crate::medium::Medium;
+use crate::mutant::Mutant;
+use crate::recovery::{Standing, clear};
+
+/// Proof that direct writes are durable up to a byte of the object.
+pub(super) struct Written {
+    to: u64,
+}
+
+/// How far the direct write is that no psync has published.
+pub(super) enum Direct {
+    /// Nothing was written.
+    None,
+    /// Part of the announced range may have been written, and is not durable.
+    Open,
+    /// All that was written is durable.
+    Written(Written),
+}
+
+impl Writer {
+    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight to
+    /// the primary. From then on, and until a psync publishes it, a crash zeroes the range. What an earlier
+    /// direct write put there, and no psync published, has to be written again.
+    ///
+    /// # Errors
+    /// `Poisoned`, or a failure of the medium: the object is poisoned.
+    pub fn begin_direct(&mut self, to: u64) -> Result<()> {
+        self.check()?;
+        self.dissolve_twins()?;
+        self.direct = Direct::Open;
+        self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
+    }
+
+    /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
+    ///
+    /// # Errors
+    /// `NoSpace`: nothing was published; the direct write may be begun again, or the next psync takes it back.
+    /// `BadSize`: the range was not announced. `Poisoned`, or a failure of the medium: the object is poisoned.
+    pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        match (&self.direct, self.announced()) {
+            (Direct::Open, Some((from, to))) if from <= offset && end <= to => {}
+            _ => return Err(StoreError::BadSize { size: end, why: "the direct write was not announced" }),
+        }
+        let target = self.object.entry.primary_offset() + offset;
+        self.back(target, bytes.len() as u64)?;
+        Ok(self.lane.medium().write(target, bytes)?)
+    }
+
+    /// Makes the direct writes durable; the next psync publishes them.
+    ///
+    /// # Errors
+    /// A failure of the medium: the object is poisoned.
+    pub fn end_direct(&mut self) -> Result<()> {
+        if let Direct::Open = self.direct {
+            self.lane.medium().barrier()?;
+            let to = self.announced().map_or(0, |(_, to)| to);
+            self.direct = Direct::Written(Written { to });
+        }
+        Ok(())
+    }
+
+    /// Up to which byte of the object a psync may publish what it has not compared.
+    pub(super) fn publishable(&self) -> Option<u64> {
+        match &self.direct {
+            Direct::Written(written) => Some(written.to),
+            Direct::Open if Mutant::OpenDirectPublished.is_on() => self.announced().map(|(_, to)| to),
+            _ => None,
+        }
+    }
+
+    /// Takes back a direct write without proof, so that the primary holds zeros again.
+    pub(super) fn take_back_unproven(&mut self) -> Result<()> {
+        match self.direct {
+            Direct::Open if !Mutant::OpenDirectPublished.is_on() => self.cancel_direct(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes back a direct write that no psync has published.
+    pub(super) fn cancel_direct(&mut self) -> Result<()> {
+        let Some((from, to)) = self.announced() else {
+            self.direct = Direct::None;
+            return Ok(());
+        };
+        self.dissolve_twins()?;
+        let medium = self.lane.medium();
+        if !Mutant::DirectKept.is_on() {
+            clear(medium, &self.object.entry, from, to)?;
+        }
+        medium.barrier()?;
+        self.backed.clear();
+        self.announce(Standing { direct: 0, ..self.standing })?;
+        self.direct = Direct::None;
+        Ok(())
+    }
+
+    /// The range announced for a direct write that no psync has published, in the object.
+    fn announced(&self) -> Option<(u64, u64)> {
+        let Standing { published, direct, .. } = self.standing;
+        let to = direct.min(self.object.entry.extent_len());
+        (published < to).then_some((published, to))
+    }
+
+    /// Makes another standing of the object durable, without a change of its contents.
+    fn announce(&mut self, standing: Standing) -> Result<()> {
+        let mut batch = std::mem::take(&mut self.scratch);
+        batch.clear();
+        batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
+        batch.set_progress(standing.published, standing.psyncs, standing.direct);
+        let result =
+            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())], None);
+        self.scratch = batch;
+        result?;
+        self.standing = standing;
+        self.unsettled = true;
+        Ok(())
+    }
+}
