@@ -112,6 +112,8 @@ pub(crate) enum Cause {
     Forked,
     #[error("the object is attached for reading")]
     ForReading,
+    #[error("it is a copy of pool {}, which this process has open: both have the same ID and addresses", .0.display())]
+    Copy(PathBuf),
     #[error("the root needs {needed} bytes and the object has {size}")]
     RootTooLarge { needed: usize, size: usize },
     #[error("{0}")]
@@ -182,6 +184,7 @@ impl Error {
             Cause::NotAttached(_) => ErrorKind::NotAttached,
             Cause::Forked => ErrorKind::Forked,
             Cause::ForReading => ErrorKind::ReadOnly,
+            Cause::Copy(_) => ErrorKind::Unsuitable,
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Heap(error) => error.kind(),
@@ -196,8 +199,10 @@ impl Error {
         {
             return remedy;
         }
-        if let Cause::ForReading = &self.0.cause {
-            return "attach for writing";
+        match &self.0.cause {
+            Cause::ForReading => return "attach for writing",
+            Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
+            _ => {}
         }
         if let Cause::Store(StoreError::Failed(_)) = &self.0.cause {
             return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \

@@ -12,10 +12,12 @@
 //! the order of addresses (`psync`).
 
 use crate::error::{closed, exception, forked, in_use, read_only};
+use crate::guard::guarded;
+use crate::process;
 use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// What is attached, and how.
 pub(crate) enum Held {
@@ -74,8 +76,11 @@ pub(crate) struct Attachment {
     views: AtomicUsize,
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
+    /// Keys or values of a dict were changed since the last psync.
+    unsynced: AtomicBool,
     pub(crate) name: String,
     pub(crate) address: usize,
+    /// That made it: `process::generation`.
     process: u32,
 }
 
@@ -86,8 +91,9 @@ impl Attachment {
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            unsynced: AtomicBool::new(false),
             name: name.to_owned(),
-            process: std::process::id(),
+            process: process::generation(),
         }
     }
 
@@ -107,7 +113,7 @@ impl Attachment {
 
     /// False in a fork, where another thread may have had a lock when the process was copied.
     pub(crate) fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process == process::generation()
     }
 
     /// Fails in a fork.
@@ -127,6 +133,41 @@ impl Attachment {
             Some(result) => result.map_err(|error| exception(py, &error)),
             None => Err(closed(py, operation, &self.what())),
         }
+    }
+
+    /// As [`with`](Attachment::with), for what is quicker than to release the GIL: `f` runs with it, and calls nothing that
+    /// runs code of Python's. A signal handler of Python, or a finalizer, therefore finds either all that `f` does or nothing.
+    pub(crate) fn quick<T>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut Held) -> Result<T, Error>,
+    ) -> PyResult<T> {
+        self.check_process(py, operation)?;
+        let mut held = loop {
+            match self.held.try_lock() {
+                Ok(held) => break held,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.lock())),
+            }
+        };
+        let result = match held.as_mut().filter(|_| !self.closing.load(Ordering::Acquire)) {
+            Some(held) => guarded(|| f(held)),
+            None => {
+                drop(held);
+                return Err(closed(py, operation, &self.what()));
+            }
+        };
+        drop(held);
+        match result {
+            Ok(result) => result.map_err(|error| exception(py, &error)),
+            Err(panic) => Err(crate::error::panicked(py, operation, &self.what(), &panic)),
+        }
+    }
+
+    /// Counts a view. The lock is held.
+    pub(crate) fn count_view(&self) {
+        self.views.fetch_add(1, Ordering::Relaxed);
     }
 
     /// As [`with`](Attachment::with), counting one more view if it succeeds: `f` says what of.
@@ -189,6 +230,40 @@ impl Attachment {
             Ok(result) => result.map_err(|error| exception(py, &error)),
             Err(views) => Err(in_use("close", &self.what(), views)),
         }
+    }
+
+    /// Makes everything stored durable.
+    pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
+        self.with(py, "psync", |held| {
+            crate::psync::one(held, cut)?;
+            self.set_unsynced(false);
+            Ok(())
+        })
+    }
+
+    /// Says that a dict was changed, or psynced. The lock is held.
+    pub(crate) fn set_unsynced(&self, unsynced: bool) {
+        self.unsynced.store(unsynced, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_unsynced(&self) -> bool {
+        self.unsynced.load(Ordering::Relaxed)
+    }
+
+    /// The end of a `with` block: what was stored is psynced, unless an exception is on its way.
+    pub(crate) fn leave(&self, py: Python<'_>, failed: bool) -> PyResult<()> {
+        if failed {
+            return self.close_with_the_last_view(py);
+        }
+        if !self.is_closed(py) {
+            self.psync(py, false)?;
+        }
+        self.close(py)
+    }
+
+    /// Bytes of the lane that the attach replayed.
+    pub(crate) fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, "inspect", |held| Ok(held.object().map_or(0, Object::recovered_bytes)))
     }
 
     /// Grows the object. Its address stays, so that views stay good.

@@ -23,20 +23,17 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    pub(crate) const NONE: Bytes = Bytes { address: 0, len: 0, writable: false };
+    /// `len` bytes at an address that was exposed.
+    pub(crate) fn new(address: usize, len: usize, writable: bool) -> Self {
+        Bytes { address, len, writable }
+    }
 
     /// All of them.
     pub(crate) fn of(held: &Held) -> Self {
-        Bytes { address: held.base().expose_provenance(), len: held.len(), writable: held.writable() }
+        Bytes::new(held.base().expose_provenance(), held.len(), held.writable())
     }
 
-    /// `len` bytes from `offset`, if there are as many.
-    pub(crate) fn part(self, offset: usize, len: usize) -> Option<Self> {
-        let end = offset.checked_add(len)?;
-        (end <= self.len).then(|| Bytes { address: self.address + offset, len, ..self })
-    }
-
-    pub(crate) fn as_ptr(self) -> *mut u8 {
+    fn as_ptr(self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address)
     }
 

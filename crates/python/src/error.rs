@@ -1,6 +1,6 @@
 //! Errors of Rust as exceptions of Python, whose classes are in `python/indelible/_errors.py`.
 
-use indelible::Error;
+use indelible::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -23,14 +23,14 @@ pub(crate) fn forked(py: Python<'_>, operation: &str, what: &str) -> PyErr {
         "cannot {operation} {what}: it was opened by another process, of which this one is a fork \
          (open the pool again in this process)"
     );
-    raise(py, "Forked", indelible::ErrorKind::Forked as i32, &message, operation, None, None)
+    raise(py, "Forked", ErrorKind::Forked as i32, &message, operation, None, None)
 }
 
 /// A change of something that may only be read.
 pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     let message =
         format!("cannot {operation} {what}: it is attached for reading (attach it with mode \"r+\")");
-    raise(py, "ReadOnly", indelible::ErrorKind::ReadOnly as i32, &message, operation, None, None)
+    raise(py, "ReadOnly", ErrorKind::ReadOnly as i32, &message, operation, None, None)
 }
 
 /// Memory that must not go away while somebody can still reach it.
@@ -39,6 +39,17 @@ pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
         "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first)"
     );
     pyo3::exceptions::PyBufferError::new_err(message)
+}
+
+/// A panic of the library: what it read cannot be right.
+pub(crate) fn panicked(py: Python<'_>, operation: &str, what: &str, panic: &str) -> PyErr {
+    let message = format!("cannot {operation} {what}: {panic}");
+    raise(py, "Damaged", ErrorKind::Damaged as i32, &message, operation, None, None)
+}
+
+/// What Python's own code of the package finds wrong.
+pub(crate) fn own(py: Python<'_>, kind: ErrorKind, operation: &str, message: &str, name: &str) -> PyErr {
+    raise(py, &format!("{kind:?}"), kind as i32, message, operation, None, Some(name))
 }
 
 fn raise(

@@ -1,29 +1,41 @@
-//! The native half of the Python package `indelible`: pools, attached objects as buffers, the heap of one.
+//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts.
 //!
-//! What Python users see on top of it, arrays and dicts and exceptions, is in `python/indelible`. Unsafe
-//! code is in `buffer` and `heap` alone.
+//! What Python users see on top of it is in `python/indelible`. Unsafe code is in `buffer`, `block` and `object` alone.
 
 #![deny(unsafe_code)]
 
 mod attachment;
+mod block;
 mod buffer;
+mod dict;
 mod error;
-mod heap;
+mod guard;
 mod object;
 mod pool;
+mod process;
 mod psync;
 
 use pyo3::prelude::*;
 
-/// Pools, objects, heaps.
+/// Pools, objects, dicts.
 #[pymodule]
 mod _indelible {
     #[pymodule_export]
-    use super::heap::{Block, Heap};
+    use super::block::Block;
+    #[pymodule_export]
+    use super::dict::{Dict, DictIterator};
     #[pymodule_export]
     use super::object::Object;
     #[pymodule_export]
     use super::pool::Pool;
     #[pymodule_export]
     use super::psync::psync_all;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        super::process::watch(module)
+    }
 }

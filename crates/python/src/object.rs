@@ -4,6 +4,7 @@
 
 use crate::attachment::{Attachment, Held};
 use crate::buffer::{self, Bytes};
+use crate::pool::Pool;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
@@ -13,11 +14,12 @@ use std::sync::Arc;
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Object {
     pub(crate) attachment: Arc<Attachment>,
+    pool: Py<Pool>,
 }
 
 impl Object {
-    pub(crate) fn new(name: &str, held: Held) -> Self {
-        Object { attachment: Arc::new(Attachment::new(name, held)) }
+    pub(crate) fn new(pool: Py<Pool>, name: &str, held: Held) -> Self {
+        Object { attachment: Arc::new(Attachment::new(name, held)), pool }
     }
 }
 
@@ -27,6 +29,18 @@ impl Object {
     #[getter]
     fn name(&self) -> &str {
         &self.attachment.name
+    }
+
+    /// The pool it was taken from.
+    #[getter]
+    fn pool(&self, py: Python<'_>) -> Py<Pool> {
+        self.pool.clone_ref(py)
+    }
+
+    /// Bytes of the log that the attach replayed, because the last writer died.
+    #[getter]
+    fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
+        self.attachment.recovered(py)
     }
 
     /// Its fixed address, the same in every process and every run.
@@ -82,7 +96,7 @@ impl Object {
     /// wait, or belong to the next psync. Does nothing on an object attached for reading.
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
-        self.attachment.with(py, "psync", |held| crate::psync::one(held, cut))
+        self.attachment.psync(py, cut)
     }
 
     /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync compares them.
@@ -114,8 +128,8 @@ impl Object {
         slf
     }
 
-    /// Closes. While an exception is on its way, arrays that its traceback keeps are no second error: the
-    /// object is detached with the last of them.
+    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps are no second error:
+    /// the object is detached with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -123,7 +137,7 @@ impl Object {
         _value: Bound<'_, PyAny>,
         _traceback: Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if exception.is_none() { self.close(py) } else { self.attachment.close_with_the_last_view(py) }
+        self.attachment.leave(py, !exception.is_none())
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -2,9 +2,9 @@
 
 use crate::attachment::Held;
 use crate::error::{closed, exception, forked};
-use crate::heap::Heap;
 use crate::object::Object;
-use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, ReadHeap, Stat, Tracking};
+use crate::process;
+use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -22,9 +22,9 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// The pool, if it is open and this process's.
-    fn get(&self, py: Python<'_>, operation: &str) -> PyResult<indelible::Pool> {
+    pub(crate) fn get(&self, py: Python<'_>, operation: &str) -> PyResult<indelible::Pool> {
         let what = format!("pool {}", self.path.display());
-        if self.process != std::process::id() {
+        if self.process != process::generation() {
             return Err(forked(py, operation, &what));
         }
         // Held for the length of a copy.
@@ -33,7 +33,7 @@ impl Pool {
     }
 
     /// Does something with the pool, without the GIL.
-    fn with<T: Send>(
+    pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
         operation: &str,
@@ -53,7 +53,7 @@ fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
 }
 
 /// Modes as `numpy.memmap` has them: whether to attach for writing.
-fn writable(mode: &str) -> PyResult<bool> {
+pub(crate) fn writable(mode: &str) -> PyResult<bool> {
     choice("mode", &[("r", false), ("r+", true)], mode)
 }
 
@@ -83,7 +83,11 @@ impl Pool {
             None => options.open(&path),
         });
         let pool = pool.map_err(|error| exception(py, &error))?;
-        Ok(Pool { path: pool.path().to_owned(), pool: Mutex::new(Some(pool)), process: std::process::id() })
+        Ok(Pool {
+            path: pool.path().to_owned(),
+            pool: Mutex::new(Some(pool)),
+            process: process::generation(),
+        })
     }
 
     /// Path of the pool.
@@ -161,32 +165,16 @@ impl Pool {
 
     /// Attaches an object: for reading ("r") or for writing ("r+").
     #[pyo3(signature = (name, mode = "r+", *, key = None))]
-    fn attach(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
+    fn attach(slf: &Bound<'_, Self>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
         let (writable, key) = (writable(mode)?, key.unwrap_or_default());
-        let held = self.with(py, "attach", |pool| {
+        let held = slf.get().with(slf.py(), "attach", |pool| {
             if writable {
                 pool.attach_with_key(name, key).map(Held::Writer)
             } else {
                 pool.attach_read_with_key(name, key).map(Held::Reader)
             }
         })?;
-        Ok(Object::new(name, held))
-    }
-
-    /// Attaches an object with the heap in it, which is made if the object was never psynced.
-    #[pyo3(signature = (name, mode, key))]
-    fn _attach_heap(&self, py: Python<'_>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Heap> {
-        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
-        let held = self.with(py, "attach", |pool| {
-            if !writable {
-                return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
-            }
-            let object = pool.attach_with_key(name, key)?;
-            let blank = object.psyncs() == 0 && object.as_slice().iter().take(4096).all(|byte| *byte == 0);
-            let open = if blank { indelible::Heap::format } else { indelible::Heap::open };
-            open(object).map(Held::Heap)
-        })?;
-        Ok(Heap::new(name, held))
+        Ok(Object::new(slf.clone().unbind(), name, held))
     }
 
     /// Ends the use of the pool by this handle. What is attached stays so.

@@ -1,8 +1,8 @@
 //! psync of one object, and of several as one step.
 
 use crate::attachment::{Attachment, Held};
+use crate::dict::Dict;
 use crate::error::{closed, exception};
-use crate::heap::Heap;
 use crate::object::Object;
 use indelible::Error;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -28,9 +28,9 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
     // By address: each once, and in an order that keeps two threads from waiting for each other.
     let mut found: BTreeMap<usize, Arc<Attachment>> = BTreeMap::new();
     for object in &objects {
-        let attachment = match (object.cast::<Object>(), object.cast::<Heap>()) {
+        let attachment = match (object.cast::<Object>(), object.cast::<Dict>()) {
             (Ok(object), _) => &object.get().attachment,
-            (_, Ok(heap)) => &heap.get().attachment,
+            (_, Ok(dict)) => &dict.get().attachment,
             _ => return Err(PyTypeError::new_err(format!("not an attached object: {}", object.repr()?))),
         };
         attachment.check_process(py, "psync")?;
@@ -44,14 +44,22 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
         let (mut objects, mut heaps) = (Vec::new(), Vec::new());
         for (attachment, held) in &mut locked {
             match held.as_mut().and_then(|held| held.as_mut()) {
-                Some(held) if found.len() == 1 => return Ok(one(held, cut)),
+                Some(held) if found.len() == 1 => {
+                    let result = one(held, cut);
+                    attachment.set_unsynced(result.is_err() && attachment.is_unsynced());
+                    return Ok(result);
+                }
                 Some(Held::Writer(object)) => objects.push(object),
                 Some(Held::Heap(heap)) => heaps.push(heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}
                 None => return Err(attachment.name.clone()),
             }
         }
-        Ok(indelible::Heap::psync_all(&mut heaps, &mut objects))
+        let result = indelible::Heap::psync_all(&mut heaps, &mut objects);
+        if result.is_ok() {
+            found.values().for_each(|attachment| attachment.set_unsynced(false));
+        }
+        Ok(result)
     };
     match py.detach(together) {
         Ok(result) => result.map_err(|error| exception(py, &error)),

@@ -82,4 +82,4 @@ def pool(tmp_path: Path) -> Iterator[indelible.Pool]:
 
 def python(code: str, *arguments: object) -> list[str]:
     """The command that runs `code`: warnings are errors there, too."""
-    return [sys.executable, "-W", "error", "-X", "faulthandler", "-c", code, *map(str, arguments)]
+    return [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-X", "faulthandler", "-c", code, *map(str, arguments)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copy_module
 import pickle
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,11 @@ def test_slices_psync_and_results_do_not(pool: indelible.Pool) -> None:
     assert type(result) is np.ndarray and type(array.sum()) is np.float64
     array += 1
     assert type(array) is indelible.Array
-    for copy in (array.copy(), array[[1, 2]], np.array(array, subok=True)):
+    copy = array.copy()
+    assert type(copy) is np.ndarray and not np.shares_memory(copy, array)
+    assert type(copy_module.copy(array)) is type(copy_module.deepcopy(array)) is np.ndarray
+    assert type(pickle.loads(pickle.dumps(array))) is np.ndarray
+    for copy in (array[[1, 2]], np.array(array, subok=True)):
         with pytest.raises(indelible.Error) as caught:
             copy.psync()
         assert caught.value.kind == "NotAttached"

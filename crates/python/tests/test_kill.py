@@ -62,7 +62,7 @@ def test_killed_at_any_moment_arrays_and_dict_agree(path: Path, tracking: str) -
         step = run.get("step", 0)
         if step:
             assert (a == step).all() and b.shape == (step, 100) and (run["values"] == step).all()
-            assert run[f"at {step % 3}"] == "x" * step and run._heap.check() == []
+            assert run[f"at {step % 3}"] == "x" * step and run._check() == []
             assert (b == np.arange(1, step + 1)[:, None]).all()
         begin()
         while True:
@@ -196,7 +196,7 @@ class DictModel(RuleBasedStateMachine):
             key: value.copy() if isinstance(value, np.ndarray) else value
             for key, value in self.durable.items()
         }
-        assert self.values._heap.check() == []
+        assert self.values._check() == []
 
     @rule(key=KEYS, value=VALUES)
     def die_in_a_fork(self, key: str, value: Any) -> None:
@@ -217,7 +217,7 @@ class DictModel(RuleBasedStateMachine):
         self.values = self.pool.dict("run")
         self.model[key] = value
         self.durable = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.model.items()}
-        assert self.values._heap.check() == []
+        assert self.values._check() == []
 
     @invariant()
     def agrees(self) -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import pickle
+import re
+import shutil
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import indelible
+import numpy as np
 import pytest
-from conftest import MIB, Open
+from conftest import MIB, Open, python
 
 
 def test_a_pool_is_made_once_and_opened_then(tmp_path: Path) -> None:
@@ -48,13 +57,14 @@ def test_objects_are_listed_renamed_removed(open_pool: Open) -> None:
 def test_bytes_are_as_the_last_psync_left_them(open_pool: Open) -> None:
     pool = open_pool()
     pool.create("bytes", 10_000)
-    with pool.attach("bytes") as obj:
-        assert len(obj) == 10_000 and not obj.readonly
-        memory = memoryview(obj)
-        memory[:5] = b"hello"
-        obj.psync()
-        memory[5:9] = b"lost"
-        memory.release()
+    obj = pool.attach("bytes")
+    assert len(obj) == 10_000 and not obj.readonly
+    memory = memoryview(obj)
+    memory[:5] = b"hello"
+    obj.psync()
+    memory[5:9] = b"lost"
+    memory.release()
+    obj.close()
     with pool.attach("bytes", "r") as obj:
         assert bytes(obj)[:10] == b"hello\0\0\0\0\0"
         with memoryview(obj) as memory, pytest.raises(TypeError):
@@ -162,4 +172,175 @@ def test_a_full_pool_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     assert dict(values) == {"a": 1}
     values["c"] = 2
     values.psync()
-    assert values._heap.check() == []
+    assert values._check() == []
+
+
+def test_a_copy_beside_its_original_is_refused(tmp_path: Path) -> None:
+    """Both have the same ID: the copy's objects would be taken for the original's."""
+    original, copy = tmp_path / "a.pmo", tmp_path / "b.pmo"
+    with indelible.open(original, 16 * MIB) as pool:
+        pool.array("w", 10)[:] = 1
+        with pool.dict("run") as values:
+            values["x"] = "original"
+        del values
+        pool.array("w")[:] = 1
+        array = pool.array("w")
+        array[:] = 1
+        array.psync()
+        shutil.copy(original, copy)
+        with pytest.raises(indelible.Error, match="a copy of pool") as caught:
+            indelible.open(copy)
+        assert str(original) in str(caught.value) and "one of them at a time" in str(caught.value)
+        del array
+    del pool
+    gc.collect()
+    with indelible.open(copy) as pool:
+        array = pool.array("w")
+        array[:] = 2
+        array.psync()
+        assert pool.dict("run")["x"] == "original"
+        del array
+    del pool
+    gc.collect()
+    assert (indelible.open(original).array("w") == 1).all()
+
+
+def test_beginning_anew_with_wrong_arguments_loses_nothing(tmp_path: Path) -> None:
+    pool = indelible.open(tmp_path / "p.pmo", 16 * MIB)
+    with pool:
+        pool.array("w", 10)[:] = 7
+        kept = pool.array("w")
+        kept[:] = 7
+        values = pool.dict("run")
+        values["a"] = 1
+    pool = indelible.open(tmp_path / "p.pmo")
+    del kept, values
+    wrong: list[Any] = [
+        lambda: pool.array("w", mode="w+"), lambda: pool.array("w", -5, mode="w+"),
+        lambda: pool.array("w", 5, "nonsense", mode="w+"), lambda: pool.array("w", 5, object, mode="w+"),
+        lambda: pool.array("w", 5, order="X", mode="w+"), lambda: pool.array("w", 1 << 40, mode="w+"),
+        lambda: pool.dict("run", "w+", size=1 << 50), lambda: pool.dict("run", "w+", size=-1),
+    ]  # fmt: skip
+    for call in wrong:
+        with pytest.raises((indelible.Error, ValueError, TypeError)):
+            call()
+    assert (pool.array("w") == 7).all() and dict(pool.dict("run")) == {"a": 1}
+    assert list(pool) == ["run", "w"]
+    # As large as the pool: there is room when the old one is gone.
+    big = pool.array("big", 12 * MIB, "u1")
+    del big
+    assert pool.array("big", 12 * MIB, "u1", mode="w+").sum() == 0
+
+
+def test_a_pool_is_a_mapping_of_what_it_holds(pool: indelible.Pool) -> None:
+    with pool.dict("run") as values:
+        values["a"] = 1
+    array = pool.array("w", 3)
+    pool.create("raw", 4096)
+    assert list(pool) == ["raw", "run", "w"] and len(pool) == 3 and pool
+    assert pool["w"] is not None and np.shares_memory(pool["w"], array)
+    assert dict(pool["run"]) == {"a": 1}
+    raw = pool["raw"]
+    assert isinstance(raw, indelible.Object) and len(raw) == 4096 and pool.stat("raw").size == 4096
+    with pytest.raises(KeyError):
+        pool["none"]
+    assert array.name == "w" and array.pool is pool and array[1:].name == "w" and pool["run"].pool is pool
+    assert raw.pool is pool
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", indelible.__version__)
+
+
+def test_the_end_of_a_pools_block_psyncs_what_was_taken_from_it(open_pool: Open) -> None:
+    with open_pool() as pool:
+        array, values = pool.array("w", 10), pool.dict("run")
+        array[:] = 1
+        values["a"] = 1
+    array[:] = 2
+    del array, values
+    assert (open_pool().array("w") == 1).all() and dict(open_pool().dict("run")) == {"a": 1}
+    with pytest.raises(ZeroDivisionError), open_pool() as pool:
+        array = pool.array("w")
+        array[:] = 3
+        1 / 0  # noqa: B018
+    del array
+    assert (open_pool().array("w") == 1).all()
+
+
+def test_errors_of_the_system_have_errno_and_filename(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    with pytest.raises(FileNotFoundError) as missing:
+        indelible.open(path)
+    assert (missing.value.errno, missing.value.filename) == (errno.ENOENT, str(path))
+    pool = indelible.open(path, 16 * MIB)
+    pool.create("a", 4096, key=b"secret")
+    with pytest.raises(PermissionError) as wrong:
+        pool.attach("a")
+    assert wrong.value.errno == errno.EACCES and wrong.value.filename == str(path) and wrong.value.strerror
+    again = pickle.loads(pickle.dumps(wrong.value))
+    assert type(again) is indelible.WrongKey and (again.kind, again.object) == ("WrongKey", "a")
+
+
+def test_a_pool_that_is_smaller_than_asked_for_says_so(tmp_path: Path) -> None:
+    indelible.open(tmp_path / "p.pmo", 4 * MIB)
+    with pytest.warns(UserWarning, match="has 4194304 bytes, less than the 8388608 asked for"):
+        indelible.open(tmp_path / "p.pmo", 8 * MIB)
+    indelible.open(tmp_path / "p.pmo", 2 * MIB)
+
+
+DIES = """
+import indelible, os, signal, sys
+pool = indelible.open(sys.argv[1], 16 << 20)
+values = pool.dict("run")
+for step in range(20):
+    values["step"] = step
+    values.psync()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_recovery_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "p.pmo"
+    assert subprocess.run(python(DIES, path), timeout=120).returncode == -signal.SIGKILL
+    caplog.set_level("INFO", "indelible")
+    assert indelible.open(path).dict("run")["step"] == 19
+    (record,) = caplog.records
+    assert record.name == "indelible" and record.getMessage().startswith("recovered object 'run' of pool ")
+
+
+def test_the_best_and_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+
+    class Tensor:
+        """As torch's."""
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def detach(self) -> Tensor:
+            return self
+
+        cpu = detach
+
+        def numpy(self) -> Any:
+            return self.array
+
+    with indelible.open(path, 64 * MIB) as pool:
+        saved = pool.checkpoints("run", last=2, best=1)
+        for step, score in enumerate([5.0, 1.0, 4.0, 3.0, 2.0]):
+            state = {
+                "layer.weight": Tensor(np.full((10, 10), step, "f4")),
+                "optimizer": {"lr": 0.1, "moments": [Tensor(np.ones(3)), None]},
+                "step": step,
+            }
+            saved.save(f"step {step}", state, score=score)
+    del pool, saved
+    gc.collect()
+    saved = indelible.open(path).checkpoints("run", last=2, best=1)
+    assert list(saved) == ["step 1", "step 3", "step 4"] and saved.latest == "step 4" and saved.best == "step 1"
+    state = saved.load()
+    assert (state["layer.weight"] == 4).all() and state["layer.weight"].flags.owndata and state["step"] == 4
+    state["optimizer"]["moments"][0][0] = 5
+    assert saved.load("step 1")["step"] == 1 and "step 0" not in saved and len(saved) == 3
+    with pytest.raises(KeyError, match="step 0"):
+        saved.load("step 0")
+    saved.save("step 4", {"step": 44})
+    assert saved.load() == {"step": 44}

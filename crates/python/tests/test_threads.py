@@ -107,7 +107,7 @@ def test_threads_share_a_dict(open_pool: Open) -> None:
     values = pool.dict("run")
     assert {key: repr(value) for key, value in values.items()} == before
     assert all(values[f"{number}.step"] == 99 for number in range(threads))
-    assert values._heap.check() == []
+    assert values._check() == []
 
 
 def test_threads_psync_different_objects_and_all_of_them(tmp_path: Path) -> None:

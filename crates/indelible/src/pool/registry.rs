@@ -31,6 +31,15 @@ pub(super) fn share(
         return Ok(pool);
     }
     let pool = open()?;
+    // A copy has the ID and the addresses of its original: nothing could tell their objects apart.
+    let copied = |other: &Arc<Inner>| {
+        other.store.id() == pool.store.id()
+            && other.media.identity() != media.identity()
+            && !fork::is_stale(other.generation)
+    };
+    if let Some(original) = pools.iter().filter_map(Weak::upgrade).find(copied) {
+        return Err(Cause::Copy(original.path.clone()));
+    }
     pools.push(Arc::downgrade(&pool));
     Ok(pool)
 }

@@ -12,6 +12,7 @@ an object is exactly as some psync left it.
 """
 
 from ._array import Array
+from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
     Closed,
@@ -31,12 +32,13 @@ from ._errors import (
     Version,
     WrongKey,
 )
-from ._indelible import Object
+from ._indelible import Object, __version__
 from ._pool import Pool, Stat, open
 from ._psync import psync
 
 __all__ = [
     "Array",
+    "Checkpoints",
     "Closed",
     "Damaged",
     "Dict",
@@ -57,6 +59,7 @@ __all__ = [
     "Stat",
     "Version",
     "WrongKey",
+    "__version__",
     "open",
     "psync",
 ]

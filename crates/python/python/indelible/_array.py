@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import Damaged, Error, ReadOnly
-from ._indelible import Object
+from ._errors import Damaged, Error, NoRoom, NoSpace, ReadOnly
+from ._indelible import Object, Pool
 from ._layout import MAX_HEADER, Layout, layout, unpack
-from ._room import grow_to
 
 # Elements begin on a page, aligned for whatever they are.
 DATA = 4096
@@ -18,9 +17,19 @@ DATA = 4096
 class Array(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array whose elements are the bytes of an object; made by `Pool.array`.
 
-    Slices of it are views of the object, too. What arithmetic makes of it is an ordinary array; what
-    `copy` and indexing by lists make, as well, whatever its type says.
+    Slices of it are views of the object, too. What arithmetic and `copy` make of it is an ordinary array, and so is
+    what comes out of pickling it; what indexing by lists makes, as well, whatever its type says.
     """
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return owner(self).name
+
+    @property
+    def pool(self) -> Pool:
+        """The pool it was taken from."""
+        return owner(self).pool
 
     def psync(self, *, cut: bool = False) -> None:
         """Makes everything stored to the object since its last psync durable, as one step.
@@ -41,6 +50,19 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         meanwhile. The new shape is durable with the next psync.
         """
         return grown(self, length)
+
+    def copy(self, order: Any = "C") -> np.ndarray[Any, Any]:  # type: ignore[override]
+        """The elements in memory of their own, as an ordinary array."""
+        return np.array(self, order=order, subok=False)
+
+    def __copy__(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> np.ndarray[Any, Any]:  # type: ignore[override]
+        return self.copy("K")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return np.asarray(self).__reduce_ex__(protocol)
 
     def __array_wrap__(
         self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False
@@ -115,6 +137,16 @@ def grown(array: Array, length: int) -> Array:
         grow_to(obj, needed)
     write_layout(obj, new)
     return over(obj, new)
+
+
+def grow_to(obj: Object, needed: int) -> None:
+    """Grows to `needed` bytes: by a quarter at least, so that what grows piece by piece is moved seldom,
+    unless there is room for no more than what is needed.
+    """
+    try:
+        obj.grow(max(needed, obj.size + obj.size // 4))
+    except (NoRoom, NoSpace):
+        obj.grow(needed)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+from typing import Any, ClassVar
 
 
 class Error(Exception):
     """An operation that did not happen: `str()` says which, why, and what to do about it.
 
     `kind` is the kind of the cause, `code` its stable number (0: an error of this package alone);
-    `operation`, `pool` and `object` say what was to be done, to what.
+    `operation`, `pool` and `object` say what was to be done, to what. Those that are an OSError have `errno`, `strerror`
+    and `filename`, the pool's.
     """
 
+    number: ClassVar[int | None] = None
     kind: str
     code: int
     operation: str | None
@@ -35,17 +38,32 @@ class Error(Exception):
         self.operation = operation
         self.pool = pool
         self.object = object
+        if isinstance(self, OSError):
+            self.errno, self.strerror, self.filename = self.number, message, pool
+
+    def __reduce__(self) -> Any:
+        about = {"kind": self.kind, "code": self.code, "operation": self.operation, "pool": self.pool}
+        return _again, (type(self), str(self), {**about, "object": self.object})
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
+def _again(kind: type[Error], message: str, about: dict[str, Any]) -> Error:
+    """An error that was pickled."""
+    return kind(message, **about)
+
+
 class NoPool(Error, FileNotFoundError):
     """There is no pool at that path, and no size was given to make one."""
+
+    number = errno.ENOENT
 
 
 class PoolExists(Error, FileExistsError):
     """There is a pool already."""
+
+    number = errno.EEXIST
 
 
 class NotFound(Error, KeyError):
@@ -75,6 +93,8 @@ class Closed(Error, ValueError):
 class Held(Error, BlockingIOError):
     """Somebody else has the object attached."""
 
+    number = errno.EAGAIN
+
 
 class Forked(Error, RuntimeError):
     """This process is a fork of the one that opened or attached."""
@@ -99,17 +119,25 @@ class RootType(Error, ValueError):
 class Poisoned(Error, OSError):
     """An earlier write to the medium failed: close the object and attach it again."""
 
+    number = errno.EIO
+
 
 class Io(Error, OSError):
     """The operating system failed."""
+
+    number = errno.EIO
 
 
 class Gone(Error, OSError):
     """The pool's file was truncated, deleted or replaced."""
 
+    number = errno.ESTALE
+
 
 class ReadOnly(Error, PermissionError):
     """What was to be changed may only be read."""
+
+    number = errno.EACCES
 
 
 class ObjectReadOnly(ReadOnly):
@@ -119,9 +147,13 @@ class ObjectReadOnly(ReadOnly):
 class WrongKey(Error, PermissionError):
     """The key does not match."""
 
+    number = errno.EACCES
+
 
 class NoSpace(Error, OSError):
     """The medium or its file system is full."""
+
+    number = errno.ENOSPC
 
 
 class NoRoom(Error, MemoryError):

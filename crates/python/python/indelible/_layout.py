@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ class Layout(NamedTuple):
 
     def pack(self, align: int) -> bytes:
         """The header, padded to a multiple of `align`."""
-        text = json.dumps(np.lib.format.dtype_to_descr(self.dtype), separators=(",", ":")).encode()
+        text = json.dumps(_describe(self.dtype), separators=(",", ":")).encode()
         if len(text) > _MAX_TYPE:
             raise TypeError(
                 f"dtype {self.dtype} takes {len(text)} bytes to describe, at most {_MAX_TYPE} can be kept"
@@ -114,6 +115,38 @@ def _length(length: Any) -> int:
     return found
 
 
+def _extension(name: str) -> np.dtype[Any]:
+    """The type of that name in the package ml_dtypes; ValueError if it has none."""
+    if not re.fullmatch(r"(bfloat|float|int|uint)[0-9a-z_]{1,16}", name):
+        raise ValueError(f"no type of ml_dtypes: {name!r}")
+    try:
+        import ml_dtypes  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(
+            f"an array of type {name} needs the package ml_dtypes: install it (pip install ml_dtypes)", name="ml_dtypes"
+        ) from error
+    found = getattr(ml_dtypes, name, None)
+    if found is None:
+        raise ValueError(f"the package ml_dtypes has no type {name!r}: a newer version of it may")
+    return np.dtype(found)
+
+
+def _describe(dtype: np.dtype[Any]) -> Any:
+    """The description as it is kept."""
+    if dtype.type.__module__ == "ml_dtypes" and dtype.names is None:
+        return {"ml_dtypes": dtype.name}
+    return np.lib.format.dtype_to_descr(dtype)
+
+
+def _described(value: Any) -> np.dtype[Any]:
+    """The type that a description stands for."""
+    if isinstance(value, dict):
+        if set(value) != {"ml_dtypes"}:
+            raise ValueError(f"not a description: {value!r}")
+        return _extension(str(value["ml_dtypes"]))
+    return np.lib.format.descr_to_dtype(_tuples(value))
+
+
 def _persistable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type as it comes back from its description; TypeError if it cannot lie in an object."""
     if dtype.hasobject:
@@ -124,7 +157,7 @@ def _persistable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.itemsize == 0:
         raise TypeError(f"dtype {dtype} has elements of 0 bytes; give its length")
     try:
-        back = np.lib.format.descr_to_dtype(_tuples(np.lib.format.dtype_to_descr(dtype)))
+        back = _described(_describe(dtype))
     except (TypeError, ValueError) as error:
         raise TypeError(f"dtype {dtype} cannot be described: {error}") from None
     if back != dtype or back.itemsize != dtype.itemsize:
@@ -149,7 +182,7 @@ def _field(field: Any) -> tuple[Any, ...]:
 
 def _parse(text: bytes, what: str) -> np.dtype[Any]:
     try:
-        dtype = np.lib.format.descr_to_dtype(_tuples(json.loads(text)))
+        dtype = _described(json.loads(text))
     except (
         ArithmeticError,
         LookupError,

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import logging
+import operator
 import os
 import threading
+import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal
 
 from . import _array, _indelible
 from ._array import Array
+from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Mismatch, NoAddresses, NotFound
-from ._indelible import Object
-from ._layout import Layout, layout
+from ._errors import Mismatch, NoAddresses, NoRoom, NoSpace, NotAHeap, NotFound, RootType
+from ._indelible import Object, psync_all
+from ._layout import MAGIC, Layout, Order, layout
 
-# What of this process's arrays and dicts is attached, by pool and name: a second call shares it.
+Mode = Literal["r", "r+", "w+"]
+Medium = Literal["auto", "file", "memory", "dax", "devdax"]
+Tracking = Literal["auto", "wp-async", "mprotect"]
+
+_log = logging.getLogger("indelible")
+
+# Bytes of an object for a dict, at least; what a heap begins with.
+_LEAST = 64 << 10
+HEAP = b"PMO-HEAP"
+
+# What of this process's arrays and dicts is attached, by the pool's ID and name: a second call shares it. A copy of a pool
+# has its ID, and cannot be opened beside it.
 _attached: weakref.WeakValueDictionary[tuple[bytes, str], Object | Dict] = weakref.WeakValueDictionary()
 _attaching = threading.RLock()
 os.register_at_fork(after_in_child=lambda: _forget())
@@ -63,13 +80,61 @@ class Pool(_indelible.Pool):
         """State, size, holder and so on of an object; NotFound if there is none."""
         return Stat(**self._stat(name))
 
+    def __getitem__(self, name: str) -> Array | Dict | Object:
+        """What the object `name` holds, for storing: an array, a dict, or its bytes if it is neither."""
+        with _attaching:
+            shared = self._shared(name)
+            if isinstance(shared, Dict):
+                return shared
+            if shared is not None:
+                return self.array(name)
+            obj = self.attach(name)
+            with memoryview(obj) as memory:
+                begin = bytes(memory[:8])
+            if begin == HEAP:
+                obj.close()
+                try:
+                    return self.dict(name)
+                except (NotAHeap, RootType):
+                    return self.attach(name)
+            if begin != MAGIC:
+                return obj
+            obj.close()
+            return self.array(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (stat.name for stat in self.list())
+
+    def __len__(self) -> int:
+        return int(self.info()["objects"])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __exit__(
+        self,
+        exception: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Psyncs the arrays and dicts that were taken from this pool and are still there, as one step, and closes. On an
+        exception nothing is psynced.
+        """
+        if exception is None and not self.closed:
+            with _attaching:
+                mine = [found for found in _attached.values() if not found.closed and found.pool is self]
+            writers = [found for found in mine if not found.readonly]
+            if writers:
+                psync_all(writers)
+        super().__exit__(exception, value, traceback)
+
     def array(
         self,
         name: str,
         shape: Any = None,
         dtype: Any = None,
-        mode: str = "r+",
-        order: str | None = None,
+        mode: Mode = "r+",
+        order: Order | None = None,
         *,
         key: bytes | None = None,
         sparse: bool = False,
@@ -82,17 +147,14 @@ class Pool(_indelible.Pool):
         `numpy.memmap`: "r+" stores, "r" only reads, beside other readers, and "w+" begins anew, losing
         what the object had. `sparse` claims space as elements are psynced.
         """
-        if mode not in ("r", "r+", "w+"):
-            raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
+        _check(mode)
         with _attaching:
             shared = self._shared(name)
             if isinstance(shared, Object) and mode != "w+" and (mode == "r" or not shared.readonly):
                 return self._open_array(shared, shape, dtype, mode, order)
-            if mode == "w+" and name in self:
-                self.remove(name, key=key)
-            if mode != "r" and name not in self:
+            if mode == "w+" or (mode == "r+" and name not in self):
                 wanted = _wanted(name, shape, dtype, order)
-                self._create(name, _array.size_for(wanted), key, sparse)
+                self._make(name, _array.size_for(wanted), key, sparse, anew=mode == "w+")
             obj = self.attach(name, "r" if mode == "r" else "r+", key=key)
             try:
                 if not obj.readonly and obj.psyncs == 0 and _is_blank(obj):
@@ -102,43 +164,79 @@ class Pool(_indelible.Pool):
                 # A traceback that somebody keeps would keep the object attached.
                 obj.close()
                 raise
-            _attached[self._key(name)] = obj
+            self._enter(name, obj)
             return array
 
-    def dict(self, name: str, mode: str = "r+", *, size: int = 1 << 20, key: bytes | None = None) -> Dict:
-        """The dict in the object `name`: str to int, float, bool, str, bytes, None or a numpy array.
+    def dict(self, name: str, mode: Mode = "r+", *, size: int = 1 << 20, key: bytes | None = None) -> Dict:
+        """The dict in the object `name`: from str to values as `Dict` has them.
 
         Without an object of that name one of `size` bytes is made; it grows as needed. Modes as for
         `array`.
         """
-        if mode not in ("r", "r+", "w+"):
-            raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
+        _check(mode)
+        if operator.index(size) <= 0:
+            raise ValueError(f"a dict cannot be made in {size} bytes")
         with _attaching:
             shared = self._shared(name)
             if isinstance(shared, Dict) and mode != "w+" and shared.readonly == (mode == "r"):
                 return shared
-            if mode == "w+" and name in self:
-                self.remove(name, key=key)
-            if mode != "r" and name not in self:
-                self._create(name, size, key, False)
-            found = Dict(self._attach_heap(name, "r" if mode == "r" else "r+", key))
-            _attached[self._key(name)] = found
+            if mode == "w+" or (mode == "r+" and name not in self):
+                self._make(name, max(size, _LEAST), key, False, anew=mode == "w+")
+            found = Dict(self, name, "r" if mode == "r" else "r+", key)
+            self._enter(name, found)
             return found
 
-    def _key(self, name: str) -> tuple[bytes, str]:
-        return self.id, name
+    def checkpoints(self, name: str, *, last: int = 3, best: int = 1) -> Checkpoints:
+        """Named states of a training loop, of which the `last` and the `best` are kept: see `Checkpoints`."""
+        return Checkpoints(self.dict(name), last=last, best=best)
 
     def _shared(self, name: str) -> Object | Dict | None:
-        found = _attached.get(self._key(name))
+        found = _attached.get((self.id, name))
         return None if found is None or found.closed else found
 
-    def _create(self, name: str, size: int, key: bytes | None, sparse: bool) -> None:
-        """Creates with room to grow; with as much as the pool thinks right if addresses are short."""
-        reach = max(8 * size, min(self.info()["length"], 1 << 30))
+    def _enter(self, name: str, found: Object | Dict) -> None:
+        _attached[self.id, name] = found
+        if found.recovered:
+            _log.info(
+                "recovered object %r of pool %s: its last writer died; %d bytes of its log were replayed",
+                name, os.fspath(self.path), found.recovered,
+            )  # fmt: skip
+
+    def _make(self, name: str, size: int, key: bytes | None, sparse: bool, *, anew: bool) -> None:
+        """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
+        if not anew or name not in self:
+            self._create(name, size, key, sparse)
+            return
+        made = name + "~new"
+        if made in self:
+            # A process died in the middle of this.
+            self.remove(made, key=key)
         try:
-            self.create(name, size, key=key, sparse=sparse, reach=reach)
-        except NoAddresses:
-            self.create(name, size, key=key, sparse=sparse)
+            self._create(made, size, key, sparse)
+        except (NoRoom, NoSpace):
+            # There may be room when the old one is gone.
+            if size > self.stat(name).size:
+                raise
+            self.remove(name, key=key)
+            self._create(name, size, key, sparse)
+            return
+        try:
+            self.remove(name, key=key)
+        except BaseException:
+            self.remove(made, key=key)
+            raise
+        self.rename(made, name, key=key)
+
+    def _create(self, name: str, size: int, key: bytes | None, sparse: bool) -> None:
+        """Creates with addresses for as much as the pool has; for less if addresses are short."""
+        for reach in (max(8 * size, self.info()["length"]), max(8 * size, 1 << 30), 0):
+            try:
+                self.create(name, size, key=key, sparse=sparse, reach=reach)
+            except NoAddresses:
+                if reach == 0:
+                    raise
+            else:
+                return
 
     def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
         found = _array.read_layout(obj)
@@ -165,17 +263,28 @@ def open(
     size: int | None = None,
     *,
     read_only: bool = False,
-    medium: str = "auto",
-    tracking: str = "auto",
+    medium: Medium = "auto",
+    tracking: Tracking = "auto",
     allow_remote: bool = False,
 ) -> Pool:
     """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without a size.
 
-    The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
+    A pool that exists keeps its size; a warning says so if it is less than `size`. The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
     "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "mprotect") how stores
     are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines.
     """
-    return Pool(path, size, read_only=read_only, medium=medium, tracking=tracking, allow_remote=allow_remote)
+    pool = Pool(path, size, read_only=read_only, medium=medium, tracking=tracking, allow_remote=allow_remote)
+    if size is not None and (length := pool.info()["length"]) < size:
+        warnings.warn(
+            f"pool {os.fspath(path)} has {length} bytes, less than the {size} asked for: a pool that exists keeps its size",
+            stacklevel=2,
+        )
+    return pool
+
+
+def _check(mode: str) -> None:
+    if mode not in ("r", "r+", "w+"):
+        raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
 
 
 def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:

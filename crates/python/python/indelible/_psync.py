@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from ._array import owner
@@ -19,9 +18,5 @@ def psync(*objects: Any, cut: bool = False) -> None:
     """
     if not objects:
         raise TypeError("psync needs something to psync")
-    dicts = {id(each): each for each in objects if isinstance(each, Dict)}
-    others = [each if isinstance(each, Object) else owner(each) for each in objects if id(each) not in dicts]
-    with ExitStack() as stack:
-        # In one order, so that two threads cannot wait for each other.
-        heaps = [stack.enter_context(dicts[key]._still()) for key in sorted(dicts)]
-        psync_all([*others, *heaps], cut=cut)
+    # Changes of dicts are done as a whole, so that psync of several never sees half of one.
+    psync_all([each if isinstance(each, Object | Dict) else owner(each) for each in objects], cut=cut)

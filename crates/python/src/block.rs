@@ -1,0 +1,99 @@
+//! Blocks of a dict's heap that hold arrays, as buffers.
+//!
+//! Invariants:
+//! 1. `Counts` has, by address, how many [`Block`]s exist. It grows under the attachment's lock, while the block is one
+//!    of the dict's.
+//! 2. A block with a count is not freed (`dict::table` asks).
+
+#![allow(unsafe_code)]
+
+use crate::attachment::Attachment;
+use crate::buffer::{self, Bytes};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Blocks in use.
+#[derive(Default)]
+pub(crate) struct Counts(Mutex<HashMap<usize, usize>>);
+
+impl Counts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody uses the block at an address.
+    pub(crate) fn has(&self, address: usize) -> bool {
+        self.lock().contains_key(&address)
+    }
+}
+
+/// A block in use by Python, as a buffer.
+#[pyclass(frozen, weakref, module = "indelible._indelible")]
+pub(crate) struct Block {
+    pub(crate) attachment: Arc<Attachment>,
+    counts: Arc<Counts>,
+    pub(crate) address: usize,
+    bytes: Bytes,
+    /// The dict it is a value of: as long as an array is in use, whoever asks for the dict gets the same.
+    pub(crate) owner: PyOnceLock<Py<PyAny>>,
+}
+
+impl Block {
+    /// Counts one more use of `len` bytes at `address`, all of them in the object. Its lock is held.
+    pub(crate) fn new(
+        attachment: &Arc<Attachment>,
+        counts: &Arc<Counts>,
+        (address, len): (usize, usize),
+        writable: bool,
+    ) -> Block {
+        attachment.count_view();
+        *counts.lock().entry(address).or_default() += 1;
+        let bytes = Bytes::new(address, len, writable);
+        Block {
+            attachment: attachment.clone(),
+            counts: counts.clone(),
+            address,
+            bytes,
+            owner: PyOnceLock::new(),
+        }
+    }
+}
+
+#[pymethods]
+impl Block {
+    fn __len__(&self) -> usize {
+        self.bytes.len()
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let block = slf.get();
+        let bytes = block.bytes;
+        // SAFETY: Python's.
+        unsafe { buffer::give(view, flags, slf.as_any(), &block.attachment, |_| Ok(bytes)) }
+    }
+
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.attachment.forget_view();
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if !self.attachment.is_ours() {
+            return;
+        }
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+        drop(counts);
+        self.attachment.forget_view();
+    }
+}

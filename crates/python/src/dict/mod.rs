@@ -1,0 +1,600 @@
+//! The dict: [`table`]s for Python.
+//!
+//! Each method that reads or changes the table is one `Attachment::quick`: it runs no code of Python's while the lock is
+//! held, so that other threads, signal handlers and finalizers find it done or not begun. What Python code has to do for a
+//! value (`_values.py`) comes before, or after.
+
+mod iterator;
+mod table;
+mod value;
+
+pub(crate) use iterator::DictIterator;
+
+use crate::attachment::{Attachment, Held};
+use crate::block::{Block, Counts};
+use crate::error::{own, read_only};
+use crate::pool::{Pool, writable};
+use indelible::collections::HeapRef;
+use indelible::{Error, ErrorKind, Heap, ReadHeap};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use table::{KEY_MAX, PythonDict, ROOT, VERSION, VERSION_1};
+use value::{Found, LINE, New};
+
+/// Bytes of an object for a heap with a dict, at least.
+const LEAST: u64 = 64 << 10;
+
+/// A dict in an object. `indelible.Dict` makes it a mapping.
+#[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
+pub(crate) struct Dict {
+    pub(crate) attachment: Arc<Attachment>,
+    counts: Arc<Counts>,
+    pool: Py<Pool>,
+    readonly: bool,
+    /// How often keys were added or removed.
+    changes: AtomicU64,
+}
+
+/// The module whose functions make values of Python, and the reverse.
+fn values(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    MODULE.get_or_try_init(py, || Ok(py.import("indelible._values")?.unbind())).map(|module| module.bind(py))
+}
+
+/// Keeps what a [`New`] borrows from.
+enum Given<'py> {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Str(Bound<'py, PyString>),
+    Bytes(Bound<'py, PyBytes>),
+    Tree(Bound<'py, PyBytes>),
+    Array(Bound<'py, Block>),
+}
+
+impl Given<'_> {
+    fn as_new(&self) -> PyResult<New<'_>> {
+        Ok(match self {
+            Given::None => New::None,
+            Given::Bool(value) => New::Bool(*value),
+            Given::Int(value) => New::Int(*value),
+            Given::Float(value) => New::Float(*value),
+            Given::Str(text) => New::Str(text.to_str()?),
+            Given::Bytes(bytes) => New::Bytes(bytes.as_bytes()),
+            Given::Tree(bytes) => New::Tree(bytes.as_bytes()),
+            Given::Array(block) => New::Array(block.get().address),
+        })
+    }
+}
+
+/// A value that needs nothing done: of exactly one of the types that have their own kind.
+fn plain<'py>(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
+    if value.is_none() {
+        return Some(Given::None);
+    }
+    if let Ok(number) = value.cast_exact::<PyInt>() {
+        return number.extract().ok().map(Given::Int);
+    }
+    if let Ok(number) = value.cast_exact::<PyFloat>() {
+        return Some(Given::Float(number.value()));
+    }
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Some(Given::Str(text.clone()));
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        return Some(Given::Bytes(bytes.clone()));
+    }
+    value.cast_exact::<PyBool>().ok().map(|truth| Given::Bool(truth.is_true()))
+}
+
+fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    let Ok(key) = key.cast::<PyString>() else {
+        let kind = key.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("keys are str, not {kind}")));
+    };
+    let text = key.to_str()?;
+    if text.len() > KEY_MAX {
+        let message = format!("a key of {} bytes; at most {KEY_MAX} can be kept", text.len());
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(text)
+}
+
+/// A value that was found; an array's block is counted as in use.
+enum Fetched {
+    Object(Py<PyAny>),
+    Tree(Py<PyAny>),
+    Array(Block),
+}
+
+impl Dict {
+    fn look<T>(&self, py: Python<'_>, f: impl FnOnce(&PythonDict<'_>) -> T) -> PyResult<T> {
+        self.attachment.quick(py, "read the dict of", |held| {
+            Ok(f(match held {
+                Held::Heap(heap) => heap.root_ref(ROOT)?,
+                Held::ReadHeap(heap) => heap.root_ref(ROOT)?,
+                // It is attached as one of these.
+                Held::Writer(_) | Held::Reader(_) => unreachable!("a dict without a heap"),
+            }))
+        })
+    }
+
+    /// Does something that fails without a trace, growing the object until there is room for it.
+    fn change<T>(
+        &self,
+        py: Python<'_>,
+        need: impl Fn(&PythonDict<'_>) -> usize,
+        mut f: impl for<'h> FnMut(&mut PythonDict<'h>, HeapRef<'h>) -> Result<T, Error>,
+    ) -> PyResult<T> {
+        if self.readonly {
+            return Err(read_only(py, "change", &format!("the dict in object {:?}", self.attachment.name)));
+        }
+        self.attachment.quick(py, "change the dict of", |held| {
+            let Held::Heap(heap) = held else { unreachable!("a dict without a heap") };
+            loop {
+                let (table, at) = heap.root_and_heap::<PythonDict<'_>>(ROOT)?;
+                table.purge(|address| self.counts.has(address));
+                match f(table, at) {
+                    Err(error) if error.kind() == ErrorKind::HeapFull => {
+                        let need = need(table);
+                        grow(heap, need)?;
+                    }
+                    result => return result,
+                }
+            }
+        })
+    }
+
+    fn update_with(&self, py: Python<'_>, items: &[(&str, New<'_>)]) -> PyResult<()> {
+        let size: usize = items.iter().map(|(key, new)| key.len() + new.size() + 64).sum();
+        let need = |table: &PythonDict<'_>| table.room_for(items.len()).max(size);
+        let grown = self
+            .change(py, need, |table, heap| table.update(heap, items, |address| self.counts.has(address)))?;
+        self.changed(grown);
+        Ok(())
+    }
+
+    /// Values were changed, or keys added or removed.
+    fn changed(&self, keys: bool) {
+        self.changes.fetch_add(u64::from(keys), Ordering::Relaxed);
+        self.attachment.set_unsynced(true);
+    }
+
+    /// What a value found is for Python; counted as a view in the lock under which it was found.
+    fn hold(&self, found: Found) -> Fetched {
+        match found {
+            Found::Object(object) => Fetched::Object(object),
+            Found::Tree(bytes) => Fetched::Tree(bytes),
+            Found::Array(address, len) => {
+                Fetched::Array(Block::new(&self.attachment, &self.counts, (address, len), !self.readonly))
+            }
+        }
+    }
+
+    fn get_with(slf: &Bound<'_, Self>, key: &str) -> PyResult<Option<Py<PyAny>>> {
+        let (py, dict) = (slf.py(), slf.get());
+        let found = dict.look(py, |table| {
+            let at = table.find(key)?;
+            Some(dict.hold(Found::of(py, table.value(at))))
+        })?;
+        found.map(|held| Dict::finish(slf, held)).transpose()
+    }
+
+    /// The value, with the lock given back.
+    fn finish(slf: &Bound<'_, Self>, held: Fetched) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let (name, argument) = match held {
+            Fetched::Object(object) => return Ok(object),
+            Fetched::Tree(bytes) => (intern!(py, "tree"), bytes.into_bound(py)),
+            Fetched::Array(block) => {
+                let _ = block.owner.set(py, slf.clone().into_any().unbind());
+                (intern!(py, "array"), Bound::new(py, block)?.into_any())
+            }
+        };
+        Ok(values(py)?.getattr(name)?.call1((&slf.get().attachment.name, argument))?.unbind())
+    }
+
+    /// The value as it goes in; `None` if it is what is there.
+    fn given<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Given<'py>>> {
+        if let Some(given) = plain(value) {
+            return Ok(Some(given));
+        }
+        let py = slf.py();
+        let prepared = values(py)?.getattr(intern!(py, "prepare"))?.call1((slf, key, value))?;
+        if prepared.is(slf) {
+            return Ok(None);
+        }
+        if let Ok(block) = prepared.cast::<Block>() {
+            if !Arc::ptr_eq(&block.get().attachment, &slf.get().attachment) {
+                return Err(PyValueError::new_err("a block of another object"));
+            }
+            return Ok(Some(Given::Array(block.clone())));
+        }
+        if let Ok(tree) = prepared.cast::<PyTuple>() {
+            return Ok(Some(Given::Tree(tree.get_item(0)?.cast_into::<PyBytes>()?)));
+        }
+        plain(&prepared).map(Some).ok_or_else(|| PyTypeError::new_err("a value that was not prepared"))
+    }
+
+    /// Removes a key, or the last one, and returns what `keep` makes of both.
+    fn take<T>(
+        &self,
+        py: Python<'_>,
+        key: Option<&str>,
+        keep: impl Fn(&str, Found) -> T,
+    ) -> PyResult<Option<T>> {
+        let taken = self.change(
+            py,
+            |_| 4096,
+            |table, _| {
+                let at = match key {
+                    Some(key) => table.find(key),
+                    None => table.last(),
+                };
+                let Some((at, key, value)) = at.and_then(|at| table.next(at, true)) else { return Ok(None) };
+                let taken = keep(key, Found::of(py, value));
+                table.remove(at, |address| self.counts.has(address))?;
+                Ok(Some(taken))
+            },
+        )?;
+        if taken.is_some() {
+            self.changed(true);
+        }
+        Ok(taken)
+    }
+}
+
+/// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if there is no room for more.
+fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
+    let size = heap.size() as u64;
+    // What a chunk of the heap needs for itself comes on top.
+    let least = size + need as u64 + (4 << 20);
+    match heap.grow(least.max(size + size / 4)) {
+        Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace) => heap.grow(least),
+        grown => grown,
+    }
+}
+
+/// Attaches the object with the heap in it, which is made if nothing was ever stored there.
+fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[u8]) -> Result<Held, Error> {
+    if !writable {
+        return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
+    }
+    let mut object = pool.attach_with_key(name, key)?;
+    if (object.len() as u64) < LEAST
+        && object.psyncs() == 0
+        && object.as_slice().iter().all(|byte| *byte == 0)
+    {
+        object.grow(LEAST)?;
+    }
+    let mut heap = Heap::open_or_format(object)?;
+    if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
+        // Durable at once: an object that is made is a dict, whatever happens next.
+        heap.root_or_default::<PythonDict<'_>>(ROOT)?;
+        heap.psync()?;
+    }
+    Ok(Held::Heap(heap))
+}
+
+/// Version of the dict; 1 if it was made by the first format; `None` if there is none.
+fn version(held: &Held) -> Result<Option<u64>, Error> {
+    let root = match held {
+        Held::Heap(heap) => heap.root_any(ROOT),
+        Held::ReadHeap(heap) => heap.root_any(ROOT),
+        Held::Writer(_) | Held::Reader(_) => return Ok(None),
+    };
+    match (root, held) {
+        (Err(error), _) if error.kind() == ErrorKind::RootMissing => Ok(None),
+        (Err(error), _) => Err(error),
+        (Ok(root), _) if root.type_name == VERSION_1 => Ok(Some(1)),
+        (Ok(_), Held::Heap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
+        (Ok(_), Held::ReadHeap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
+        _ => Ok(None),
+    }
+}
+
+#[pymethods]
+impl Dict {
+    #[new]
+    fn new(pool: &Bound<'_, Pool>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Self> {
+        let py = pool.py();
+        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let (held, version) = pool.get().with(py, "attach", |pool| {
+            let mut held = attach(pool, name, writable, key)?;
+            let version = version(&held)?;
+            if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
+                // Nobody has arrays of it yet.
+                heap.root_mut::<PythonDict<'_>>(ROOT)?.purge(|_| false);
+            }
+            Ok((held, version))
+        })?;
+        if version != Some(VERSION) {
+            py.detach(|| drop(held));
+            let (kind, text) = match version {
+                Some(version) => (
+                    ErrorKind::Version,
+                    format!(
+                        "the dict in object {name:?} is of version {version}, this software knows version {VERSION} \
+                         (use the version that wrote it)"
+                    ),
+                ),
+                None => (ErrorKind::NotAHeap, format!("there is no dict in object {name:?}")),
+            };
+            return Err(own(py, kind, "attach", &text, name));
+        }
+        Ok(Dict {
+            attachment: Arc::new(Attachment::new(name, held)),
+            counts: Arc::default(),
+            pool: pool.clone().unbind(),
+            readonly: !writable,
+            changes: AtomicU64::new(0),
+        })
+    }
+
+    /// Name of the object.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.attachment.name
+    }
+
+    /// The pool it was taken from.
+    #[getter]
+    fn pool(&self, py: Python<'_>) -> Py<Pool> {
+        self.pool.clone_ref(py)
+    }
+
+    /// Whether it is attached for reading only.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.attachment.is_closed(py)
+    }
+
+    /// Bytes of the log that the attach replayed, because the last writer died.
+    #[getter]
+    fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
+        self.attachment.recovered(py)
+    }
+
+    /// Size of the object in bytes.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.attachment.with(py, "inspect", |held| Ok(held.len()))
+    }
+
+    /// Arrays of it that are in use.
+    #[getter]
+    fn views(&self) -> usize {
+        self.attachment.views()
+    }
+
+    /// Makes everything stored since the last psync durable, as one step: keys, values, and elements of arrays.
+    ///
+    /// Other threads run meanwhile. They must not store to elements, unless `cut` asks for a consistent cut; other
+    /// changes of the dict wait by themselves. Does nothing on a dict attached for reading.
+    #[pyo3(signature = (*, cut = false))]
+    fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
+        self.attachment.psync(py, cut)
+    }
+
+    /// Detaches; what was not psynced is forgotten. BufferError while arrays of it are in use.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.close(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps are no second error:
+    /// the object is detached with the last of them.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.attachment.leave(py, !exception.is_none())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |table| table.len())
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match text(key) {
+            Ok(key) => self.look(py, |table| table.find(key).is_some()),
+            Err(_) => self.look(py, |_| false),
+        }
+    }
+
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let found = match text(key) {
+            Ok(key) => Dict::get_with(slf, key)?,
+            Err(_) => slf.get().look(slf.py(), |_| None)?,
+        };
+        found.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
+    }
+
+    /// The value of a key, `default` if it is not there.
+    #[pyo3(signature = (key, default = None, /))]
+    fn get(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+        let found = match text(key) {
+            Ok(key) => Dict::get_with(slf, key)?,
+            Err(_) => slf.get().look(slf.py(), |_| None)?,
+        };
+        Ok(found.unwrap_or_else(|| default.unwrap_or_else(|| slf.py().None())))
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = text(key)?;
+        match Dict::given(slf, key, value)? {
+            Some(given) => slf.get().update_with(slf.py(), &[(name, given.as_new()?)]),
+            None => Ok(()),
+        }
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let gone = match text(key) {
+            Ok(key) => self.take(py, Some(key), |_, _| ())?,
+            Err(_) => self.look(py, |_| None)?,
+        };
+        gone.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
+    }
+
+    /// The value of a key; `default`, stored under it from now on, if it is not there.
+    #[pyo3(signature = (key, default = None, /))]
+    fn setdefault(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        default: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, name, dict) = (slf.py(), text(key)?, slf.get());
+        if let Some(found) = Dict::get_with(slf, name)? {
+            return Ok(found);
+        }
+        let default = default.unwrap_or_else(|| py.None().into_bound(py));
+        let Some(given) = Dict::given(slf, key, &default)? else {
+            return Err(PyValueError::new_err("the key was assigned meanwhile"));
+        };
+        let items = [(name, given.as_new()?)];
+        let need = |table: &PythonDict<'_>| table.room_for(1).max(name.len() + items[0].1.size());
+        let (new, held) = dict.change(py, need, |table, heap| {
+            // Another thread may have been faster.
+            let new = table.find(name).is_none();
+            if new {
+                table.update(heap, &items, |address| dict.counts.has(address))?;
+            }
+            let at = table.find(name).unwrap_or_default();
+            Ok((new, dict.hold(Found::of(py, table.value(at)))))
+        })?;
+        if new {
+            dict.changed(true);
+        }
+        Dict::finish(slf, held)
+    }
+
+    /// Removes a key and returns its value; `default` if it is not there.
+    #[pyo3(signature = (key, /, *default))]
+    fn pop(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        default: &Bound<'_, PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
+        let (py, dict) = (slf.py(), slf.get());
+        if default.len() > 1 {
+            return Err(PyTypeError::new_err("pop takes a key and at most one default"));
+        }
+        let taken = match text(key) {
+            Ok(key) => dict.take(py, Some(key), |_, found| dict.hold(found))?,
+            Err(_) => dict.look(py, |_| None)?,
+        };
+        match (taken, default.is_empty()) {
+            (Some(value), _) => Dict::finish(slf, value),
+            (None, false) => Ok(default.get_item(0)?.unbind()),
+            (None, true) => Err(PyKeyError::new_err(key.clone().unbind())),
+        }
+    }
+
+    /// Removes the key that was assigned last, and returns it with its value.
+    fn popitem(slf: &Bound<'_, Self>) -> PyResult<(Py<PyString>, Py<PyAny>)> {
+        let (py, dict) = (slf.py(), slf.get());
+        let keep = |key: &str, found| (PyString::new(py, key).unbind(), dict.hold(found));
+        let (key, value) =
+            dict.take(py, None, keep)?.ok_or_else(|| PyKeyError::new_err("the dict is empty"))?;
+        Ok((key, Dict::finish(slf, value)?))
+    }
+
+    /// Removes everything.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, |_| 4096, |table, _| table.clear(|address| self.counts.has(address)))?;
+        self.changed(true);
+        Ok(())
+    }
+
+    /// Assigns all items, a list of pairs, as one step: other threads, and a psync, find all of them or none.
+    fn _update(slf: &Bound<'_, Self>, items: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<()> {
+        let mut given = Vec::with_capacity(items.len());
+        for (key, value) in &items {
+            let name = text(key)?;
+            if let Some(value) = Dict::given(slf, key, value)? {
+                given.push((name, value));
+            }
+        }
+        let new: Vec<_> =
+            given.iter().map(|(name, value)| Ok((*name, value.as_new()?))).collect::<PyResult<_>>()?;
+        if new.is_empty() { Ok(()) } else { slf.get().update_with(slf.py(), &new) }
+    }
+
+    /// A new block of at least `size` bytes, for an array that `_values.prepare` stores.
+    fn _room(&self, py: Python<'_>, size: usize) -> PyResult<Block> {
+        let lines = size.div_ceil(LINE);
+        self.change(
+            py,
+            |_| size,
+            |table, heap| {
+                let extent = table.add_room(heap, lines)?;
+                Ok(Block::new(&self.attachment, &self.counts, extent, true))
+            },
+        )
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> PyResult<DictIterator> {
+        DictIterator::new(&slf, 0, false)
+    }
+
+    fn __reversed__(slf: Bound<'_, Self>) -> PyResult<DictIterator> {
+        DictIterator::new(&slf, 0, true)
+    }
+
+    /// Iterates over keys (0), values (1) or pairs (2).
+    fn _iterate(slf: Bound<'_, Self>, what: u8, back: bool) -> PyResult<DictIterator> {
+        DictIterator::new(&slf, what, back)
+    }
+
+    /// Whether keys or values were changed since the last psync: `__del__` warns then.
+    #[getter]
+    fn _unsynced(&self, py: Python<'_>) -> bool {
+        self.attachment.is_unsynced() && !self.attachment.is_closed(py)
+    }
+
+    /// What is wrong in the metadata of the object's heap.
+    fn _check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.attachment.with(py, "check the heap of", |held| {
+            let findings = match held {
+                Held::Heap(heap) => heap.check(),
+                Held::ReadHeap(heap) => heap.check(),
+                Held::Writer(_) | Held::Reader(_) => Vec::new(),
+            };
+            Ok(findings.iter().map(|finding| format!("{:#x}: {}", finding.offset, finding.what)).collect())
+        })
+    }
+
+    /// Addresses of all blocks of the object's heap, and bytes of the object.
+    fn _blocks(&self, py: Python<'_>) -> PyResult<(Vec<usize>, usize)> {
+        self.attachment.with(py, "walk the heap of", |held| {
+            let blocks: Result<Vec<_>, _> = match held {
+                Held::Heap(heap) => heap.blocks().map(|block| Ok(block?.address)).collect(),
+                Held::ReadHeap(heap) => heap.blocks().map(|block| Ok(block?.address)).collect(),
+                Held::Writer(_) | Held::Reader(_) => Ok(Vec::new()),
+            };
+            Ok((blocks?, held.len()))
+        })
+    }
+}
