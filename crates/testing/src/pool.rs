@@ -155,6 +155,18 @@ pub fn contents(store: &Store, object: &Located) -> Result<Vec<u8>> {
 /// What a pool holds, by name: identity, address, bytes.
 pub type Snapshot = BTreeMap<String, ([u8; 16], u64, Vec<u8>)>;
 
+/// Whether what was found is what was promised. An ID or address that is promised as zero is not known.
+#[must_use]
+pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
+    promised.len() == found.len()
+        && promised.iter().zip(found).all(|((a, (id, address, bytes)), (b, object))| {
+            a == b
+                && (*id == [0; 16] || *id == object.0)
+                && (*address == 0 || *address == object.1)
+                && *bytes == object.2
+        })
+}
+
 /// What the pool holds now, unpublished batches of other processes not included.
 pub fn snapshot(store: &Store) -> Result<Snapshot> {
     let mut all = Snapshot::new();

@@ -1,8 +1,8 @@
-//! Programs that the judge of programs once took for violations.
+//! Programs that the judge of programs once took for violations, and programs that fail on the way.
 
-use indelible_testing::SimConfig;
-use indelible_testing::oracle::{Program, Start, Step};
-use indelible_testing::{OpKind, SimMedium};
+use indelible_testing::oracle::{Program, Start, Step, failing, random, short, starts};
+use indelible_testing::scenario::{judge_state, media};
+use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
 
 /// A psync that names an object of another process concerns the caller's own alone: that the other still has it when
 /// the caller is dead is no violation.
@@ -19,4 +19,74 @@ fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     let medium: SimMedium = Start::Used.pool(SimConfig::default()).medium();
     let promise = program.run(&medium).unwrap();
     assert_eq!((promise.steps, promise.deaths), (5, 1));
+}
+
+/// Runs a program, and judges some of what power cuts leave of it.
+fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool, String> {
+    medium.reseed(seed);
+    let promise = program.run(medium).map_err(|wrong| wrong.to_string())?;
+    let limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 4, seed };
+    for image in medium.power_cut_states(&limits).chain([medium.power_cut(Choice::None)]) {
+        judge_state(&image.medium(), &promise.allowed(&image))
+            .map_err(|cause| format!("{cause} after {} of seed {seed}", image.cut()))?;
+    }
+    Ok(promise.failures > 0)
+}
+
+/// Each operation of each step of each short program fails, in each way, and everybody goes on.
+#[test]
+fn every_operation_of_every_call_may_fail_and_everybody_goes_on() {
+    let mut wrong = Vec::new();
+    let mut met = 0;
+    for (nth, (name, start, program)) in short().into_iter().enumerate() {
+        let pool = start.pool(media()[if nth % 2 == 0 { 5 } else { 2 }]);
+        let found = failing(&program, nth as u64, |program| run_and_cut(&pool.medium(), program, nth as u64));
+        match found {
+            Ok(found) => met += found,
+            Err(cause) => wrong.push(format!("{name}: {cause}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), short().len(), wrong.join("\n"));
+    println!("{met} failures");
+}
+
+/// Long programs in which calls fail, processes die, and the system fails to write back.
+#[test]
+fn random_programs_go_on_after_failures() {
+    let mut wrong = Vec::new();
+    for seed in 0..150 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let (start, config) = (starts()[rng.usize(..4)], media()[rng.usize(..6)]);
+        let program = random(start, 40, &mut rng);
+        if let Err(cause) = run_and_cut(&start.pool(config).medium(), &program, seed) {
+            wrong.push(format!("{seed}: {cause}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A failure is told to each process that had the pool open, once.
+#[test]
+fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
+    let psync = Step::Psync { objects: vec![0] };
+    let program = Program(vec![
+        (0, Step::Attach { object: 0 }),
+        (0, Step::Store { object: 0, at: 0, len: 64, value: 1 }),
+        (
+            0,
+            Step::FailIn {
+                step: Box::new(psync.clone()),
+                kind: OpKind::WriteDurable,
+                nth: 0,
+                fault: Fault::Io,
+                lasts: false,
+            },
+        ),
+        (0, psync),
+        (0, Step::Detach { object: 0 }),
+        (0, Step::Attach { object: 0 }),
+    ]);
+    let medium = Start::Used.pool(media()[5]).medium();
+    let promise = program.run(&medium).unwrap();
+    assert_eq!((promise.failures, promise.unknown, promise.refused), (1, 1, 1));
 }

@@ -1,30 +1,46 @@
-//! Random programs against a plain model of what the store promises.
+//! Programs against a plain model of what the store promises.
 //!
 //! A [`Program`] is a list of [`Step`]s: several processes create, attach, store to, psync, grow, checkpoint,
-//! detach, rename, resize and destroy a handful of objects, and now and then one of them dies, between two
-//! steps or in the middle of one. [`Program::run`] takes it through a pool on a simulated medium and, next
-//! to it, through a model that is nothing but maps of bytes: whether each call succeeds and what each
-//! attach shows must be what the model says. What it leaves is a [`Promise`]: for every moment of the log the
-//! states that a power cut at that moment may leave, the one after the last completed step or the one
-//! that the step in flight leads to.
+//! detach, rename, resize and destroy a handful of objects; calls fail in the middle, and those who made them go
+//! on; and now and then a process dies, between two steps or in the middle of one. [`Program::run`] takes it
+//! through a pool on a simulated medium and, next to it, through a model that is nothing but maps of bytes:
+//! whether each call succeeds and what each attach shows must be what the model says. What it leaves is a
+//! [`Promise`]: for every moment of the log the states that a power cut at that moment may leave.
+//!
+//! # What the model says of a call that fails
+//!
+//! 1. `NoSpace`, `NoRoom` and the like: nothing happened, and nothing is poisoned by it.
+//! 2. Any other failure, and the death of the caller: the call happened wholly or not at all, and nobody knows
+//!    which. From then on there are two *worlds*; each later answer and each content that is shown rules out
+//!    those that it contradicts. A power cut may leave what any world has that is left.
+//! 3. What is acknowledged is in all worlds.
+//! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen. A poisoned
+//!    object refuses all of these as `Poisoned` until it is detached. A new attachment is not poisoned.
+//! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
+//!    write-back error of the file (`sim`, 7).
+//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`, and
+//!    other processes find these `Held`. So they may an object whose detach failed, until its process dies.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
 
+mod failing;
 mod model;
 mod pools;
+mod process;
 mod random;
 mod run;
 mod short;
 mod shrink;
 
+pub use failing::failing;
 pub use pools::{Start, starts};
 pub use random::random;
 pub use run::{Promise, Wrong};
 pub use short::short;
 pub use shrink::shrink;
 
-use crate::sim::OpKind;
+use crate::sim::{Fault, OpKind};
 use std::fmt;
 
 /// Processes that a program has.
@@ -99,27 +115,35 @@ pub enum Step {
         nth: u64,
         late: bool,
     },
+    /// The `nth` operation of this kind that the step makes fails, if it makes so many; if it `lasts`, those
+    /// behind it in this step fail, too.
+    FailIn {
+        step: Box<Step>,
+        kind: OpKind,
+        nth: u64,
+        fault: Fault,
+        lasts: bool,
+    },
+    /// The system fails to write back what is pending, for want of space or otherwise, and tells nobody yet.
+    WritebackFails {
+        no_space: bool,
+    },
 }
 
 impl Step {
-    /// The objects it names.
-    pub(super) fn objects(&self) -> Vec<usize> {
-        match *self {
-            Step::Create { object, .. }
-            | Step::Destroy { object }
-            | Step::Resize { object, .. }
-            | Step::Attach { object }
-            | Step::Read { object }
-            | Step::Detach { object }
-            | Step::Store { object, .. }
-            | Step::Load { object, .. }
-            | Step::Grow { object, .. }
-            | Step::Checkpoint { object } => vec![object],
-            Step::Rename { object, to } => vec![object, to],
-            Step::Psync { ref objects } => objects.clone(),
-            Step::Die => vec![],
-            Step::DieIn { ref step, .. } => step.objects(),
+    /// The call that is made, without what befalls it.
+    #[must_use]
+    pub fn call(&self) -> &Step {
+        match self {
+            Step::DieIn { step, .. } | Step::FailIn { step, .. } => step.call(),
+            step => step,
         }
+    }
+
+    /// Whether it calls the store, which may then fail.
+    #[must_use]
+    pub fn can_fail(&self) -> bool {
+        !matches!(self, Step::Die | Step::Store { .. } | Step::WritebackFails { .. })
     }
 }
 

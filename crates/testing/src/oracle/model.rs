@@ -13,18 +13,22 @@ pub(super) enum Answer {
     NotFound,
     Exists,
     Held,
+    Poisoned,
 }
 
 /// An object as a process has it attached.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Attached {
     Reading,
     /// With what it stored, psynced or not.
-    Writing(Vec<u8>),
+    Writing {
+        bytes: Vec<u8>,
+        poisoned: bool,
+    },
 }
 
-/// What is promised, and what is attached.
-#[derive(Clone, Default)]
+/// What is promised, and what is attached. An ID and an address of zero are not known.
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,
     pub(super) attached: BTreeMap<(usize, usize), Attached>,
@@ -39,10 +43,27 @@ impl Model {
         self.durable.contains_key(NAMES[object])
     }
 
+    /// What the process stored to an object it can use.
     pub(super) fn shadow(&mut self, process: usize, object: usize) -> Option<&mut Vec<u8>> {
         match self.attached.get_mut(&(process, object)) {
-            Some(Attached::Writing(bytes)) => Some(bytes),
+            Some(Attached::Writing { bytes, poisoned: false }) => Some(bytes),
             _ => None,
+        }
+    }
+
+    pub(super) fn is_poisoned(&self, process: usize, object: usize) -> bool {
+        matches!(self.attached.get(&(process, object)), Some(Attached::Writing { poisoned: true, .. }))
+    }
+
+    /// The processes that have poisoned objects.
+    pub(super) fn poisoned(&self) -> impl Iterator<Item = usize> + '_ {
+        let poisoned = |a: &Attached| matches!(a, Attached::Writing { poisoned: true, .. });
+        self.attached.iter().filter(move |(_, attached)| poisoned(attached)).map(|((process, _), _)| *process)
+    }
+
+    pub(super) fn poison(&mut self, process: usize, object: usize) {
+        if let Some(Attached::Writing { poisoned, .. }) = self.attached.get_mut(&(process, object)) {
+            *poisoned = true;
         }
     }
 
@@ -50,15 +71,15 @@ impl Model {
         (0..PROCESSES).filter_map(|process| self.attached.get(&(process, object))).any(|attached| {
             match attached {
                 Attached::Reading => !for_reading,
-                Attached::Writing(_) => true,
+                Attached::Writing { .. } => true,
             }
         })
     }
 
-    /// What the objects that `process` psyncs will hold.
+    /// The objects, of those named, that `process` psyncs.
     pub(super) fn psynced(&self, process: usize, objects: &[usize]) -> Vec<usize> {
         let mut own: Vec<usize> = objects.to_vec();
-        own.retain(|object| matches!(self.attached.get(&(process, *object)), Some(Attached::Writing(_))));
+        own.retain(|object| matches!(self.attached.get(&(process, *object)), Some(Attached::Writing { .. })));
         own.sort_unstable();
         own.dedup();
         own
@@ -101,8 +122,17 @@ impl Model {
             Step::Read { object } => free(self.held(object, true)),
             Step::Detach { object } if self.attached.contains_key(&(process, object)) => Answer::Done,
             Step::Detach { .. } => Answer::Nothing,
-            Step::Psync { ref objects } if self.psynced(process, objects).is_empty() => Answer::Nothing,
-            Step::Psync { .. } | Step::Die => Answer::Done,
+            Step::Psync { ref objects } => match self.psynced(process, objects) {
+                own if own.is_empty() => Answer::Nothing,
+                own if own.iter().any(|object| self.is_poisoned(process, *object)) => Answer::Poisoned,
+                _ => Answer::Done,
+            },
+            Step::Die | Step::WritebackFails { .. } => Answer::Done,
+            Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object }
+                if self.is_poisoned(process, object) =>
+            {
+                Answer::Poisoned
+            }
             Step::Grow { object, size } => match self.shadow(process, object) {
                 Some(shadow) if shadow.len() <= size as usize => Answer::Done,
                 _ => Answer::Nothing,
@@ -110,7 +140,7 @@ impl Model {
             Step::Store { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object } => {
                 self.shadow(process, object).map_or(Answer::Nothing, |_| Answer::Done)
             }
-            Step::DieIn { ref step, .. } => self.answer(process, step),
+            Step::DieIn { ref step, .. } | Step::FailIn { ref step, .. } => self.answer(process, step),
         }
     }
 
@@ -130,7 +160,7 @@ impl Model {
             }
             Step::Attach { object } => {
                 let bytes = self.bytes(object).cloned().unwrap_or_default();
-                self.attached.insert((process, object), Attached::Writing(bytes));
+                self.attached.insert((process, object), Attached::Writing { bytes, poisoned: false });
             }
             Step::Read { object } => drop(self.attached.insert((process, object), Attached::Reading)),
             Step::Detach { object } => drop(self.attached.remove(&(process, object))),
@@ -153,10 +183,10 @@ impl Model {
                 self.shadow(process, object).into_iter().for_each(|shadow| shadow.resize(size as usize, 0));
                 self.bytes(object).into_iter().for_each(|bytes| bytes.resize(size as usize, 0));
             }
-            Step::DieIn { ref step, .. } => self.take(process, step),
+            Step::DieIn { ref step, .. } | Step::FailIn { ref step, .. } => self.take(process, step),
             Step::Die => self.die(process),
             // What is loaded is stored once it is known where the object's virgin part begins.
-            Step::Load { .. } | Step::Checkpoint { .. } => {}
+            Step::Load { .. } | Step::Checkpoint { .. } | Step::WritebackFails { .. } => {}
         }
     }
 }

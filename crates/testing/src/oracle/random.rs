@@ -2,11 +2,14 @@
 
 use super::model::{Answer, Model};
 use super::{NAMES, PROCESSES, Program, Start, Step};
-use crate::sim::OpKind;
+use crate::sim::{Fault, OpKind};
 use fastrand::Rng;
 
 const SIZES: [u32; 7] = [64, 1000, 4096, 5000, 9000, 12_288, 20_000];
 const LENGTHS: [u32; 6] = [1, 8, 64, 200, 3000, 9000];
+/// Operations in which a process may die.
+const DEADLY: [OpKind; 5] =
+    [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve];
 
 /// A program of `len` steps for a pool that starts this way.
 pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
@@ -22,6 +25,15 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
         let step = step(rng);
         let mut after = model.clone();
         match after.step(process, &step) {
+            // Whether it happens is not known here; most of the time it does not.
+            Answer::Done if matches!(step, Step::FailIn { .. }) => {
+                for object in 0..NAMES.len() {
+                    model.poison(process, object);
+                }
+                if matches!(step.call(), Step::Detach { .. }) {
+                    model = after;
+                }
+            }
             Answer::Done => model = after,
             // What is refused is worth a try, now and then.
             Answer::Nothing => continue,
@@ -40,7 +52,7 @@ fn step(rng: &mut Rng) -> Step {
     let object = rng.usize(..NAMES.len());
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
-    match rng.u8(..100) {
+    match rng.u8(..112) {
         0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
         8..11 => Step::Destroy { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
@@ -60,16 +72,40 @@ fn step(rng: &mut Rng) -> Step {
         84..89 => Step::Grow { object, size: size + 4000 },
         89..93 => Step::Checkpoint { object },
         93..96 => Step::Die,
-        _ => {
-            let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve];
-            let kind = kinds[rng.usize(..kinds.len())];
-            let step = loop {
-                match step(rng) {
-                    Step::Die | Step::DieIn { .. } | Step::Store { .. } => {}
-                    other => break Box::new(other),
-                }
-            };
-            Step::DieIn { step, kind, nth: rng.u64(..4), late: rng.bool() }
+        96..100 => Step::DieIn {
+            step: Box::new(call(rng)),
+            kind: DEADLY[rng.usize(..DEADLY.len())],
+            nth: rng.u64(..4),
+            late: rng.bool(),
+        },
+        100 => Step::WritebackFails { no_space: rng.bool() },
+        _ => failing(rng),
+    }
+}
+
+/// A step that calls the store.
+fn call(rng: &mut Rng) -> Step {
+    loop {
+        match step(rng) {
+            Step::DieIn { .. } | Step::FailIn { .. } => {}
+            step if step.can_fail() => break step,
+            _ => {}
         }
     }
+}
+
+fn failing(rng: &mut Rng) -> Step {
+    // Reads are many, locks and verifications hardly matter: each kind as often as it is worth.
+    let (kind, among) = match rng.u8(..12) {
+        0..3 => (OpKind::WriteDurable, 3),
+        3..6 => (OpKind::Barrier, 3),
+        6..8 => (OpKind::Write, 8),
+        8 => (OpKind::Reserve, 3),
+        9 => (OpKind::Zero, 2),
+        10 => (OpKind::Read, 60),
+        _ => ([OpKind::Lock, OpKind::Verify][rng.usize(..2)], 3),
+    };
+    let faults = [Fault::Io, Fault::Short, Fault::After, Fault::NoSpace];
+    let fault = faults[rng.usize(..faults.len())];
+    Step::FailIn { step: Box::new(call(rng)), kind, nth: rng.u64(..among), fault, lasts: rng.u8(..4) == 0 }
 }

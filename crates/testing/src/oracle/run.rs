@@ -1,16 +1,11 @@
 //! A program on a pool, held against the model.
 
-use super::model::{Answer, Attached, Model};
+use super::model::{Answer, Model};
+use super::process::{Process, Seen};
 use super::{NAMES, PROCESSES, Program, Step};
-use crate::pool::{Lending, Lent, Snapshot, contents, page, process, snapshot, take};
+use crate::pool::{Snapshot, snapshot};
 use crate::sim::{CrashImage, Fault, SimMedium};
-use indelible_store::error::{Result, StoreError};
-use indelible_store::format::PAGE;
-use indelible_store::lane::Batch;
-use indelible_store::store::{Changes, Primary, Reader, Store, Writer, psync_all};
-use indelible_store::table::{CreateOptions, Key, Located};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use indelible_store::error::StoreError;
 
 /// What a program was promised, moment by moment.
 #[derive(Default)]
@@ -24,6 +19,10 @@ pub struct Promise {
     pub deaths: u64,
     /// Calls that were refused, as the model had said.
     pub refused: u64,
+    /// Steps in which an operation of the medium failed.
+    pub failures: u64,
+    /// Calls of which nobody knew afterwards whether they had happened.
+    pub unknown: u64,
 }
 
 impl Promise {
@@ -45,47 +44,24 @@ impl std::fmt::Display for Wrong {
     }
 }
 
-/// A process: its handle on the medium, and what it has attached.
-struct Process {
-    medium: Arc<SimMedium>,
-    store: Arc<Store>,
-    writers: BTreeMap<usize, Writer>,
-    readers: BTreeMap<usize, Reader>,
-}
+type Verdict = Result<(), String>;
 
-impl Process {
-    fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
-        let medium = Arc::new(medium.handle());
-        let store = Store::open(medium.clone(), process(pid))?;
-        Ok(Process { medium, store, writers: BTreeMap::new(), readers: BTreeMap::new() })
-    }
-}
-
-/// Bytes that an object is to hold, as its process sees them.
-struct Shadow<'a> {
-    bytes: &'a [u8],
-    lent: Lent<'a>,
-}
-
-impl Changes for Shadow<'_> {
-    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
-        let mut end = 0;
-        for (number, bytes) in (0..).zip(self.bytes.chunks(PAGE as usize)) {
-            let old = page(primary, number)?;
-            let mut new = old;
-            new[..bytes.len()].copy_from_slice(bytes);
-            end = end.max(take(primary, batch, self.lent, number, &old, &new));
-        }
-        Ok(end)
-    }
+/// A world, what the model answers in it, and the world after the call.
+struct Future {
+    before: Model,
+    answer: Answer,
+    after: Model,
 }
 
 /// A program under way.
 struct Run<'a> {
     medium: &'a SimMedium,
-    model: Model,
+    /// What may be the case, at least one.
+    worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
+    /// Processes and objects of theirs whose detach failed: they may keep the lane.
+    left: Vec<(usize, usize)>,
     pids: u32,
 }
 
@@ -94,20 +70,21 @@ impl Program {
     ///
     /// # Errors
     /// A call that does not answer as the model does, or shows other bytes.
-    pub fn run(&self, medium: &SimMedium) -> std::result::Result<Promise, Wrong> {
+    pub fn run(&self, medium: &SimMedium) -> Result<Promise, Wrong> {
         let wrong = |error: StoreError| Wrong(format!("before the first step: {error}"));
         let mut run = Run {
             medium,
-            model: Model::default(),
+            worlds: vec![Model::default()],
             processes: Vec::new(),
             promise: Promise::default(),
+            left: Vec::new(),
             pids: 100,
         };
         for pid in 0..PROCESSES as u32 {
             run.processes.push(Process::begin(medium, 10 + pid).map_err(wrong)?);
         }
-        run.model.durable = snapshot(&run.processes[0].store).map_err(wrong)?;
-        run.promise.states.push(run.model.durable.clone());
+        run.worlds[0].durable = snapshot(&run.processes[0].store).map_err(wrong)?;
+        run.promise.states.push(run.worlds[0].durable.clone());
         run.promise.windows.push(vec![0]);
         for (nth, (process, step)) in self.0.iter().enumerate() {
             run.step(*process, step)
@@ -118,235 +95,256 @@ impl Program {
 }
 
 impl Run<'_> {
-    fn step(&mut self, process: usize, step: &Step) -> std::result::Result<(), String> {
-        let mut after = self.model.clone();
-        let answer = after.step(process, step);
-        if answer == Answer::Nothing {
+    fn step(&mut self, process: usize, step: &Step) -> Verdict {
+        let futures: Vec<Future> = self.worlds.iter().map(|world| future(world, process, step)).collect();
+        if futures.iter().all(|future| future.answer == Answer::Nothing) {
             return Ok(());
         }
         self.promise.steps += 1;
-        // In flight from now on.
-        self.promise.states.push(after.durable.clone());
-        let number = self.promise.states.len() - 1;
-        let window = self.promise.windows.len() - 1;
-        self.promise.windows[window].push(number);
-        if let Step::DieIn { step, kind, nth, late } = step {
-            self.medium.fail_at(*kind, *nth, if *late { Fault::KillLate } else { Fault::Kill });
-            let result = self.call(process, step, &mut after);
-            self.medium.clear_faults();
-            let killed = |error: &StoreError| error.to_string().contains("killed");
-            // A death in a call that reports nothing shows only afterwards.
-            let dead = result.as_ref().is_err_and(killed)
-                || self.processes[process].store.device().verify().is_err();
-            if dead {
-                return self.aftermath(process, step, after.durable, number);
-            }
-            return self.settle(result, answer, after, number);
+        for future in futures.iter().filter(|future| future.answer == Answer::Done) {
+            self.may_be_found(&future.after.durable);
         }
-        let result = self.call(process, step, &mut after);
-        self.settle(result, answer, after, number)
-    }
-
-    /// Compares the answer with the model's, and takes the model's state.
-    fn settle(
-        &mut self,
-        result: Result<Option<Located>>,
-        answer: Answer,
-        mut after: Model,
-        number: usize,
-    ) -> std::result::Result<(), String> {
-        match (result, answer) {
-            (Ok(made), Answer::Done) => {
-                if let Some(object) = made {
-                    let entry = &object.entry;
-                    if let Some(found) = after.durable.get_mut(&entry.name()) {
-                        (found.0, found.1) = (entry.id, entry.address.get());
-                    }
-                }
-                self.model = after;
-            }
-            (Err(StoreError::NotFound), Answer::NotFound)
-            | (Err(StoreError::Exists), Answer::Exists)
-            | (Err(StoreError::Held { .. }), Answer::Held) => self.promise.refused += 1,
-            // How much fits is the store's business; that nothing happened is not.
-            (
-                Err(StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoLane { .. }),
-                Answer::Done,
-            ) => self.promise.refused += 1,
-            (Ok(_), _) => return Err(format!("succeeds, where the model says {answer:?}")),
-            (Err(error), _) => return Err(format!("{error:?}, where the model says {answer:?}")),
+        match *step {
+            Step::Die => self.replace(process)?,
+            Step::WritebackFails { no_space } => self.medium.fail_writeback(no_space),
+            _ => self.call(process, step, futures)?,
         }
-        self.promised(number);
+        self.promised();
         Ok(())
     }
 
-    /// From here on the model's state, which is that of `number` or an earlier one, is what is promised.
-    fn promised(&mut self, number: usize) {
-        self.promise.states[number] = self.model.durable.clone();
-        self.promise.windows.push(vec![number]);
+    /// Calls the store, and keeps the worlds that its answer leaves.
+    fn call(&mut self, process: usize, step: &Step, futures: Vec<Future>) -> Verdict {
+        let met = self.medium.faults_met();
+        match *step {
+            Step::DieIn { kind, nth, late, .. } => {
+                self.medium.fail_at(kind, nth, if late { Fault::KillLate } else { Fault::Kill });
+            }
+            Step::FailIn { kind, nth, fault, lasts: false, .. } => self.medium.fail_at(kind, nth, fault),
+            Step::FailIn { kind, nth, fault, lasts: true, .. } => self.medium.fail_from(kind, nth, fault),
+            _ => {}
+        }
+        let caller = &mut self.processes[process];
+        let due = caller.medium.error_due();
+        let mut seen = Seen::default();
+        let result = caller.call(process, step.call(), &self.worlds[0], &mut seen);
+        let dead = caller.medium.is_dead();
+        self.medium.clear_faults();
+        let failed = self.medium.faults_met() > met && !dead;
+        self.promise.failures += u64::from(failed);
+        if dead {
+            self.worlds = wholly_or_not(futures);
+            return self.replace(process);
+        }
+        let worlds = match result {
+            Ok(()) => agreeing(futures, &seen)?,
+            Err(error) => self.refused(process, step.call(), futures, &error, failed || due)?,
+        };
+        self.worlds = worlds;
+        for world in &mut self.worlds {
+            seen.stored(world, process);
+        }
+        self.poison(process, failed || due)?;
+        self.dedup();
+        Ok(())
+    }
+
+    /// The worlds that are left when a call answers with an error.
+    fn refused(
+        &mut self,
+        process: usize,
+        call: &Step,
+        futures: Vec<Future>,
+        error: &StoreError,
+        may_fail: bool,
+    ) -> Result<Vec<Model>, String> {
+        use StoreError as E;
+        let answers: Vec<Answer> = futures.iter().map(|future| future.answer).collect();
+        let contrary = || format!("{error:?}, where the model says {answers:?}");
+        let poisoned: Vec<usize> = self.worlds[0].poisoned().collect();
+        let said = match error {
+            E::NotFound => Some(Answer::NotFound),
+            E::Exists => Some(Answer::Exists),
+            E::Held { .. } => Some(Answer::Held),
+            // Which of the two is said first is the store's business.
+            E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
+            // How much fits is the store's business; that nothing happened is not.
+            E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
+            _ => None,
+        };
+        if let Some(said) = said
+            && answers.contains(&said)
+        {
+            self.promise.refused += 1;
+            let left = futures.into_iter().filter(|future| future.answer == said);
+            return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
+        }
+        let beside = match error {
+            E::Held { .. } => {
+                let object = call.object();
+                poisoned.iter().any(|other| *other != process)
+                    || self.left.iter().any(|(owner, left)| *owner != process && Some(*left) == object)
+            }
+            E::Poisoned => poisoned.contains(&process),
+            _ => false,
+        };
+        if let Step::Detach { object } = *call {
+            self.left.push((process, object));
+        }
+        if !may_fail && !beside && !(matches!(call, Step::Detach { .. }) && matches!(error, E::Poisoned)) {
+            return Err(contrary());
+        }
+        let nothing = matches!(error, E::Medium(_) | E::NoSpace | E::NoRoom { .. }) || beside && !may_fail;
+        let worlds = if nothing || self.is_certain(process, call) {
+            futures.into_iter().map(|future| future.before).collect()
+        } else {
+            self.promise.unknown += 1;
+            wholly_or_not(futures)
+        };
+        let own = call.objects();
+        if nothing && own.iter().any(|object| self.newly_poisoned(process, *object)) {
+            return Err(format!("{error:?}, and the object is poisoned"));
+        }
+        Ok(worlds.into_iter().map(|world| without_detached(world, process, call)).collect())
+    }
+
+    /// Whether a call that failed did not happen, because it would have poisoned its objects.
+    fn is_certain(&self, process: usize, call: &Step) -> bool {
+        matches!(call, Step::Psync { .. } | Step::Grow { .. } | Step::Load { .. } | Step::Checkpoint { .. })
+            && !call.objects().iter().any(|object| self.processes[process].is_poisoned(*object))
+    }
+
+    fn newly_poisoned(&self, process: usize, object: usize) -> bool {
+        self.processes[process].is_poisoned(object) && !self.worlds[0].is_poisoned(process, object)
+    }
+
+    /// Notes which objects are poisoned now. `may_be`: the caller's, and nobody else's.
+    fn poison(&mut self, caller: usize, may_be: bool) -> Verdict {
+        for process in 0..PROCESSES {
+            for (object, name) in NAMES.iter().enumerate() {
+                if !self.newly_poisoned(process, object) {
+                    continue;
+                }
+                if process != caller || !may_be {
+                    return Err(format!("{name:?} of process {process} is poisoned without a failure"));
+                }
+                self.worlds.iter_mut().for_each(|world| world.poison(process, object));
+            }
+        }
+        Ok(())
+    }
+
+    fn dedup(&mut self) {
+        let mut left: Vec<Model> = Vec::new();
+        for world in self.worlds.drain(..) {
+            if !left.contains(&world) {
+                left.push(world);
+            }
+        }
+        self.worlds = left;
+    }
+
+    /// A power cut in the step in flight may leave this.
+    fn may_be_found(&mut self, state: &Snapshot) {
+        self.promise.states.push(state.clone());
+        let number = self.promise.states.len() - 1;
+        if let Some(window) = self.promise.windows.last_mut() {
+            window.push(number);
+        }
+    }
+
+    /// From here on what holds in one of the worlds is what is promised.
+    fn promised(&mut self) {
+        self.promise.windows.push(Vec::new());
+        for world in 0..self.worlds.len() {
+            let state = self.worlds[world].durable.clone();
+            self.may_be_found(&state);
+        }
         self.medium.mark(self.promise.windows.len() as u64 - 1);
     }
 
-    /// The process died in a step that leads to `after`: somebody recovers, and sees one or the other.
-    fn aftermath(
-        &mut self,
-        process: usize,
-        step: &Step,
-        after: Snapshot,
-        number: usize,
-    ) -> std::result::Result<(), String> {
-        let text = |error: StoreError| format!("after the death of its process: {error}");
-        let (before, mut concerned) = (self.model.durable.clone(), step.objects());
-        concerned.extend(self.model.attached.keys().filter(|key| key.0 == process).map(|key| key.1));
-        self.replace(process).map_err(text)?;
-        let store = self.processes[process].store.clone();
-        for object in &concerned {
-            match store.attach_reader(NAMES[*object], Key::default()) {
-                Ok(reader) => reader.detach().map_err(text)?,
-                Err(StoreError::NotFound) => {}
-                // Another process has it: the step was refused, or concerned others.
-                Err(StoreError::Held { .. }) if self.is_attached(*object) => {}
-                Err(error) => return Err(text(error)),
-            }
-        }
-        // What another process is loading is in place and not published.
-        concerned.retain(|object| !self.is_attached(*object));
-        let names: Vec<&str> = concerned.iter().map(|object| NAMES[*object]).collect();
-        let mut found = if agree(&store, &before, &names).map_err(text)? {
-            before
-        } else if agree(&store, &after, &names).map_err(text)? {
-            after
-        } else {
-            return Err("is half done after the death of its process".into());
-        };
-        for (name, (id, address, _)) in &mut found {
-            let entry = store.find(name).map_err(text)?.entry;
-            (*id, *address) = (entry.id, entry.address.get());
-        }
-        if found.len() == self.promise.states[number].len() {
-            // An object that was being created has an ID now.
-            for (name, (id, address, _)) in &mut self.promise.states[number] {
-                if let Some(made) = found.get(name) {
-                    (*id, *address) = (made.0, made.1);
-                }
-            }
-        }
-        self.promise.states.push(found.clone());
-        self.model.durable = found;
-        self.promised(self.promise.states.len() - 1);
-        Ok(())
-    }
-
-    /// Whether any process has the object.
-    fn is_attached(&self, object: usize) -> bool {
-        self.model.attached.keys().any(|key| key.1 == object)
-    }
-
     /// The process is gone; a new one takes its place.
-    fn replace(&mut self, process: usize) -> Result<()> {
+    fn replace(&mut self, process: usize) -> Verdict {
         self.processes[process].medium.kill();
+        self.left.retain(|(owner, _)| *owner != process);
         self.pids += 1;
-        self.processes[process] = Process::begin(self.medium, self.pids)?;
-        self.model.die(process);
+        self.processes[process] =
+            Process::begin(self.medium, self.pids).map_err(|error| format!("the next process: {error}"))?;
+        self.worlds.iter_mut().for_each(|world| world.die(process));
+        self.dedup();
         self.promise.deaths += 1;
         Ok(())
     }
-
-    fn call(&mut self, process: usize, step: &Step, after: &mut Model) -> Result<Option<Located>> {
-        let key = Key::default();
-        if *step == Step::Die {
-            return self.replace(process).map(|()| None);
-        }
-        let Process { store, writers, readers, .. } = &mut self.processes[process];
-        let damaged = |what: &'static str| StoreError::BadName { why: what };
-        match *step {
-            Step::Create { object, size, sparse } => {
-                let how = CreateOptions { size: size.into(), sparse, ..CreateOptions::default() };
-                return store.create(NAMES[object], &how).map(Some);
-            }
-            Step::Destroy { object } => store.destroy(NAMES[object], key)?,
-            Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
-            Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
-            Step::Attach { object } => {
-                let writer = store.attach_writer(NAMES[object], key)?;
-                let shown = contents(store, writer.object())?;
-                writers.insert(object, writer);
-                if after.durable.get(NAMES[object]).is_some_and(|(_, _, bytes)| *bytes != shown) {
-                    return Err(damaged("the attach shows other bytes than were psynced"));
-                }
-            }
-            Step::Read { object } => {
-                let reader = store.attach_reader(NAMES[object], key)?;
-                let shown = contents(store, reader.object())?;
-                readers.insert(object, reader);
-                if after.durable.get(NAMES[object]).is_some_and(|(_, _, bytes)| *bytes != shown) {
-                    return Err(damaged("the reader is shown other bytes than were psynced"));
-                }
-            }
-            Step::Detach { object } => match (writers.remove(&object), readers.remove(&object)) {
-                (Some(writer), _) => writer.detach()?,
-                (_, Some(reader)) => reader.detach()?,
-                (None, None) => {}
-            },
-            Step::Store { .. } | Step::Die | Step::DieIn { .. } => {}
-            Step::Load { object, len, value } => {
-                let Some(writer) = writers.get_mut(&object) else { return Ok(None) };
-                let Some(Attached::Writing(shadow)) = after.attached.get_mut(&(process, object)) else {
-                    return Ok(None);
-                };
-                let from = writer.published().min(shadow.len() as u64);
-                let to = (from + u64::from(len)).min(shadow.len() as u64);
-                if from < to {
-                    let bytes = vec![value; (to - from) as usize];
-                    writer.begin_direct(to)?;
-                    writer.write_direct(from, &bytes)?;
-                    writer.end_direct()?;
-                    shadow[from as usize..to as usize].copy_from_slice(&bytes);
-                }
-            }
-            Step::Psync { ref objects } => {
-                let own = after.psynced(process, objects);
-                let lending = Lending::default();
-                let mut parts: Vec<(&mut Writer, Shadow<'_>)> = Vec::new();
-                for (object, writer) in writers.iter_mut().filter(|(object, _)| own.contains(object)) {
-                    if let Some(Attached::Writing(bytes)) = after.attached.get(&(process, *object)) {
-                        let lent = Lent::new(&lending, writer);
-                        parts.push((writer, Shadow { bytes, lent }));
-                    }
-                }
-                let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
-                    .iter_mut()
-                    .map(|(writer, shadow)| (&mut **writer, shadow as &mut dyn Changes))
-                    .collect();
-                psync_all(&mut joined, Some(&lending))?;
-            }
-            Step::Grow { object, size } => {
-                if let Some(writer) = writers.get_mut(&object) {
-                    writer.grow(size.into())?;
-                }
-            }
-            Step::Checkpoint { object } => {
-                if let Some(writer) = writers.get(&object) {
-                    writer.checkpoint()?;
-                }
-            }
-        }
-        Ok(None)
-    }
 }
 
-/// Whether each object of `names` holds in the pool what it does in `state`.
-fn agree(store: &Arc<Store>, state: &Snapshot, names: &[&str]) -> Result<bool> {
-    for name in names {
-        let same = match (store.find(name), state.get(*name)) {
-            (Err(StoreError::NotFound), None) => true,
-            (Ok(object), Some((_, _, bytes))) => contents(store, &object)? == *bytes,
-            (Ok(_), None) | (Err(StoreError::NotFound), Some(_)) => false,
-            (Err(error), _) => return Err(error),
-        };
-        if !same {
-            return Ok(false);
+fn future(world: &Model, process: usize, step: &Step) -> Future {
+    let mut after = world.clone();
+    let answer = after.step(process, step);
+    Future { before: world.clone(), answer, after }
+}
+
+/// The worlds in which the call is done and what was seen is so.
+fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
+    let answers: Vec<Answer> = futures.iter().map(|future| future.answer).collect();
+    let mut done: Vec<Model> = futures
+        .into_iter()
+        .filter(|future| future.answer == Answer::Done)
+        .map(|future| future.after)
+        .collect();
+    if done.is_empty() {
+        return Err(format!("succeeds, where the model says {answers:?}"));
+    }
+    let expected = seen.difference(&done[0]);
+    done.retain(|world| seen.difference(world).is_none());
+    if let (true, Some(what)) = (done.is_empty(), expected) {
+        return Err(what);
+    }
+    done.iter_mut().for_each(|world| seen.located(world));
+    Ok(done)
+}
+
+/// The call happened, or did not; the process has attached what it had before.
+fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
+    let mut worlds = Vec::new();
+    for Future { before, answer, mut after } in futures {
+        after.attached.clone_from(&before.attached);
+        worlds.push(before);
+        if answer == Answer::Done {
+            worlds.push(after);
         }
     }
-    Ok(true)
+    worlds
+}
+
+/// A detach that fails leaves nothing attached all the same.
+fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
+    if let Step::Detach { object } = *call {
+        world.attached.remove(&(process, object));
+    }
+    world
+}
+
+impl Step {
+    /// The object that the step takes for itself.
+    fn object(&self) -> Option<usize> {
+        match *self {
+            Step::Attach { object }
+            | Step::Read { object }
+            | Step::Destroy { object }
+            | Step::Rename { object, .. }
+            | Step::Resize { object, .. } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Objects whose attachment the step is about.
+    fn objects(&self) -> Vec<usize> {
+        match *self {
+            Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object } => {
+                vec![object]
+            }
+            Step::Psync { ref objects } => objects.clone(),
+            _ => vec![],
+        }
+    }
 }

@@ -117,6 +117,8 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
                         late: true,
                     },
                 ),
+                (1, S::Read { object: 0 }),
+                (1, S::Read { object: 1 }),
             ]),
         ),
         (

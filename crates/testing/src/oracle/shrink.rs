@@ -19,14 +19,27 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
         }
         piece /= 2;
     }
-    // A death is less likely to matter than the step it happens in.
+    // What befalls a step is less likely to matter than the step.
     for at in 0..best.0.len() {
-        if let Step::DieIn { step, .. } = &best.0[at].1 {
-            let mut simpler = best.clone();
-            simpler.0[at].1 = (**step).clone();
-            if fails(&simpler) {
-                best = simpler;
+        let simpler = |step: Step| {
+            let mut program = best.clone();
+            program.0[at].1 = step;
+            program
+        };
+        let mut tries = Vec::new();
+        match &best.0[at].1 {
+            Step::DieIn { step, .. } => tries.push(simpler((**step).clone())),
+            Step::FailIn { step, kind, nth, fault, lasts } => {
+                tries.push(simpler((**step).clone()));
+                let (step, kind, nth, fault) = (step.clone(), *kind, *nth, *fault);
+                if *lasts {
+                    tries.push(simpler(Step::FailIn { step, kind, nth, fault, lasts: false }));
+                }
             }
+            _ => {}
+        }
+        if let Some(found) = tries.into_iter().find(|program| fails(program)) {
+            best = found;
         }
     }
     best

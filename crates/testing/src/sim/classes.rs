@@ -321,7 +321,8 @@ fn only_adds(kind: EventKind) -> bool {
         | K::Zero
         | K::Discard
         | K::BarrierFailed
-        | K::PersistFailed { .. } => true,
-        K::Persisted { .. } | K::Barrier { .. } | K::Damage | K::Mark(_) => false,
+        | K::PersistFailed { .. }
+        | K::WritebackFailed { .. } => true,
+        K::Evicted | K::Persisted { .. } | K::Barrier { .. } | K::Damage | K::Mark(_) => false,
     }
 }

@@ -17,6 +17,12 @@ impl SimMedium {
         self.lock().kill(self.holder);
     }
 
+    /// Whether the process behind this handle died.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.lock().processes.get(&self.holder).is_none_or(|process| process.dead)
+    }
+
     /// The locks this handle holds.
     #[must_use]
     pub fn locks_held(&self) -> Vec<(LockKey, LockMode)> {
@@ -43,6 +49,12 @@ impl SimMedium {
     #[must_use]
     pub fn count(&self, kind: OpKind) -> u64 {
         self.lock().faults.count(kind)
+    }
+
+    /// How many operations failed because it was asked for.
+    #[must_use]
+    pub fn faults_met(&self) -> u64 {
+        self.lock().faults.met()
     }
 
     /// Notes in the log what the test has just been promised ("psync 3 returned"), or what it is

@@ -2,7 +2,7 @@
 
 use super::config::Discard;
 use super::event::{EventKind, Extent};
-use super::fault::{Fault, OpKind, eio};
+use super::fault::{Fault, OpKind};
 use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
 use crate::seed::derived;
@@ -30,13 +30,24 @@ impl SimMedium {
     fn visible_part(&self, shared: &Shared, fault: Fault, len: u64) -> u64 {
         match fault {
             Fault::Io | Fault::NoSpace | Fault::Gone(_) => 0,
-            Fault::KillLate => len,
-            Fault::Short | Fault::Kill => derived(self.config.seed, shared.recording.next()).u64(..=len),
+            Fault::KillLate | Fault::After => len,
+            Fault::Short | Fault::Kill => derived(shared.seed, shared.recording.next()).u64(..=len),
         }
     }
 
+    /// Making durable fails, and the caller is told: the others are yet to be.
+    fn fail(&self, shared: &mut Shared, event: EventKind, fault: Fault) {
+        let no_space = fault == Fault::NoSpace;
+        shared.lose(self.holder, event, no_space);
+        if derived(shared.seed, shared.recording.next()).bool() {
+            // The file system lost more than it was asked for.
+            shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: self.len }, no_space);
+        }
+        let _told = shared.report(self.holder);
+    }
+
     fn discarded(&self, shared: &Shared, offset: u64, len: u64) -> Vec<Extent> {
-        let mut rng = derived(self.config.seed, shared.recording.next());
+        let mut rng = derived(shared.seed, shared.recording.next());
         let effect = match self.config.discard {
             Discard::Any => {
                 *rng.choice(&[Discard::Keep, Discard::Zero, Discard::Noise]).unwrap_or(&Discard::Noise)
@@ -100,19 +111,28 @@ impl Medium for SimMedium {
         let (mut shared, fault) = self.enter(OpKind::WriteDurable)?;
         self.check_change(offset, bytes.len() as u64)?;
         shared.heal(offset, bytes.len() as u64)?;
+        let len = bytes.len() as u64;
         let visible = match fault {
             // The failure comes after the bytes are in the page cache.
-            None | Some(Fault::Io | Fault::NoSpace | Fault::Gone(_)) => bytes.len() as u64,
-            Some(fault) => self.visible_part(&shared, fault, bytes.len() as u64),
+            None | Some(Fault::Io | Fault::Gone(_)) => len,
+            Some(Fault::NoSpace) => {
+                let mut rng = derived(shared.seed, shared.recording.next());
+                [0, len, rng.u64(..=len)][rng.usize(..3)]
+            }
+            Some(fault) => self.visible_part(&shared, fault, len),
         };
         let extent = Extent::bytes(offset, &bytes[..visible as usize]);
         let write = shared.log(self.holder, EventKind::WriteDurable, vec![extent]);
+        let own = EventKind::PersistFailed { offset, len };
         if let Some(fault) = fault {
             if !matches!(fault, Fault::Kill | Fault::KillLate) {
-                let kind = EventKind::PersistFailed { offset, len: visible };
-                shared.log(self.holder, kind, Vec::new());
+                self.fail(&mut shared, own, fault);
             }
             return Err(fault.error().into());
+        }
+        if let Err(error) = shared.report(self.holder) {
+            shared.log(self.holder, own, Vec::new());
+            return Err(error.into());
         }
         // Others see the bytes before they are durable, and may rely on them too early.
         drop(shared);
@@ -124,20 +144,15 @@ impl Medium for SimMedium {
 
     fn barrier(&self) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Barrier)?;
-        if let Some(fault @ (Fault::Kill | Fault::KillLate)) = fault {
-            return Err(fault.error().into());
-        }
         if let Some(fault) = fault {
-            shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
-            for (holder, process) in &mut shared.processes {
-                process.error_due |= *holder != self.holder;
+            if !matches!(fault, Fault::Kill | Fault::KillLate) {
+                self.fail(&mut shared, EventKind::BarrierFailed, fault);
             }
             return Err(fault.error().into());
         }
-        let process = shared.processes.entry(self.holder).or_default();
-        if std::mem::take(&mut process.error_due) {
+        if let Err(error) = shared.report(self.holder) {
             shared.log(self.holder, EventKind::BarrierFailed, Vec::new());
-            return Err(eio().into());
+            return Err(error.into());
         }
         let before = shared.recording.next();
         drop(shared);

@@ -50,6 +50,15 @@ pub enum EventKind {
     },
     /// A barrier returned an error.
     BarrierFailed,
+    /// The system could not write a range back.
+    WritebackFailed {
+        /// Where it begins.
+        offset: u64,
+        /// How much.
+        len: u64,
+    },
+    /// Pages that are clean but lost were evicted, and read again.
+    Evicted,
     /// Bytes were damaged at rest.
     Damage,
     /// The test's own remark: see [`SimMedium::mark`](super::SimMedium::mark).
@@ -65,7 +74,10 @@ impl Event {
     /// Whether a cut after this event may leave something that a cut before it could not, or must
     /// be judged differently.
     pub(super) fn is_point(&self) -> bool {
-        !matches!(self.kind, EventKind::BarrierFailed | EventKind::PersistFailed { .. })
+        !matches!(
+            self.kind,
+            EventKind::BarrierFailed | EventKind::PersistFailed { .. } | EventKind::WritebackFailed { .. }
+        )
     }
 }
 

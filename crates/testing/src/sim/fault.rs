@@ -44,12 +44,16 @@ impl OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `EIO`. A plain write has no effect; a barrier or durable write leaves durability undefined.
+    /// `EIO`. A plain write has no effect; a durable write is visible whole, and its durability undefined, as
+    /// that of everything pending is after a barrier.
     Io,
     /// `EIO` after a part, chosen by the seed, of the bytes became visible. As [`Fault::Io`] where
     /// there is nothing to shorten.
     Short,
-    /// No space: a reservation that had no effect, or the error of a write-back. As [`Fault::Io`] in effect.
+    /// `EIO` when all of the bytes are visible: done, and reported as failed.
+    After,
+    /// `ENOSPC`. A reservation, a plain write and `zero` have no effect. Of a durable write none, a part or all is
+    /// visible, by the seed, and undefined, as after a failed barrier.
     NoSpace,
     /// The file under the medium is gone, and why ("truncated", "deleted"). As [`Fault::Io`] in
     /// effect.
@@ -64,8 +68,8 @@ pub enum Fault {
 impl Fault {
     pub(super) fn error(self) -> MediumError {
         match self {
-            Fault::Io | Fault::Short => eio(),
-            Fault::NoSpace => MediumError::Io(io::ErrorKind::StorageFull.into()),
+            Fault::Io | Fault::Short | Fault::After => eio(),
+            Fault::NoSpace => enospc(),
             Fault::Gone(what) => MediumError::Gone { what },
             Fault::Kill | Fault::KillLate => killed(),
         }
@@ -75,6 +79,10 @@ impl Fault {
 pub(super) fn eio() -> MediumError {
     const EIO: i32 = 5;
     MediumError::Io(io::Error::from_raw_os_error(EIO))
+}
+
+pub(super) fn enospc() -> MediumError {
+    MediumError::Io(io::ErrorKind::StorageFull.into())
 }
 
 pub(super) fn killed() -> MediumError {
@@ -92,6 +100,7 @@ struct Planned {
 #[derive(Default)]
 pub(super) struct Faults {
     counts: [u64; OpKind::ALL.len()],
+    met: u64,
     planned: Vec<Planned>,
 }
 
@@ -109,11 +118,18 @@ impl Faults {
         self.counts[kind as usize]
     }
 
+    /// Operations that failed because it was planned.
+    pub(super) fn met(&self) -> u64 {
+        self.met
+    }
+
     /// Counts one operation and says how it fails, if it does. What was planned last wins.
     pub(super) fn next(&mut self, kind: OpKind) -> Option<Fault> {
         let now = self.count(kind);
         self.counts[kind as usize] += 1;
         let hits = |p: &&Planned| p.kind == kind && (p.at == now || p.repeats && p.at < now);
-        self.planned.iter().rev().find(hits).map(|p| p.fault)
+        let fault = self.planned.iter().rev().find(hits).map(|p| p.fault);
+        self.met += u64::from(fault.is_some());
+        fault
     }
 }

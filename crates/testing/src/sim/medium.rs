@@ -8,6 +8,7 @@ use super::model::Model;
 use super::pages::Pages;
 use super::recording::Recording;
 use super::watch::Watch;
+use super::writeback::Errors;
 use indelible_store::medium::MediumError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,8 +33,8 @@ pub struct SimMedium {
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
-    /// A barrier of another handle failed since this one's last.
-    pub(super) error_due: bool,
+    /// The last error of the file that it was told of.
+    pub(super) cursor: u64,
 }
 
 /// What all handles share. `volatile` is what `recording` leaves when all of it is applied.
@@ -47,6 +48,15 @@ pub(super) struct Shared {
     pub(super) spoiled: BTreeSet<u64>,
     /// Who looks at what, if somebody asked.
     pub(super) watch: Option<Watch>,
+    pub(super) errors: Errors,
+    /// Whether what is lost may be evicted.
+    pub(super) page_cache: bool,
+    /// Decides what is undefined while the medium runs.
+    pub(super) seed: u64,
+    /// Operations begun.
+    pub(super) operations: u64,
+    /// The operation before which lost pages are evicted.
+    pub(super) evict_at: Option<u64>,
     next_holder: u64,
 }
 
@@ -120,6 +130,11 @@ impl SimMedium {
             processes: BTreeMap::from([(0, Process::default())]),
             spoiled: BTreeSet::new(),
             watch: None,
+            errors: Errors::default(),
+            page_cache: config.group_commit,
+            seed: config.seed,
+            operations: 0,
+            evict_at: None,
             next_holder: 1,
         };
         let shared = Arc::new(Mutex::new(shared));
@@ -142,7 +157,8 @@ impl SimMedium {
         let mut shared = self.lock();
         let holder = shared.next_holder;
         shared.next_holder += 1;
-        shared.processes.insert(holder, Process::default());
+        let cursor = shared.errors.sample();
+        shared.processes.insert(holder, Process { dead: false, cursor });
         drop(shared);
         let shared = Arc::clone(&self.shared);
         Self { shared, holder, writable, len: self.len, config: self.config }
@@ -159,6 +175,11 @@ impl SimMedium {
         let mut shared = self.lock();
         if shared.processes.get(&self.holder).is_none_or(|process| process.dead) {
             return Err(killed());
+        }
+        shared.operations += 1;
+        if shared.evict_at.is_some_and(|at| at <= shared.operations) {
+            shared.evict_at = None;
+            shared.evict(false);
         }
         let fault = shared.faults.next(kind);
         if matches!(fault, Some(Fault::Kill | Fault::KillLate)) {

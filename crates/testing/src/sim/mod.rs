@@ -20,24 +20,44 @@
 //!    whatever the seed decides (noise, zeros or what was there), so that code which relies on
 //!    discarded contents is caught while running as well as after a cut. Noise goes to pages that
 //!    hold something and to the first and last few of the range: a gigabyte stays cheap to discard.
-//! 7. **Failed barrier.** Nothing may be assumed of what was pending. It is *stuck*: each of its
-//!    versions stays possible, also after later barriers that succeed, as on a kernel that marks pages
-//!    clean when writing them back fails. A new write to the unit, then made durable, ends that. Every
-//!    other handle that is open learns of the error at its next barrier, which fails once.
-//! 8. **Failed durable write.** As 7 for its own units, and unseen by other handles.
-//! 9. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. What it wrote stays
-//!    visible and pending: the page cache outlives a process, not a power cut.
+//! 7. **Write-back errors belong to the file.** Whoever fails to write a page back, for whatever call, the file
+//!    has an error: *one*, which every handle is told once, by its next barrier or durable write, which fails
+//!    (`errseq_t`: each handle has a cursor). A handle opened later is told of an error that nobody was told of
+//!    yet, and of no other. [`SimMedium::error_due`] says whether a handle has yet to be told.
+//! 8. **Failed barrier** ([`Fault::Io`] and others). Nothing may be assumed of what was pending. It is *clean but
+//!    lost*: each of its versions stays possible, also after later barriers that succeed, as nobody writes a page
+//!    back that is marked clean. A new write to the unit, then made durable, ends that.
+//! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
+//!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
+//!    file. A durable write that is told of an older error is visible whole, and just as undefined.
+//! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
+//!     told before its next barrier or durable write.
+//! 11. **Evicted pages.** On a medium behind a page cache (`group_commit`), a page that is clean but lost may be
+//!     evicted, and is then read again: each of its units shows what is durable, which is decided in that moment.
+//!     Programs that still run see their own writes vanish. Pages with a unit that was written since are dirty
+//!     and stay. By the seed this happens some operations after a failure, or never; [`SimMedium::evict`] does it
+//!     at once.
+//! 12. **Reservations** ([`OpKind::Reserve`]) fail without a trace, as do plain writes and `zero` of which no byte is
+//!     visible; a plain write may also fail half-way ([`Fault::Short`]) or when all of it is visible
+//!     ([`Fault::After`]).
+//! 13. **Reads** fail once ([`SimMedium::fail_at`]), from some time on ([`SimMedium::fail_from`]), or where a sector
+//!     is bad (17).
+//! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. What it wrote stays
+//!     visible and pending: the page cache outlives a process, not a power cut.
 //!
 //! Faults of the medium at rest are apart from all this: no power cut makes them, and what is asked of the
 //! store is not to survive them but to detect them.
 //!
-//! 10. **Flipped bits, foreign bytes** ([`SimMedium::flip`], [`SimMedium::scribble`]) are durable at once.
-//! 11. **Latent sector errors** ([`SimMedium::spoil`]): reads that touch a sector of 512 bytes fail, as do
+//! 15. **Flipped bits, foreign bytes** ([`SimMedium::flip`], [`SimMedium::scribble`]) are durable at once.
+//! 16. **Damage heals nothing**: an error that is due stays due.
+//! 17. **Latent sector errors** ([`SimMedium::spoil`]): reads that touch a sector of 512 bytes fail, as do
 //!     writes of a part of it (which would have to read the rest); writing all of it heals it. They
 //!     belong to the medium and not to its log: an image that is to have them is spoiled itself.
 //!
-//! Not modelled: units that persist a mixture of old and new bytes, reads that see a torn write, a page
-//! cache that loses what a failed barrier left in it while programs still run, and a medium that
+//! The simulation is harsher than Linux in this: a write to one unit makes that unit dirty again, not its whole
+//! page, so that what was lost beside it stays lost.
+//!
+//! Not modelled: units that persist a mixture of old and new bytes, reads that see a torn write, and a medium that
 //! acknowledges a barrier it did not carry out. The first is below the smallest unit that hardware
 //! promises; the last nobody can defend against.
 //!
@@ -61,6 +81,7 @@ mod pages;
 mod recording;
 mod watch;
 mod whole;
+mod writeback;
 
 pub use choice::Choice;
 pub use classes::{ClassLimits, ClassReport};

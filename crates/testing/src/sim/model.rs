@@ -6,7 +6,7 @@
 //! 2. The last version is what `latest` holds at `u`; a unit that is not pending holds the same in
 //!    `latest` and in `durable`.
 //! 3. `stuck <= versions.len()`; the first `stuck` versions were pending when making them durable
-//!    failed.
+//!    failed. Where it is all of them, the unit is clean but lost.
 //! 4. Its page is present in `latest`, from which pages are never removed.
 
 use super::config::TearUnit;
@@ -65,6 +65,9 @@ impl Model {
 
     /// Takes in the event with number `seq`.
     pub(super) fn apply(&mut self, seq: u64, event: &Event) {
+        if event.kind == EventKind::Evicted {
+            return event.extents.iter().for_each(|extent| self.decide(extent));
+        }
         for extent in &event.extents {
             self.change(seq, extent);
         }
@@ -73,11 +76,14 @@ impl Model {
             | EventKind::Stream
             | EventKind::WriteDurable
             | EventKind::Zero
-            | EventKind::Discard => {}
+            | EventKind::Discard
+            | EventKind::Evicted => {}
             EventKind::Persisted { write, offset, len } => {
                 self.harden(&self.pending_in(offset, len), write + 1);
             }
-            EventKind::PersistFailed { offset, len } => self.stick(&self.pending_in(offset, len)),
+            EventKind::PersistFailed { offset, len } | EventKind::WritebackFailed { offset, len } => {
+                self.stick(&self.pending_in(offset, len))
+            }
             EventKind::Barrier { before } => self.harden(&self.pending_in(0, u64::MAX), before),
             EventKind::BarrierFailed => self.stick(&self.pending_in(0, u64::MAX)),
             EventKind::Damage => {
@@ -86,6 +92,35 @@ impl Model {
             }
             EventKind::Mark(mark) => self.marks.push(mark),
         }
+    }
+
+    /// A whole unit is what it is: durable, and visible.
+    fn decide(&mut self, extent: &Extent) {
+        if let Fill::Bytes(bytes) = &extent.fill {
+            self.durable.write(extent.offset, bytes);
+            self.latest.write(extent.offset, bytes);
+            self.pending.remove(&(extent.offset / self.unit));
+        }
+    }
+
+    /// Units of pages that are clean but lost, of those pages that are `chosen`, and what each then shows.
+    pub(super) fn evicted(&self, mut chosen: impl FnMut() -> bool, rng: &mut fastrand::Rng) -> Vec<Extent> {
+        let mut extents = Vec::new();
+        let units: Vec<(u64, &Unit)> = self.pending.iter().map(|(at, unit)| (at * self.unit, unit)).collect();
+        for page in units.chunk_by(|a, b| a.0 / PAGE == b.0 / PAGE) {
+            if page.iter().any(|(_, unit)| unit.stuck < unit.versions.len()) || !chosen() {
+                continue;
+            }
+            for (at, unit) in page {
+                let mut content = vec![0; self.unit as usize];
+                match rng.usize(..=unit.versions.len()).checked_sub(1) {
+                    Some(version) => content.copy_from_slice(&unit.versions[version].content),
+                    None => self.durable.read(*at, &mut content),
+                }
+                extents.push(Extent::bytes(*at, &content));
+            }
+        }
+        extents
     }
 
     /// Undecided units in a range of bytes.

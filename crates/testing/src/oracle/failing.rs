@@ -1,0 +1,124 @@
+//! Programs in which one operation of one step fails, and everybody goes on.
+
+use super::{NAMES, PROCESSES, Program, Step};
+use crate::sim::{Fault, OpKind};
+
+/// Operations that are made to fail, and how many of a step at most.
+const KINDS: [(OpKind, u64); 7] = [
+    (OpKind::WriteDurable, 8),
+    (OpKind::Barrier, 6),
+    (OpKind::Write, 10),
+    (OpKind::Reserve, 4),
+    (OpKind::Zero, 4),
+    (OpKind::Read, 12),
+    (OpKind::Verify, 2),
+];
+const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Short];
+
+/// Ways in which a program goes on behind a failure.
+const TAILS: u64 = 4;
+
+/// Shows `judge` the program with each operation of each of its steps failing in each way, and going on in one of
+/// several ways, which `seed` chooses. `judge` says whether the failure was met. Returns how many were.
+///
+/// # Errors
+/// The first error of `judge`, with the program.
+pub fn failing(
+    program: &Program,
+    seed: u64,
+    mut judge: impl FnMut(&Program) -> Result<bool, String>,
+) -> Result<u64, String> {
+    let mut met = 0;
+    for at in 0..program.0.len() {
+        let (process, step) = &program.0[at];
+        if !step.can_fail() || matches!(step, Step::DieIn { .. } | Step::FailIn { .. }) {
+            continue;
+        }
+        for (kind, most) in KINDS {
+            // Reads that fail are all alike.
+            let faults =
+                if matches!(kind, OpKind::Read | OpKind::Verify) { &FAULTS[..1] } else { &FAULTS[..] };
+            for nth in 0..most {
+                let mut any = false;
+                for (way, fault) in (0..).zip(faults) {
+                    let choice = seed.wrapping_add(met).wrapping_add(way);
+                    let lasts = choice % 3 == 2;
+                    let mut broken = Program(program.0[..at].to_vec());
+                    let step = Box::new(step.clone());
+                    broken.0.push((*process, Step::FailIn { step, kind, nth, fault: *fault, lasts }));
+                    broken.0.extend(tail(*process, &program.0[at].1, choice));
+                    let found = judge(&broken).map_err(|cause| format!("{cause}\n{broken:?}"))?;
+                    met += u64::from(found);
+                    any |= found;
+                }
+                if !any {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(met)
+}
+
+/// How everybody goes on behind the failure of a step.
+fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
+    let other = (process + 1) % PROCESSES;
+    let all = Step::Psync { objects: (0..NAMES.len()).collect() };
+    let take_over = |process, value| {
+        (0..3).flat_map(move |object| {
+            [
+                (process, Step::Attach { object }),
+                (process, Step::Store { object, at: 70 * u32::from(value), len: 100, value }),
+                (process, Step::Psync { objects: vec![object] }),
+            ]
+        })
+    };
+    let checkpoints = (0..3).map(|object| (process, Step::Checkpoint { object }));
+    let again = (process, step.clone());
+    let create = (other, Step::Create { object: 3, size: 5000, sparse: false });
+    let mut steps = Vec::new();
+    match choice % TAILS {
+        // The same again, by the one who failed, and more; then death.
+        0 => {
+            steps.extend([again, (process, all)]);
+            steps.extend(checkpoints);
+            steps.push((process, Step::Die));
+            steps.extend(take_over(other, 0xd1));
+        }
+        // Another changes the table, and learns of the error; then the same again.
+        1 => {
+            steps.extend([create, (other, Step::Rename { object: 3, to: 2 }), again, (process, all)]);
+            steps.extend((0..3).map(|object| (process, Step::Detach { object })));
+            steps.extend(take_over(process, 0xd2));
+        }
+        // It fails again in another way, and somebody else recovers while one of the barriers fails.
+        2 => {
+            let failing = |step: &Step, kind, nth| {
+                let (step, fault) = (Box::new(step.clone()), Fault::Io);
+                Step::FailIn { step, kind, nth, fault, lasts: false }
+            };
+            steps.extend([
+                (process, failing(step, OpKind::WriteDurable, 1)),
+                (process, failing(&all, OpKind::Barrier, 0)),
+                (process, Step::Die),
+                (other, failing(&Step::Attach { object: 0 }, OpKind::Barrier, choice % 3)),
+            ]);
+            steps.extend(take_over(other, 0xd3));
+        }
+        // Somebody who has nothing to do with it fills lanes, and checkpoints.
+        _ => {
+            steps.push(create);
+            steps.push((other, Step::Attach { object: 3 }));
+            for value in 1..4 {
+                steps.extend([
+                    (other, Step::Store { object: 3, at: 0, len: 5000, value }),
+                    (other, Step::Psync { objects: vec![3] }),
+                    (other, Step::Checkpoint { object: 3 }),
+                ]);
+            }
+            steps.extend([again, (process, all), (process, Step::Die)]);
+            steps.extend(take_over(other, 0xd4));
+        }
+    }
+    steps
+}

@@ -1,0 +1,174 @@
+//! A process of a program: its handle on the medium, and the calls it makes.
+
+use super::model::{Attached, Model};
+use super::{NAMES, Step};
+use crate::pool::{Lending, Lent, contents, page, process, take};
+use crate::sim::SimMedium;
+use indelible_store::error::Result;
+use indelible_store::format::PAGE;
+use indelible_store::lane::Batch;
+use indelible_store::store::{Changes, Primary, Reader, Store, Writer, psync_all};
+use indelible_store::table::{CreateOptions, Key, Located};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct Process {
+    pub(super) medium: Arc<SimMedium>,
+    pub(super) store: Arc<Store>,
+    writers: BTreeMap<usize, Writer>,
+    readers: BTreeMap<usize, Reader>,
+}
+
+/// What a call showed, and what the process stored by it.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// An object, where it lies, and what it holds.
+    object: Option<(usize, Located, Vec<u8>)>,
+    /// Bytes of an object that are now this value.
+    loaded: Option<(usize, Range<usize>, u8)>,
+}
+
+impl Seen {
+    /// In what the world contradicts it.
+    pub(super) fn difference(&self, world: &Model) -> Option<String> {
+        let (object, _, shown) = self.object.as_ref()?;
+        let Some((_, _, bytes)) = world.durable.get(NAMES[*object]) else {
+            return Some("shows what should not exist".into());
+        };
+        if bytes.len() != shown.len() {
+            return Some(format!("shows {} bytes, not {}", shown.len(), bytes.len()));
+        }
+        let at = bytes.iter().zip(shown).position(|(a, b)| a != b)?;
+        Some(format!("shows {} at {at}, where {} was psynced", shown[at], bytes[at]))
+    }
+
+    /// Tells the world where an object lies.
+    pub(super) fn located(&self, world: &mut Model) {
+        if let Some((_, Located { entry, .. }, _)) = &self.object
+            && let Some(found) = world.durable.get_mut(&entry.name())
+        {
+            (found.0, found.1) = (entry.id, entry.address.get());
+        }
+    }
+
+    /// What was loaded is in the process's memory, whether or not it is anywhere else.
+    pub(super) fn stored(&self, world: &mut Model, process: usize) {
+        if let Some((object, range, value)) = &self.loaded
+            && let Some(shadow) = world.shadow(process, *object)
+            && let Some(bytes) = shadow.get_mut(range.clone())
+        {
+            bytes.fill(*value);
+        }
+    }
+}
+
+/// Bytes that an object is to hold, as its process sees them.
+struct Shadow<'a> {
+    bytes: &'a [u8],
+    lent: Lent<'a>,
+}
+
+impl Changes for Shadow<'_> {
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
+        let mut end = 0;
+        for (number, bytes) in (0..).zip(self.bytes.chunks(PAGE as usize)) {
+            let old = page(primary, number)?;
+            let mut new = old;
+            new[..bytes.len()].copy_from_slice(bytes);
+            end = end.max(take(primary, batch, self.lent, number, &old, &new));
+        }
+        Ok(end)
+    }
+}
+
+impl Process {
+    pub(super) fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
+        let medium = Arc::new(medium.handle());
+        let store = Store::open(medium.clone(), process(pid))?;
+        Ok(Process { medium, store, writers: BTreeMap::new(), readers: BTreeMap::new() })
+    }
+
+    pub(super) fn is_poisoned(&self, object: usize) -> bool {
+        self.writers.get(&object).is_some_and(Writer::is_poisoned)
+    }
+
+    /// Makes the call; `world` has what this process, number `own`, stored.
+    pub(super) fn call(&mut self, own: usize, step: &Step, world: &Model, seen: &mut Seen) -> Result<()> {
+        let key = Key::default();
+        let Process { store, writers, readers, .. } = self;
+        match *step {
+            Step::Create { object, size, sparse } => {
+                let how = CreateOptions { size: size.into(), sparse, ..CreateOptions::default() };
+                let made = store.create(NAMES[object], &how)?;
+                seen.object = Some((object, made, vec![0; size as usize]));
+            }
+            Step::Destroy { object } => store.destroy(NAMES[object], key)?,
+            Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
+            Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
+            Step::Attach { object } => {
+                let writer = store.attach_writer(NAMES[object], key)?;
+                let shown = contents(store, writer.object())?;
+                seen.object = Some((object, *writer.object(), shown));
+                writers.insert(object, writer);
+            }
+            Step::Read { object } => {
+                let reader = store.attach_reader(NAMES[object], key)?;
+                let shown = contents(store, reader.object())?;
+                seen.object = Some((object, *reader.object(), shown));
+                readers.insert(object, reader);
+            }
+            Step::Detach { object } => match (writers.remove(&object), readers.remove(&object)) {
+                (Some(writer), _) => writer.detach()?,
+                (_, Some(reader)) => reader.detach()?,
+                (None, None) => {}
+            },
+            Step::Load { object, len, value } => {
+                let Some(writer) = writers.get_mut(&object) else { return Ok(()) };
+                let Some(Attached::Writing { bytes, .. }) = world.attached.get(&(own, object)) else {
+                    return Ok(());
+                };
+                let from = writer.published().min(bytes.len() as u64);
+                let to = (from + u64::from(len)).min(bytes.len() as u64);
+                seen.loaded = Some((object, from as usize..to as usize, value));
+                if from < to || writer.is_poisoned() {
+                    writer.begin_direct(to)?;
+                    writer.write_direct(from, &vec![value; (to - from) as usize])?;
+                    writer.end_direct()?;
+                }
+            }
+            Step::Psync { ref objects } => psync(writers, own, &world.psynced(own, objects), world)?,
+            Step::Grow { object, size } => {
+                if let Some(writer) = writers.get_mut(&object) {
+                    writer.grow(size.into())?;
+                }
+            }
+            Step::Checkpoint { object } => {
+                if let Some(writer) = writers.get(&object) {
+                    writer.checkpoint()?;
+                }
+            }
+            Step::Store { .. }
+            | Step::Die
+            | Step::DieIn { .. }
+            | Step::FailIn { .. }
+            | Step::WritebackFails { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+fn psync(writers: &mut BTreeMap<usize, Writer>, own: usize, objects: &[usize], world: &Model) -> Result<()> {
+    let lending = Lending::default();
+    let mut parts: Vec<(&mut Writer, Shadow<'_>)> = Vec::new();
+    for (object, writer) in writers.iter_mut().filter(|(object, _)| objects.contains(object)) {
+        if let Some(Attached::Writing { bytes, .. }) = world.attached.get(&(own, *object)) {
+            let lent = Lent::new(&lending, writer);
+            parts.push((writer, Shadow { bytes, lent }));
+        }
+    }
+    let mut joined: Vec<(&mut Writer, &mut dyn Changes)> =
+        parts.iter_mut().map(|(writer, shadow)| (&mut **writer, shadow as &mut dyn Changes)).collect();
+    psync_all(&mut joined, Some(&lending))
+}

@@ -1,0 +1,102 @@
+//! Write-back errors of the file: who is told of them, and what becomes of the pages.
+
+use super::event::{EventKind, Extent};
+use super::fault::{eio, enospc};
+use super::medium::{Shared, SimMedium};
+use crate::seed::derived;
+use indelible_store::medium::MediumError;
+
+/// At most so many operations pass between a failure and the eviction of what it left.
+const SOON: u64 = 60;
+
+/// The file's error, as `errseq_t` keeps it: a number that grows with each error that is not yet known to be one
+/// of those reported, and whether somebody was told of the last.
+#[derive(Default)]
+pub(super) struct Errors {
+    sequence: u64,
+    seen: bool,
+    no_space: bool,
+}
+
+impl Errors {
+    /// The cursor of a handle that is opened now.
+    pub(super) fn sample(&self) -> u64 {
+        if self.seen { self.sequence } else { 0 }
+    }
+
+    /// A page could not be written back.
+    fn set(&mut self, no_space: bool) {
+        if self.seen || self.sequence == 0 {
+            self.sequence += 1;
+        }
+        (self.seen, self.no_space) = (false, no_space);
+    }
+
+    fn is_due(&self, cursor: u64) -> bool {
+        self.sequence != cursor
+    }
+
+    /// Tells a handle what it does not know yet.
+    fn check_and_advance(&mut self, cursor: &mut u64) -> Result<(), MediumError> {
+        if !self.is_due(*cursor) {
+            return Ok(());
+        }
+        (self.seen, *cursor) = (true, self.sequence);
+        Err(if self.no_space { enospc() } else { eio() })
+    }
+}
+
+impl Shared {
+    /// Writing back failed. The pages of `event` are clean but lost, and everybody is to be told.
+    pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
+        self.log(holder, event, Vec::new());
+        self.errors.set(no_space);
+        if self.page_cache {
+            let mut rng = derived(self.seed, self.recording.next());
+            self.evict_at = rng.bool().then(|| self.operations + rng.u64(1..SOON));
+        }
+    }
+
+    /// What the barrier or durable write of a handle has to report.
+    pub(super) fn report(&mut self, holder: u64) -> Result<(), MediumError> {
+        let process = self.processes.entry(holder).or_default();
+        self.errors.check_and_advance(&mut process.cursor)
+    }
+
+    /// Evicts pages that are clean but lost, some or all of them.
+    pub(super) fn evict(&mut self, all: bool) {
+        let mut rng = derived(self.seed, !self.recording.next());
+        let model = self.recording.state_at(self.recording.next());
+        let extents: Vec<Extent> =
+            model.evicted(|| all || rng.bool(), &mut fastrand::Rng::with_seed(self.seed));
+        if !extents.is_empty() {
+            self.log(u64::MAX, EventKind::Evicted, extents);
+        }
+    }
+}
+
+impl SimMedium {
+    /// Whether this handle has yet to be told of a write-back error: its next barrier or durable write fails.
+    #[must_use]
+    pub fn error_due(&self) -> bool {
+        let shared = self.lock();
+        shared.processes.get(&self.holder).is_some_and(|process| shared.errors.is_due(process.cursor))
+    }
+
+    /// The system tries to write back what is pending, and fails: nobody is told before its next barrier or
+    /// durable write.
+    pub fn fail_writeback(&self, no_space: bool) {
+        let everything = EventKind::WritebackFailed { offset: 0, len: self.len };
+        self.lock().lose(self.holder, everything, no_space);
+    }
+
+    /// Evicts every page that is clean but lost.
+    pub fn evict(&self) {
+        self.lock().evict(true);
+    }
+
+    /// Decides anew everything that is undefined while the medium runs.
+    pub fn reseed(&self, seed: u64) {
+        self.lock().seed = seed;
+    }
+}
