@@ -161,29 +161,84 @@ fn a_failed_barrier_leaves_both_outcomes_for_good() {
     assert_eq!(cuts_now(&m, &[0]), set([[1]]), "written again, it is dirty again");
 }
 
+/// `errseq_t`: one error of the file, told to every handle once, and to no handle opened after somebody knew.
 #[test]
-fn other_handles_learn_of_a_failed_barrier_once() {
-    let m = medium(TearUnit::Sector);
+fn a_writeback_error_is_told_once_to_each_handle() {
+    let m = medium(TearUnit::Line);
     let other = m.handle();
+    m.write(0, &[1]).unwrap();
     m.fail_at(OpKind::Barrier, 0, Fault::Io);
     assert!(m.barrier().is_err());
     let late = m.handle();
     assert!(m.barrier().is_ok() && late.barrier().is_ok());
-    assert!(other.barrier().is_err() && other.barrier().is_ok());
+    assert!(other.error_due() && other.barrier().is_err());
+    assert!(!other.error_due() && other.barrier().is_ok());
 }
 
 #[test]
-fn a_failed_durable_write_leaves_both_outcomes_whatever_its_cause() {
-    let m = medium(TearUnit::Sector);
-    m.fail_at(OpKind::WriteDurable, 1, Fault::Io);
-    m.fail_at(OpKind::WriteDurable, 0, Fault::NoSpace);
-    assert!(matches!(m.write_durable(0, &[1]), Err(Fatal(MediumError::Io(_)))));
-    assert!(matches!(m.write_durable(0, &[1]), Err(Fatal(MediumError::Io(_)))));
-    m.barrier().unwrap();
+fn an_error_nobody_was_told_of_is_told_to_a_handle_opened_later() {
+    let m = medium(TearUnit::Line);
+    m.write(0, &[1]).unwrap();
+    m.fail_writeback(true);
+    let late = m.handle();
+    let Err(Fatal(MediumError::Io(error))) = late.write_durable(64, &[2]) else {
+        panic!("told by its write")
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert!(late.write_durable(64, &[2]).is_ok() && m.handle().barrier().is_ok());
+    assert!(m.barrier().is_err() && m.barrier().is_ok());
+    // What was not written back stays lost, whoever asks afterwards.
     assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]));
-    m.write_durable(0, &[1]).unwrap();
+}
+
+/// A barrier that is told of an older error loses nothing that was written since.
+#[test]
+fn what_is_written_after_a_failure_is_made_durable_by_another_handle() {
+    let m = medium(TearUnit::Line);
+    let other = m.handle();
+    m.fail_writeback(false);
+    m.write(0, &[1]).unwrap();
+    assert!(m.barrier().is_err());
+    assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]));
+    assert!(other.barrier().is_err() && other.barrier().is_ok());
     assert_eq!(cuts_now(&m, &[0]), set([[1]]));
-    assert_eq!(m.count(OpKind::WriteDurable), 3);
+}
+
+#[test]
+fn a_failed_durable_write_loses_earlier_writes_of_its_units_and_is_known_to_others() {
+    for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::After] {
+        for seed in 0..20 {
+            let m = medium(TearUnit::Line);
+            m.reseed(seed);
+            let other = m.handle();
+            m.write(0, &[1]).unwrap();
+            m.fail_at(OpKind::WriteDurable, 0, fault);
+            assert!(m.write_durable(1, &[2; 10]).is_err());
+            m.barrier().unwrap();
+            assert!(cuts_now(&m, &[0]).contains(&vec![0]), "{fault:?}: what nobody wrote back is lost");
+            assert!(other.barrier().is_err());
+        }
+    }
+}
+
+/// Programs see their own writes vanish, unless they wrote to the page again.
+#[test]
+fn an_evicted_page_shows_what_is_durable() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..20 {
+        let m = medium(TearUnit::Line);
+        m.reseed(seed);
+        m.write(0, &[1; 128]).unwrap();
+        m.write(4096, &[1; 128]).unwrap();
+        m.fail_writeback(false);
+        m.write(4096, &[2; 64]).unwrap();
+        m.evict();
+        let shown = bytes_at(&m, &[0, 64, 4096, 4160]);
+        assert_eq!(shown[2..], [2, 1], "a dirty page stays");
+        assert!(cuts_now(&m, &[0, 64]) == [shown[..2].to_vec()].into(), "what is shown is durable");
+        seen.insert(shown[..2].to_vec());
+    }
+    assert_eq!(seen, set([[0, 0], [0, 1], [1, 0], [1, 1]]));
 }
 
 #[test]

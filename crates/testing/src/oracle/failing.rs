@@ -19,16 +19,18 @@ const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Shor
 const TAILS: u64 = 4;
 
 /// Shows `judge` the program with each operation of each of its steps failing in each way, and going on in one of
-/// several ways, which `seed` chooses. `judge` says whether the failure was met. Returns how many were.
+/// several ways, which `seed` chooses; of all these programs every `stride`th. `judge` says whether the failure was
+/// met. Returns how many were.
 ///
 /// # Errors
 /// The first error of `judge`, with the program.
 pub fn failing(
     program: &Program,
     seed: u64,
+    stride: u64,
     mut judge: impl FnMut(&Program) -> Result<bool, String>,
 ) -> Result<u64, String> {
-    let mut met = 0;
+    let (mut met, mut number) = (0, 0);
     for at in 0..program.0.len() {
         let (process, step) = &program.0[at];
         if !step.can_fail() || matches!(step, Step::DieIn { .. } | Step::FailIn { .. }) {
@@ -40,8 +42,14 @@ pub fn failing(
                 if matches!(kind, OpKind::Read | OpKind::Verify) { &FAULTS[..1] } else { &FAULTS[..] };
             for nth in 0..most {
                 let mut any = false;
-                for (way, fault) in (0..).zip(faults) {
-                    let choice = seed.wrapping_add(met).wrapping_add(way);
+                for fault in faults {
+                    number += 1;
+                    let choice: u64 = seed.wrapping_add(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                    if choice % stride != 0 {
+                        any = true;
+                        continue;
+                    }
+                    let choice = choice / stride;
                     let lasts = choice % 3 == 2;
                     let mut broken = Program(program.0[..at].to_vec());
                     let step = Box::new(step.clone());

@@ -19,7 +19,8 @@
 //! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
 //!    write-back error of the file (`sim`, 7).
 //! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`, and
-//!    other processes find these `Held`. So they may an object whose detach failed, until its process dies.
+//!    other processes find these `Held`. So they may an object
+//!    whose attach or detach failed, until that process dies.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.

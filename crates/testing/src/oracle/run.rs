@@ -60,7 +60,7 @@ struct Run<'a> {
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
-    /// Processes and objects of theirs whose detach failed: they may keep the lane.
+    /// Processes and objects of theirs whose attach or detach failed: they may keep the lane.
     left: Vec<(usize, usize)>,
     pids: u32,
 }
@@ -188,7 +188,7 @@ impl Run<'_> {
             E::Poisoned => poisoned.contains(&process),
             _ => false,
         };
-        if let Step::Detach { object } = *call {
+        if let Step::Attach { object } | Step::Detach { object } = *call {
             self.left.push((process, object));
         }
         if !may_fail && !beside && !(matches!(call, Step::Detach { .. }) && matches!(error, E::Poisoned)) {

@@ -49,8 +49,8 @@ pub(super) struct Shared {
     /// Who looks at what, if somebody asked.
     pub(super) watch: Option<Watch>,
     pub(super) errors: Errors,
-    /// Whether what is lost may be evicted.
-    pub(super) page_cache: bool,
+    /// Whether what is lost is evicted by itself.
+    pub(super) evicts: bool,
     /// Decides what is undefined while the medium runs.
     pub(super) seed: u64,
     /// Operations begun.
@@ -131,7 +131,7 @@ impl SimMedium {
             spoiled: BTreeSet::new(),
             watch: None,
             errors: Errors::default(),
-            page_cache: config.group_commit,
+            evicts: false,
             seed: config.seed,
             operations: 0,
             evict_at: None,

@@ -29,14 +29,15 @@
 //!    back that is marked clean. A new write to the unit, then made durable, ends that.
 //! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
 //!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
-//!    file. A durable write that is told of an older error is visible whole, and just as undefined.
+//!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
+//!    included.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
 //!     told before its next barrier or durable write.
-//! 11. **Evicted pages.** On a medium behind a page cache (`group_commit`), a page that is clean but lost may be
-//!     evicted, and is then read again: each of its units shows what is durable, which is decided in that moment.
-//!     Programs that still run see their own writes vanish. Pages with a unit that was written since are dirty
-//!     and stay. By the seed this happens some operations after a failure, or never; [`SimMedium::evict`] does it
-//!     at once.
+//! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
+//!     shows what is durable, which is decided in that moment. Programs that still run see their own writes
+//!     vanish. Pages with a unit that was written since are dirty and stay. [`SimMedium::evict`] does it at once;
+//!     where it is [allowed](SimMedium::evict_by_itself) it happens some operations after a failure, or never, by
+//!     the seed.
 //! 12. **Reservations** ([`OpKind::Reserve`]) fail without a trace, as do plain writes and `zero` of which no byte is
 //!     visible; a plain write may also fail half-way ([`Fault::Short`]) or when all of it is visible
 //!     ([`Fault::After`]).

@@ -51,7 +51,7 @@ impl Shared {
     pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
         self.log(holder, event, Vec::new());
         self.errors.set(no_space);
-        if self.page_cache {
+        if self.evicts {
             let mut rng = derived(self.seed, self.recording.next());
             self.evict_at = rng.bool().then(|| self.operations + rng.u64(1..SOON));
         }
@@ -88,6 +88,11 @@ impl SimMedium {
     pub fn fail_writeback(&self, no_space: bool) {
         let everything = EventKind::WritebackFailed { offset: 0, len: self.len };
         self.lock().lose(self.holder, everything, no_space);
+    }
+
+    /// Whether pages that are clean but lost are evicted by themselves, some operations after the failure.
+    pub fn evict_by_itself(&self, evicts: bool) {
+        self.lock().evicts = evicts;
     }
 
     /// Evicts every page that is clean but lost.
