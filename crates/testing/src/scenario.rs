@@ -121,24 +121,37 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
 /// As [`judge_medium`], without the checks before recovery and without using the pool afterwards: a
 /// function of what it reads from `medium`.
 pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
-    let (store, found) = recovered(medium, allowed)?;
+    judge_by(medium, |found| among(found, allowed))
+}
+
+/// As [`judge_state`]; `accept` says what is wrong with what was found.
+pub fn judge_by(
+    medium: &SimMedium,
+    accept: impl FnOnce(&Snapshot) -> Result<(), String>,
+) -> Result<Snapshot, String> {
+    let (store, found) = recovered(medium, accept)?;
     drop(store);
     sound(medium, Severity::Warning).map_err(|error| format!("after recovery: {error}"))?;
     Ok(found)
 }
 
-/// Recovers what is on `medium`, which has to be in a state that is allowed.
+fn among(found: &Snapshot, allowed: &[impl Borrow<Snapshot>]) -> Result<(), String> {
+    if allowed.iter().any(|state| agree(state.borrow(), found)) {
+        return Ok(());
+    }
+    Err(difference(found, allowed))
+}
+
+/// Recovers what is on `medium`, which `accept` has to find in order.
 fn recovered(
     medium: &SimMedium,
-    allowed: &[impl Borrow<Snapshot>],
+    accept: impl FnOnce(&Snapshot) -> Result<(), String>,
 ) -> Result<(Arc<Store>, Snapshot), String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
     recover_all(&store).map_err(text("recover"))?;
     let found = snapshot(&store).map_err(text("read"))?;
-    if !allowed.iter().any(|state| agree(state.borrow(), &found)) {
-        return Err(difference(&found, allowed));
-    }
+    accept(&found)?;
     check_tiling(&store)?;
     Ok((store, found))
 }
@@ -147,7 +160,7 @@ fn recovered(
 pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;
-    let (store, found) = recovered(medium, allowed)?;
+    let (store, found) = recovered(medium, |found| among(found, allowed))?;
     usable(&store).map_err(text("use afterwards"))?;
     let after = snapshot(&store).map_err(text("read again"))?;
     if after != found {

@@ -1,7 +1,7 @@
 //! Programs that the judge of programs once took for violations, and programs that fail on the way.
 
-use indelible_testing::oracle::{Program, Start, Step, failing, random, short, starts};
-use indelible_testing::scenario::{judge_state, media};
+use indelible_testing::oracle::{How, Program, Start, Step, Together, failing, random, short, starts};
+use indelible_testing::scenario::{formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
 
 /// A psync that names an object of another process concerns the caller's own alone: that the other still has it when
@@ -105,4 +105,61 @@ fn a_poisoned_object_does_not_grow() {
     ]);
     let promise = program.run(&Start::Tight.pool(media()[4]).medium()).unwrap();
     assert_eq!((promise.unknown, promise.refused), (1, 1));
+}
+
+/// Runs actors at once, and judges what power cuts leave; returns a digest of the log, and the commits that joined.
+fn together(together: Together, medium: usize) -> Result<(u64, u64), String> {
+    let medium = formatted(4 << 20, media()[medium]);
+    medium.reseed(together.seed);
+    let shared = together.run(&medium)?;
+    assert!(together.fails || shared.failures == 0);
+    let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 25, seed: together.seed };
+    for image in medium.power_cut_states(&limits) {
+        judge_by(&image.medium(), |found| shared.judge(&image, found))
+            .map_err(|cause| format!("{cause} after {}", image.cut()))?;
+    }
+    Ok((medium.digest(), shared.joined))
+}
+
+#[test]
+fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
+    let mut wrong = Vec::new();
+    for seed in 0..12 {
+        let program = Together {
+            how: How::Processes,
+            actors: 2 + seed as usize % 2,
+            steps: 14,
+            fails: seed % 3 == 0,
+            seed,
+        };
+        if let Err(cause) = together(program, seed as usize % 6) {
+            wrong.push(format!("{program:?}: {cause}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The scheduler decides everything: the same seed, the same bytes.
+#[test]
+fn processes_that_take_turns_do_the_same_again() {
+    let program = Together { how: How::Processes, actors: 3, steps: 10, fails: false, seed: 5 };
+    let log = || {
+        let medium = indelible_store::with_seed(1, || formatted(4 << 20, media()[5]));
+        program.run(&medium).unwrap();
+        let events = medium.events();
+        events.iter().map(|(_, event)| format!("{event:?}")).collect::<Vec<_>>()
+    };
+    assert_eq!(log(), log());
+}
+
+#[test]
+fn threads_that_join_one_commit_keep_what_they_were_promised() {
+    let mut wrong = Vec::new();
+    for seed in 0..9 {
+        let program = Together { how: How::Threads, actors: 4, steps: 14, fails: false, seed };
+        if let Err(cause) = together(program, [5, 1, 4][seed as usize % 3]) {
+            wrong.push(format!("{program:?}: {cause}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

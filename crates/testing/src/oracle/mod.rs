@@ -33,6 +33,7 @@ mod random;
 mod run;
 mod short;
 mod shrink;
+mod together;
 
 pub use failing::failing;
 pub use pools::{Start, starts};
@@ -40,6 +41,7 @@ pub use random::random;
 pub use run::{Promise, Wrong};
 pub use short::short;
 pub use shrink::shrink;
+pub use together::{How, Shared, Together};
 
 use crate::sim::{Fault, OpKind};
 use std::fmt;

@@ -130,13 +130,13 @@ impl Medium for SimMedium {
             }
             return Err(fault.error().into());
         }
-        // What failed is an older write-back: what is written here stays pending, and others may rely on their barriers.
-        shared.report(self.holder)?;
         // Others see the bytes before they are durable, and may rely on them too early.
         drop(shared);
         std::thread::yield_now();
-        let kind = EventKind::Persisted { write, offset, len: visible };
-        self.lock().log(self.holder, kind, Vec::new());
+        super::turns::pass();
+        let mut shared = self.lock();
+        shared.report(self.holder)?;
+        shared.log(self.holder, EventKind::Persisted { write, offset, len: visible }, Vec::new());
         Ok(())
     }
 
@@ -148,11 +148,13 @@ impl Medium for SimMedium {
             }
             return Err(fault.error().into());
         }
-        shared.report(self.holder)?;
         let before = shared.recording.next();
         drop(shared);
         std::thread::yield_now();
-        self.lock().log(self.holder, EventKind::Barrier { before }, Vec::new());
+        super::turns::pass();
+        let mut shared = self.lock();
+        shared.report(self.holder)?;
+        shared.log(self.holder, EventKind::Barrier { before }, Vec::new());
         Ok(())
     }
 

@@ -172,6 +172,7 @@ impl SimMedium {
 
     /// Begins an operation: counts it and finds out whether it is to fail.
     pub(super) fn enter(&self, kind: OpKind) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
+        super::turns::pass();
         let mut shared = self.lock();
         if shared.processes.get(&self.holder).is_none_or(|process| process.dead) {
             return Err(killed());

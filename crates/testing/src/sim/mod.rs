@@ -30,7 +30,8 @@
 //! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
 //!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
 //!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
-//!    included.
+//!    included. Who asks is told at the end of the call; of two threads that share a handle, and so a cursor, the
+//!    one that asks first is told and the other is not, even if what was lost is the other's.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
 //!     told before its next barrier or durable write.
 //! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
@@ -80,6 +81,7 @@ mod medium;
 mod model;
 mod pages;
 mod recording;
+mod turns;
 mod watch;
 mod whole;
 mod writeback;
@@ -92,3 +94,4 @@ pub use event::{Event, EventKind};
 pub use fault::{Fault, OpKind};
 pub use images::{CrashImages, Limits};
 pub use medium::SimMedium;
+pub(crate) use turns::Turns;
