@@ -222,6 +222,8 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/tree.rs",
         "collections/tree_iter.rs",
         "collections/ordered_map.rs",
+        "collections/ordered_retain.rs",
+        "collections/claims.rs",
         "collections/ordered_entry.rs",
         "collections/mutex.rs",
     ];

@@ -45,6 +45,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (33, "PMO_ERR_ROOT_MISSING", c"no such root"),
     (34, "PMO_ERR_ROOT_EXISTS", c"a root of that name exists"),
     (35, "PMO_ERR_ROOT_TYPE", c"the root is of another type, or its type has another layout"),
+    (36, "PMO_ERR_UNTRUSTED", c"the object's bytes may have been stored by other means than typed code"),
     (37, "PMO_ERR_BAD_WINDOW", c"the address window cannot be used"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),

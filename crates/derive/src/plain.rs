@@ -46,6 +46,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         // SAFETY: the layout is fixed and without padding, and every field accepts every bit pattern.
         #[automatically_derived]
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
+            const SHARED: bool = false #(|| <#types as ::indelible::Plain>::SHARED)*;
             const LAYOUT: () = {
                 #(<#types as ::indelible::Plain>::LAYOUT;)*
                 #check

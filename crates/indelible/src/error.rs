@@ -89,6 +89,8 @@ pub enum ErrorKind {
     RootExists = 34,
     /// The root is of another type, or its type has another layout.
     RootType = 35,
+    /// The object's bytes may have been stored by other means than typed code.
+    Untrusted = 36,
     /// The address window that was asked for cannot be used.
     BadWindow = 37,
 }
@@ -254,6 +256,7 @@ impl Error {
             ErrorKind::RootExists => "choose another name, or remove the root first",
             ErrorKind::BadWindow => "give a first address and a length that fit, or none: one is chosen then",
             ErrorKind::RootType => "use the type the root was made with, or convert the data",
+            ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }
     }
 }

@@ -67,7 +67,7 @@ pub use maintenance::superblocks;
 pub use maintenance::{
     Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair,
 };
-pub use object::{Object, PsyncStats, ReadObject, psync_all};
+pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking,

@@ -64,47 +64,78 @@ use std::sync::atomic;
 /// 3. The type needs no drop and refers to nothing by means other than raw pointers.
 /// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could change
 ///    without being atomic.
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics.
+///
+/// Values are used by any thread of any process, one after the other, whether the type is `Send` or not.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in an object",
     label = "not `Plain`",
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
+    /// Whether a shared reference is enough to store to it: it contains atomics.
+    const SHARED: bool;
+
     /// Fails to compile if (4) does not hold; checked where a value is used in place.
     #[doc(hidden)]
     const LAYOUT: () = ();
 }
 
 macro_rules! plain {
-    ($($ty:ty),* $(,)?) => {
+    ($shared:literal: $($ty:ty),* $(,)?) => {
         $(
             // SAFETY: a primitive without invalid bit patterns (1), of fixed layout (2, 3).
-            unsafe impl Plain for $ty {}
+            unsafe impl Plain for $ty {
+                const SHARED: bool = $shared;
+            }
         )*
     };
 }
 
-plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, ());
-plain!(atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
-plain!(atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
+plain!(false: u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, ());
+plain!(true: atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
+plain!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
 
-// SAFETY: any address is a raw pointer; following it is the user's `unsafe`.
-unsafe impl<T> Plain for *mut T {}
-// SAFETY: as above.
-unsafe impl<T> Plain for *const T {}
-// SAFETY: zero is `None`, everything else `Some`; the layout is guaranteed by the language.
-unsafe impl<T> Plain for Option<NonNull<T>> {}
-// SAFETY: any address is one.
-unsafe impl<T> Plain for atomic::AtomicPtr<T> {}
-// SAFETY: elements lie back to back.
-unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
-    const LAYOUT: () = T::LAYOUT;
+macro_rules! pointer {
+    ($shared:literal: $($ty:ty),*) => {
+        $(
+            // SAFETY: any address is one, zero is `None`; following it is the user's `unsafe`.
+            unsafe impl<T> Plain for $ty {
+                const SHARED: bool = $shared;
+            }
+        )*
+    };
 }
-// SAFETY: transparent.
-unsafe impl<T: Plain> Plain for Wrapping<T> {
-    const LAYOUT: () = T::LAYOUT;
+
+pointer!(false: *mut T, *const T, Option<NonNull<T>>);
+pointer!(true: atomic::AtomicPtr<T>);
+
+macro_rules! of {
+    ($($ty:ty $(, $size:ident)?);*) => {
+        $(
+            // SAFETY: transparent, or elements back to back.
+            unsafe impl<T: Plain $(, const $size: usize)?> Plain for $ty {
+                const SHARED: bool = T::SHARED;
+                const LAYOUT: () = T::LAYOUT;
+            }
+        )*
+    };
 }
-// SAFETY: transparent.
-unsafe impl<T: Plain> Plain for ManuallyDrop<T> {
-    const LAYOUT: () = T::LAYOUT;
+
+of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
+
+/// Fails to compile unless shared references to a `T` anywhere in an object are for reading: references to the same
+/// bytes as another type may exist.
+pub(crate) const fn frozen<T: Plain>() {
+    placed::<T>();
+    assert!(
+        !T::SHARED,
+        "a shared reference to atomics is no place for them: use `Object::share`, or `root_mut`"
+    );
+}
+
+/// Fails to compile unless a `T` may lie at the start of an object, which begins on a page.
+pub(crate) const fn placed<T: Plain>() {
+    let () = T::LAYOUT;
+    assert!(align_of::<T>() <= 4096, "objects begin at multiples of 4096: no larger alignment can be had");
 }

@@ -72,4 +72,6 @@ impl<T> fmt::Debug for Relative<T> {
 
 #[allow(unsafe_code)]
 // SAFETY: any distance is one; the layout is that of an i64; following it is the user's `unsafe`.
-unsafe impl<T> Plain for Relative<T> {}
+unsafe impl<T> Plain for Relative<T> {
+    const SHARED: bool = false;
+}

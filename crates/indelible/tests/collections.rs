@@ -5,7 +5,7 @@ mod support;
 use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
-use support::{Ground, World, everywhere};
+use support::{Ground, World, everywhere, name_root};
 
 const MIB: u64 = 1 << 20;
 
@@ -191,7 +191,7 @@ fn fingerprints_tell_types_apart_through_nested_ones() {
             $(
                 let name = format!("root {}", all.len());
                 let block = heap.calloc(1, size_of::<$ty>()).unwrap();
-                heap.create_root(&name, block.as_ptr(), size_of::<$ty>() as u64,
+                name_root(&heap, &name, block.as_ptr(), size_of::<$ty>() as u64,
                     &indelible::TypeInfo { name: "x", fingerprint: 0, layout: "" }).unwrap();
                 let error = heap.root_mut::<$ty>(&name).err().expect("another fingerprint").to_string();
                 let at = error.rfind("fingerprint ").unwrap();

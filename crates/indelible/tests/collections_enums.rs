@@ -312,7 +312,9 @@ fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);
     }
-    let heap = Heap::open(object).unwrap();
+    let mut heap = Heap::open(object).unwrap();
+    // SAFETY: a value without blocks of its own, or damage that is found.
+    unsafe { heap.trust() };
     match heap.root_ref::<Checked>("it") {
         Ok(_) => true,
         Err(error) => {

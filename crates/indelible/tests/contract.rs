@@ -298,7 +298,7 @@ fn a_cut_never_tears_concurrent_stores() {
             gap: [u64; 1000],
             second: AtomicU64,
         }
-        let pair = object.root::<Pair>().unwrap();
+        let pair = object.share::<Pair>().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut n = 0;
@@ -309,7 +309,7 @@ fn a_cut_never_tears_concurrent_stores() {
                 }
             });
             for _ in 0..100 {
-                object.psync_cut().unwrap();
+                pair.psync_cut().unwrap();
                 if let Some(reader) = peek(&pool, "a") {
                     let (first, second) = reader;
                     assert!(first == second || first == second + 1, "torn: {first} {second}");
@@ -317,7 +317,7 @@ fn a_cut_never_tears_concurrent_stores() {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        object.psync_cut().unwrap();
+        pair.psync_cut().unwrap();
         let last = pair.first.load(Ordering::SeqCst);
         drop(object);
         assert_eq!(value_of(&pool, "a"), last);

@@ -4,7 +4,7 @@ mod support;
 
 use indelible::heap::HeapStats;
 use indelible::{ErrorKind, Heap, HeapOptions, Object, Pool, ReadHeap, TypeInfo};
-use support::{Ground, World};
+use support::{Ground, World, name_root};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
@@ -118,7 +118,7 @@ fn readers_find_roots_and_allocate_nothing() {
     let world = world();
     let mut heap = heap_of(&world, MIB);
     let block = heap.malloc(16).unwrap();
-    heap.create_root("p", block.as_ptr(), 16, &POINT).unwrap();
+    name_root(&heap, "p", block.as_ptr(), 16, &POINT).unwrap();
     heap.psync().unwrap();
     drop(heap);
     let heap = ReadHeap::open(world.open().attach_read("heap").unwrap()).unwrap();
@@ -133,20 +133,20 @@ fn roots_are_kept_by_name_and_type() {
     let world = world();
     let mut heap = heap_of(&world, 4 * MIB);
     let block = heap.malloc(16).unwrap().as_ptr();
-    heap.create_root("p", block, 16, &POINT).unwrap();
-    assert_eq!(kind(heap.create_root("p", block, 16, &POINT)), ErrorKind::RootExists);
+    name_root(&heap, "p", block, 16, &POINT).unwrap();
+    assert_eq!(kind(name_root(&heap, "p", block, 16, &POINT)), ErrorKind::RootExists);
     assert_eq!(kind(heap.root("q", &POINT)), ErrorKind::RootMissing);
     assert_eq!(kind(heap.remove_root("q")), ErrorKind::RootMissing);
-    let error = heap.create_root("far", std::ptr::null(), 16, &POINT);
+    let error = name_root(&heap, "far", std::ptr::null(), 16, &POINT);
     assert_eq!(kind(error), ErrorKind::NotABlock);
     for name in [String::new(), "x".repeat(256)] {
-        assert_eq!(kind(heap.create_root(&name, block, 16, &POINT)), ErrorKind::BadName);
+        assert_eq!(kind(name_root(&heap, &name, block, 16, &POINT)), ErrorKind::BadName);
     }
     let long = "ü".repeat(127);
-    heap.create_root(&long, block, 16, &POINT).unwrap();
+    name_root(&heap, &long, block, 16, &POINT).unwrap();
     // More than the header has slots for.
     for number in 0..600 {
-        heap.create_root(&format!("root {number}"), block, number, &POINT).unwrap();
+        name_root(&heap, &format!("root {number}"), block, number, &POINT).unwrap();
     }
     heap.psync().unwrap();
     drop(heap);
@@ -169,7 +169,7 @@ fn s4_03_a_root_of_another_layout_is_an_error_that_shows_both() {
     let world = world();
     let heap = heap_of(&world, MIB);
     let block = heap.malloc(16).unwrap().as_ptr();
-    heap.create_root("p", block, 16, &POINT).unwrap();
+    name_root(&heap, "p", block, 16, &POINT).unwrap();
     let other = TypeInfo { fingerprint: 0x1235, layout: "  x: f32 at 0", ..POINT };
     let error = heap.root("p", &other).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RootType);

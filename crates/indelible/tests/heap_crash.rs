@@ -8,7 +8,7 @@ mod support;
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};
 use indelible_testing::Seeded;
 use std::collections::BTreeSet;
-use support::{Ground, World};
+use support::{Ground, World, name_root};
 
 const LIST: TypeInfo =
     TypeInfo { name: "List", fingerprint: 77, layout: "head: *Node at 0\ncount: u64 at 8\nround: u64 at 16" };
@@ -107,7 +107,7 @@ fn killed_at_any_moment_heap_and_data_agree() {
         pool.create("heap", SIZE).unwrap();
         let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
         let block = heap.calloc(1, size_of::<List>()).unwrap();
-        heap.create_root("list", block.as_ptr(), 24, &LIST).unwrap();
+        name_root(&heap, "list", block.as_ptr(), 24, &LIST).unwrap();
         heap.psync().unwrap();
         drop((heap, pool));
         let mut random = Seeded::new(11);

@@ -4,7 +4,7 @@ mod support;
 
 use indelible::{Heap, Object, Pool, Tracking, TypeInfo};
 use indelible_testing::Seeded;
-use support::{Ground, World};
+use support::{Ground, World, name_root};
 
 const TYPE: TypeInfo = TypeInfo { name: "T", fingerprint: 1, layout: "u8 at 0" };
 const SIZE: u64 = 5 << 20;
@@ -21,7 +21,7 @@ fn sample(world: &World) -> Pool {
     }
     heap.malloc(70_000).unwrap();
     heap.malloc(2_200_000).unwrap();
-    heap.create_root("root", blocks[1].as_ptr(), 1, &TYPE).unwrap();
+    name_root(&heap, "root", blocks[1].as_ptr(), 1, &TYPE).unwrap();
     heap.psync().unwrap();
     pool
 }
@@ -52,7 +52,7 @@ fn use_it(object: Object) {
         // SAFETY: nobody uses these blocks.
         let _ = unsafe { heap.free(address as *mut u8) };
     }
-    let _ = heap.create_root("more", heap.base(), 1, &TYPE);
+    let _ = name_root(&heap, "more", heap.base(), 1, &TYPE);
     let _ = heap.remove_root("root");
     let _ = heap.check();
 }

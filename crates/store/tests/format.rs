@@ -170,6 +170,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::STATE_W", number(entry::STATE_W.into())),
         ("entry::FLAG_READ_ONLY", number(entry::FLAG_READ_ONLY.into())),
         ("entry::FLAG_SPARSE", number(entry::FLAG_SPARSE.into())),
+        ("entry::FLAG_TYPED", number(entry::FLAG_TYPED.into())),
         ("lane::DIRECTORY_MAGIC", tag(lane::DIRECTORY_MAGIC)),
         ("lane::HEADER_MAGIC", tag(lane::HEADER_MAGIC)),
         ("lane::HEADERS[0]", number(lane::HEADERS[0])),

@@ -6,9 +6,10 @@
 
 #![allow(unsafe_code)]
 
+use super::claims::Claims;
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, expect, free, lend, stored, verify};
+use super::place::{HeapRef, discard, expect, finally, free, lend, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::cmp::Ordering;
@@ -97,10 +98,10 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
     #[must_use]
     pub fn into_inner(this: Self) -> T {
         let at = this.at.as_ptr();
-        std::mem::forget(this);
         // SAFETY: the value, taken out once; the block was the box's.
         unsafe {
             verify(at);
+            std::mem::forget(this);
             let value = at.read();
             free(at.addr() as u64);
             value
@@ -144,11 +145,13 @@ impl<'h, T: Persist<'h>> DerefMut for PBox<'h, T> {
 
 impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
     fn drop(&mut self) {
-        // SAFETY: nobody refers to the value any more, and the block is the box's.
-        unsafe {
-            discard(self.at.as_ptr());
-            free(self.at.addr().get() as u64);
-        }
+        let at = self.at.as_ptr();
+        finally(
+            // SAFETY: nobody refers to the value any more.
+            || unsafe { discard(at) },
+            // SAFETY: the block is the box's.
+            || unsafe { free(at.addr() as u64) },
+        );
     }
 }
 
@@ -174,6 +177,14 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
         bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
     }
 
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: a box, as `check` found.
+        let value = unsafe { (*at).at };
+        if claims.block(value.addr().get() as u64, size_of::<T>().max(1) as u64) {
+            claims.values(value.as_ptr(), 1);
+        }
+    }
+
     fn describe(layout: &mut Layout) {
         describe::<T>(layout, "PBox");
     }
@@ -191,6 +202,15 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: readable, and any bits are an integer; then as for the box.
         unsafe { at.cast::<u64>().read() == 0 || PBox::<T>::check(at.cast(), bounds) }
+    }
+
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: a box or none, as `check` found.
+        unsafe {
+            if (*at).is_some() {
+                PBox::<T>::claim(at.cast(), claims);
+            }
+        }
     }
 
     fn describe(layout: &mut Layout) {

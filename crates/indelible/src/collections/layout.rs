@@ -12,6 +12,8 @@ pub struct Layout {
     /// What the fingerprint covers.
     stream: String,
     met: Vec<&'static str>,
+    /// Whether a shared reference is enough to store somewhere.
+    pub(super) atomics: bool,
     definitions: Vec<String>,
 }
 
@@ -23,6 +25,11 @@ impl Layout {
     pub fn word(&mut self, word: &str) {
         self.stream.push_str(word);
         self.stream.push(' ');
+    }
+
+    /// Says that a shared reference is enough to store to what is described.
+    pub fn atomics(&mut self) {
+        self.atomics = true;
     }
 
     /// Adds a struct or enum, once; `members` adds what it consists of.
@@ -84,6 +91,7 @@ impl Members<'_> {
         let size = size_of::<T>();
         self.line(format_args!("{name}: {kind} at {offset}, size {size}"));
         self.layout.word(&format!("{name}@{offset}:{size}"));
+        self.layout.atomics |= T::SHARED;
         T::describe(self.layout);
     }
 

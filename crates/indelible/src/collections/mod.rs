@@ -89,6 +89,7 @@
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
 mod boxed;
+mod claims;
 #[doc(hidden)]
 pub mod format;
 mod group;
@@ -104,6 +105,7 @@ mod node;
 mod option;
 mod ordered_entry;
 mod ordered_map;
+mod ordered_retain;
 mod persist;
 mod place;
 mod room;
@@ -118,8 +120,11 @@ pub mod variants;
 mod vec;
 mod vec_drain;
 mod vec_iter;
+mod verify;
 
 pub use boxed::PBox;
+#[doc(hidden)]
+pub use claims::Claims;
 pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
 pub use hash_map::PHashMap;
@@ -137,3 +142,4 @@ pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, T
 pub use vec::PVec;
 pub use vec_drain::{PDrain, PIntoIter};
 pub use vec_iter::{PIter, PIterMut};
+pub use verify::RootTypes;

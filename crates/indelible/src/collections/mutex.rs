@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::boxed::PBox;
+use super::claims::Claims;
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared, try_acquire};
@@ -25,6 +26,8 @@ macro_rules! lock {
         pub struct $name<'h, T: Persist<'h>> {
             word: AtomicU64,
             value: PBox<'h, T>,
+            /// Who shares the lock may store a value: no other type will do, be it but for its lifetime.
+            of: PhantomData<fn(&'h T) -> &'h T>,
         }
 
         // SAFETY: the value goes where the lock goes.
@@ -43,7 +46,7 @@ macro_rules! lock {
             /// If the heap is full, or `value` has memory of another heap.
             #[must_use]
             pub fn new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Self {
-                $name { word: AtomicU64::new(0), value: PBox::new_in(value, heap) }
+                $name { word: AtomicU64::new(0), value: PBox::new_in(value, heap), of: PhantomData }
             }
 
             /// As [`new_in`](Self::new_in).
@@ -54,7 +57,7 @@ macro_rules! lock {
             /// # Panics
             /// If `value` has memory of another heap.
             pub fn try_new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Result<Self> {
-                Ok($name { word: AtomicU64::new(0), value: PBox::try_new_in(value, heap)? })
+                Ok($name { word: AtomicU64::new(0), value: PBox::try_new_in(value, heap)?, of: PhantomData })
             }
 
             /// The value, of a lock that is borrowed exclusively.
@@ -98,6 +101,11 @@ macro_rules! lock {
             unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
                 // SAFETY: a field of what the caller promises; it does not change while it is shared.
                 unsafe { PBox::check(&raw const (*at).value, bounds) }
+            }
+
+            unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+                // SAFETY: a field of what the caller promises; nobody has the lock.
+                unsafe { PBox::claim(&raw const (*at).value, claims) }
             }
 
             fn describe(layout: &mut Layout) {

@@ -10,7 +10,9 @@
 use super::format::{Field, fields};
 use super::key::Compare;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, damaged, discard, name_stored, pointer, range, stored, verify, verify_within};
+use super::place::{
+    HeapRef, damaged, discard, each, finally, name_stored, pointer, range, stored, verify, verify_within,
+};
 use crate::error::Result;
 use crate::heap::any_named;
 use crate::sys::flush::{LINE, fetch};
@@ -352,13 +354,10 @@ impl<K, V> Node<K, V> {
         K: Persist<'h>,
         V: Persist<'h>,
     {
-        for index in 0..self.len() {
+        each(0..self.len(), |index| {
             // SAFETY: values (2), dropped once.
-            unsafe {
-                discard(self.key(index));
-                discard(self.value(index));
-            }
-        }
+            finally(|| unsafe { discard(self.key(index)) }, || unsafe { discard(self.value(index)) });
+        });
     }
 
     /// The first key that `key` is not behind, and whether it is that key.

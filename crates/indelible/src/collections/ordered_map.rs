@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::claims::Claims;
 use super::key::Compare;
 use super::layout::Layout;
 use super::node::Node;
@@ -13,7 +14,6 @@ use crate::error::Result;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::mem::ManuallyDrop;
 use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
@@ -218,32 +218,6 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         let mut path = Path::new();
         self.tree.search(key, &mut path).then(|| self.tree.remove(&mut path))
     }
-
-    /// Drops the keys and values that `keep` does not want.
-    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
-        // The last key that stays: what it has in the object is its place's, not this copy's.
-        let mut last: Option<ManuallyDrop<K>> = None;
-        loop {
-            let next = match &last {
-                None => self.iter().next(),
-                Some(last) => {
-                    let from = (std::ops::Bound::Excluded(&**last), std::ops::Bound::Unbounded);
-                    self.range::<K>(from).next()
-                }
-            };
-            let Some((key, _)) = next else { return };
-            // SAFETY: looked at while the key is in the map, or is taken out below.
-            let key = ManuallyDrop::new(unsafe { std::ptr::from_ref(key).read() });
-            let mut path = Path::new();
-            assert!(self.tree.search(&*key, &mut path), "a key is not where its order says");
-            let (node, index) = path.end();
-            // SAFETY: the value of that key, checked, and borrowed exclusively.
-            match keep(&key, unsafe { lend(node.value(index)) }) {
-                true => last = Some(key),
-                false => drop(self.tree.remove(&mut path)),
-            }
-        }
-    }
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> Default for PBTreeMap<'h, K, V> {
@@ -331,6 +305,11 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PBTreeMap<'h, K,
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { Tree::check(at.cast::<Tree<'h, K, V>>(), bounds) }
+    }
+
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: the same bytes.
+        unsafe { Tree::claim(at.cast::<Tree<'h, K, V>>(), claims) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)]
 
+use super::claims::Claims;
 use super::layout::Layout;
 use super::place::HeapRef;
 use crate::error::Result;
@@ -112,7 +113,10 @@ use std::sync::atomic;
 ///
 /// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the type and whose
 /// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
-/// layout must be fixed. `SHARED` is that of any of its fields.
+/// layout must be fixed. `SHARED` is that of any of its fields. `claim` and `describe` leave no field out.
+///
+/// Safe code can store any value of the fields' types: another program's type of the same name and layout is the same type to
+/// a heap. What an implementer's own unsafe code relies on beyond that, `check` has to find out.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -134,6 +138,13 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// `at` is aligned and readable, and nobody writes to it meanwhile.
     #[doc(hidden)]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
+
+    /// Claims the blocks that the value owns, and has those claimed that the values in them own.
+    ///
+    /// # Safety
+    /// `at` is readable and passed `check`; nobody writes to the object meanwhile.
+    #[doc(hidden)]
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>);
 
     /// Adds all that the layout consists of.
     #[doc(hidden)]
@@ -174,7 +185,11 @@ macro_rules! primitive {
                 const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
-                fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
+                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
+                fn describe(layout: &mut Layout) {
+                    layout.word(stringify!($ty));
+                    layout.atomics |= $shared;
+                }
                 fn type_name(out: &mut String) {
                     out.push_str(stringify!($ty).rsplit(' ').next().unwrap_or_default());
                 }
@@ -203,6 +218,7 @@ macro_rules! transparent {
                     // SAFETY: readable, and any bits are an integer.
                     ok(unsafe { at.cast::<$inner>().read() })
                 }
+                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
                 fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
                 fn type_name(out: &mut String) { out.push_str(stringify!($ty)); }
             }
@@ -221,7 +237,12 @@ macro_rules! pointer {
                 const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
-                fn describe(layout: &mut Layout) { layout.word($name); layout.word(target::<T>()); }
+                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
+                fn describe(layout: &mut Layout) {
+                    layout.word($name);
+                    layout.word(target::<T>());
+                    layout.atomics |= $shared;
+                }
                 fn type_name(out: &mut String) { out.push_str($name); out.push_str(target::<T>()); }
             }
         )*
@@ -249,6 +270,12 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
         T::ANY || (0..N).all(|index| unsafe { T::check(at.cast::<T>().add(index), bounds) })
     }
 
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        let count = if T::ANY { 0 } else { N };
+        // SAFETY: N elements, values as the whole is.
+        (0..count).for_each(|index| unsafe { T::claim(at.cast::<T>().add(index), claims) });
+    }
+
     fn describe(layout: &mut Layout) {
         layout.word(&format!("[{N}]"));
         T::describe(layout);
@@ -272,6 +299,11 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
         unsafe { T::check(at.cast(), bounds) }
     }
 
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: the same bytes.
+        unsafe { T::claim(at.cast(), claims) }
+    }
+
     fn describe(layout: &mut Layout) {
         T::describe(layout);
     }
@@ -289,6 +321,8 @@ unsafe impl<'h, T: 'h> Persist<'h> for PhantomData<T> {
     unsafe fn check(_: *const Self, _: &Bounds) -> bool {
         true
     }
+
+    unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
 
     fn describe(_: &mut Layout) {}
 

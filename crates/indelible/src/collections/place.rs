@@ -306,6 +306,46 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
+/// Does something with each of `all`, also with those behind one at which it panics: values of the user's are dropped, and
+/// blocks freed, whatever one of them does. A second panic ends the process, as it does in std.
+#[inline]
+pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
+    struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);
+
+    impl<I: Iterator, F: FnMut(I::Item)> Rest<I, F> {
+        fn run(&mut self) {
+            while let Some(item) = self.0.next() {
+                (self.1)(item);
+            }
+        }
+    }
+
+    impl<I: Iterator, F: FnMut(I::Item)> Drop for Rest<I, F> {
+        fn drop(&mut self) {
+            self.run();
+        }
+    }
+
+    Rest(all, act).run();
+}
+
+/// Does one thing, and then another, also if the first panics.
+#[inline]
+pub(super) fn finally(first: impl FnOnce(), then: impl FnOnce()) {
+    struct Then<F: FnOnce()>(Option<F>);
+
+    impl<F: FnOnce()> Drop for Then<F> {
+        fn drop(&mut self) {
+            if let Some(then) = self.0.take() {
+                then();
+            }
+        }
+    }
+
+    let _then = Then(Some(then));
+    first();
+}
+
 /// The result, or a panic with the error's text.
 #[inline]
 pub(super) fn expect<T>(result: Result<T>) -> T {

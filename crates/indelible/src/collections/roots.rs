@@ -7,29 +7,30 @@
 
 use super::layout::{Layout, truncate};
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, discard, free, lend, pointer, verify};
+use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
 use crate::heap::{Heap, HeapError, HeapOptions, Known, Place, ReadHeap, Root, TypeInfo};
 use crate::object::Object;
 
 /// What roots of a type are compared with.
-struct Described {
+pub(super) struct Described {
     name: String,
     fingerprint: u128,
     layout: String,
+    atomics: bool,
 }
 
 /// The functions that describe a type. Types that have both in common, because the linker found the same code
 /// twice, are described alike.
-#[derive(Clone, Copy)]
-struct Describing {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Describing {
     layout: fn(&mut Layout),
     name: fn(&mut String),
 }
 
 impl Describing {
-    fn of<'h, T: Persist<'h>>() -> Describing {
+    pub(super) fn of<'h, T: Persist<'h>>() -> Describing {
         Describing { layout: T::describe, name: T::type_name }
     }
 
@@ -37,17 +38,18 @@ impl Describing {
         [self.layout as usize, self.name as usize]
     }
 
-    fn describe(self) -> Described {
+    pub(super) fn describe(self) -> Described {
         let (mut layout, mut name) = (Layout::default(), String::new());
         (self.layout)(&mut layout);
         (self.name)(&mut name);
         truncate(&mut name, NAME_MAX);
-        Described { name, fingerprint: layout.fingerprint(), layout: layout.text(LAYOUT_MAX) }
+        let (fingerprint, atomics) = (layout.fingerprint(), layout.atomics);
+        Described { name, fingerprint, layout: layout.text(LAYOUT_MAX), atomics }
     }
 }
 
 impl Described {
-    fn info(&self) -> TypeInfo<'_> {
+    pub(super) fn info(&self) -> TypeInfo<'_> {
         TypeInfo { name: &self.name, fingerprint: self.fingerprint, layout: &self.layout }
     }
 }
@@ -56,17 +58,17 @@ impl Described {
 fn known_place<'h, T: Persist<'h>>(
     known: &Known,
     name: &str,
-    root: impl FnOnce(&TypeInfo<'_>) -> Result<Root>,
+    root: impl FnOnce(&Described) -> Result<Root>,
 ) -> Result<Place> {
     let how = Describing::of::<T>();
     known.place(name, how.addresses(), || {
-        let Root { address, size, .. } = root(&how.describe().info())?;
+        let Root { address, size, .. } = root(&how.describe())?;
         Ok(Place { address, size })
     })
 }
 
 /// Where the value of a root is, if it is one.
-fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
+pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
     if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
@@ -99,7 +101,13 @@ impl Heap {
     }
 
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
-        let found = known_place::<T>(&self.known, name, |info| self.root(name, info))?;
+        let found = known_place::<T>(&self.known, name, |described| {
+            let root = self.root(name, &described.info())?;
+            match self.trusted.allows(name) {
+                true => Ok(root),
+                false => Err(self.wrong("use a root of", HeapError::Untrusted { name: name.to_owned() })),
+            }
+        })?;
         place(found, bounds).map_err(|error| self.wrong("use a root of", error))
     }
 
@@ -110,8 +118,9 @@ impl Heap {
     /// The value of the root `name`, which is a `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`.
-    pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Untrusted`, see
+    /// [`verify`](Heap::verify); `Damaged`.
+    pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.
         Ok(unsafe {
@@ -138,7 +147,7 @@ impl Heap {
     /// The value of the root `name`; a `T::default()` from now on if there is no such root.
     ///
     /// # Errors
-    /// `RootType`, `Damaged`, `BadName`, `HeapFull`.
+    /// `RootType`, `Untrusted`, `Damaged`, `BadName`, `HeapFull`.
     pub fn root_or_default<'h, T: Persist<'h> + Default>(&'h mut self, name: &str) -> Result<&'h mut T> {
         self.root_or_insert_with(name, |_| T::default())
     }
@@ -189,11 +198,12 @@ impl Heap {
         let heap = HeapRef::new(self);
         let at = self.locate::<T>(name, &heap.bounds())?;
         self.remove_root(name)?;
-        // SAFETY: the root's value, which has no name any more.
-        unsafe {
-            discard(at);
-            free(at.addr() as u64);
-        }
+        finally(
+            // SAFETY: the root's value, which has no name any more.
+            || unsafe { discard(at) },
+            // SAFETY: the root's block.
+            || unsafe { free(at.addr() as u64) },
+        );
         Ok(())
     }
 
@@ -213,12 +223,8 @@ impl Heap {
         let value = make(heap).into_persist(heap)?;
         heap.expect_own(&value);
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
-        let made = self.create_root(
-            name,
-            at.cast(),
-            size_of::<T>() as u64,
-            &Describing::of::<T>().describe().info(),
-        );
+        let made =
+            self.name_root(name, at.cast(), size_of::<T>() as u64, &Describing::of::<T>().describe().info());
         if let Err(error) = made {
             // SAFETY: a block nobody knows of.
             unsafe { free(at.addr() as u64) };
@@ -233,13 +239,24 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// The value of the root `name`, which is a `T`.
+    /// The value of the root `name`, which is a `T`. Nobody stores to it, so that bytes that anything may have stored make
+    /// wrong values at worst.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`.
-    pub fn root_ref<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics
+    /// are anywhere in a `T`: a reader's pages cannot be stored to.
+    pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         self.sit();
-        let found = known_place::<T>(&self.known, name, |info| self.root(name, info))?;
+        let found = known_place::<T>(&self.known, name, |described| {
+            let root = self.root(name, &described.info())?;
+            match described.atomics {
+                false => Ok(root),
+                true => {
+                    let atomics = HeapError::Atomics { ty: described.name.clone() };
+                    Err(self.object().error("use a root of", Cause::Heap(atomics)))
+                }
+            }
+        })?;
         let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
         let at = place::<T>(found, &bounds).map_err(wrong)?;

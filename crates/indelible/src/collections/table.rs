@@ -12,12 +12,14 @@
 
 #![allow(unsafe_code)]
 
+use super::claims::Claims;
 use super::format::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};
 use super::place::{
-    HeapRef, bounds_at, discard, free, name_stored, pointer, range, stored, verify, verify_within,
+    HeapRef, bounds_at, discard, each, finally, free, name_stored, pointer, range, stored, verify,
+    verify_within,
 };
 use super::slots::{Iter, Slot};
 use crate::error::Result;
@@ -339,25 +341,24 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.slots == 0 {
             return;
         }
-        let all = self.iter();
         let (control, slots) = (self.control(), self.slots as usize);
-        if self.len > 0 && (std::mem::needs_drop::<K>() || std::mem::needs_drop::<V>()) {
-            // If a drop panics, the others are lost.
-            self.len = 0;
-            for slot in all {
-                // SAFETY: in use, and dropped once.
-                unsafe {
-                    discard(&raw mut (*slot).key);
-                    discard(&raw mut (*slot).value);
-                }
-            }
-        }
+        let drops = self.len > 0 && (std::mem::needs_drop::<K>() || std::mem::needs_drop::<V>());
+        let all = if drops { self.iter() } else { Iter::empty() };
+        (self.len, self.left) = (0, load(self.slots));
+        let drop_all = || {
+            each(all, |slot| {
+                // SAFETY: in use, and dropped once: the control bytes say so whatever a drop does.
+                finally(
+                    || unsafe { discard(&raw mut (*slot).key) },
+                    || unsafe { discard(&raw mut (*slot).value) },
+                );
+            });
+        };
         // SAFETY: the control bytes.
-        unsafe {
+        finally(drop_all, || unsafe {
             control.write_bytes(EMPTY, slots);
             stored(control, slots);
-        }
-        (self.len, self.left) = (0, load(self.slots));
+        });
     }
 
     fn give_back(&mut self) {
@@ -381,11 +382,14 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Drop for Table<'h, K, V> {
         if self.slots == 0 {
             return;
         }
-        if self.len > 0 {
-            self.clear();
-        }
+        let (block, len) = (self.at, self.len);
+        let drop_all = || {
+            if len > 0 {
+                self.clear();
+            }
+        };
         // SAFETY: the block is ours.
-        unsafe { free(self.at) };
+        finally(drop_all, || unsafe { free(block) });
     }
 }
 
@@ -405,6 +409,32 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
             && slots >= GROUP as u64
             && len.checked_add(left).is_some_and(|most| most <= load(slots))
             && bounds.holds(block, bytes, 1, Self::ALIGN)
+    }
+
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: a table, as `check` found.
+        let table = unsafe { &*at };
+        if table.slots == 0 || !claims.block(table.at, Self::size(table.slots).unwrap_or(u64::MAX)) {
+            return;
+        }
+        claims.expect(
+            table.iter().count() as u64 == table.len,
+            at.addr(),
+            "a hash table with another number of keys",
+        );
+        if !K::ANY || !V::ANY {
+            claims.later(at, 1, |at, _, claims| {
+                // SAFETY: a table, whose block is its own; values are looked at before they are claimed.
+                let table = unsafe { &*at.cast::<Self>() };
+                for slot in table.iter() {
+                    // SAFETY: a slot of the block.
+                    unsafe {
+                        claims.value(&raw const (*slot).key);
+                        claims.value(&raw const (*slot).value);
+                    }
+                }
+            });
+        }
     }
 
     fn describe(layout: &mut super::layout::Layout) {

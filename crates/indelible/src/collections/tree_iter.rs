@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
 /// A gap in a leaf, and the way to it.
-struct Edge<K, V> {
+pub(super) struct Edge<K, V> {
     path: Path<K, V>,
     height: usize,
     leaf: Node<K, V>,
@@ -33,7 +33,7 @@ impl<K, V> Clone for Edge<K, V> {
 
 impl<K, V> Edge<K, V> {
     /// The gap in front of the first key that `behind` is false for.
-    fn new<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, mut behind: impl FnMut(&K) -> bool) -> Self
+    pub(super) fn new<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, mut behind: impl FnMut(&K) -> bool) -> Self
     where
         K: Persist<'h>,
         V: Persist<'h>,
@@ -56,7 +56,7 @@ impl<K, V> Edge<K, V> {
     }
 
     /// The gap at one end of the tree.
-    fn end<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, last: bool) -> Self
+    pub(super) fn end<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, last: bool) -> Self
     where
         K: Persist<'h>,
         V: Persist<'h>,
@@ -82,7 +82,7 @@ impl<K, V> Edge<K, V> {
 
     /// Where the key behind the gap is; the gap is behind it then.
     #[inline]
-    fn next(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
+    pub(super) fn next(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index < self.len {
             self.index += 1;
             return Some((self.leaf, self.index - 1));
@@ -116,6 +116,14 @@ impl<K, V> Edge<K, V> {
         None
     }
 
+    /// The way to the key that [`next`](Edge::next) came past.
+    pub(super) fn path_to(&self, node: Node<K, V>, index: usize) -> Path<K, V> {
+        let mut path = self.path.clone();
+        path.level = node.level();
+        path.set(path.level, node, index);
+        path
+    }
+
     /// Places from the root down, to compare gaps by.
     fn places(&self) -> impl Iterator<Item = usize> {
         let inner = (1..self.height).rev().map(|level| self.path.step(level).1);
@@ -126,7 +134,7 @@ impl<K, V> Edge<K, V> {
 /// # Safety
 /// A place in a node that holds a key or value.
 #[inline]
-unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &Bounds) -> &'a T {
+pub(super) unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &Bounds) -> &'a T {
     // SAFETY: the caller's promise.
     unsafe {
         verify_within(at, bounds);
@@ -139,7 +147,7 @@ unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &Bounds) -> 
 /// # Safety
 /// As for [`checked`], and it is the caller's alone.
 #[inline]
-unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds: &Bounds) -> &'a mut T {
+pub(super) unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds: &Bounds) -> &'a mut T {
     // SAFETY: the caller's promise.
     unsafe {
         verify_within(at, bounds);

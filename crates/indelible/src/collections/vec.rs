@@ -8,10 +8,11 @@
 
 #![allow(unsafe_code)]
 
+use super::claims::Claims;
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
-use super::place::{HeapRef, bounds_at, damaged, expect, free, lend, lent, pointer, stored, verify};
+use super::place::{HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -344,10 +345,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
 impl<'h, T: Persist<'h>> Drop for PVec<'h, T> {
     fn drop(&mut self) {
-        self.clear();
         if self.cap > 0 {
+            let block = self.at;
             // SAFETY: the block is ours.
-            unsafe { free(self.at) };
+            finally(|| self.clear(), || unsafe { free(block) });
         }
     }
 }
@@ -363,6 +364,14 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVec<'h, T> {
         (len <= cap && bounds.holds(block, cap, size_of::<T>(), align_of::<T>())) || {
             cold();
             cap == 0 && len == 0 && (block == 0 || block == bounds.base as u64)
+        }
+    }
+
+    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
+        // SAFETY: a vector, as `check` found.
+        let vec = unsafe { &*at };
+        if vec.cap > 0 && claims.block(vec.at, vec.cap * size_of::<T>() as u64) {
+            claims.values(vec.start(), vec.len());
         }
     }
 

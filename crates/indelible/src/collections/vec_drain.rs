@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::persist::Persist;
-use super::place::{discard, lend, stored, verify};
+use super::place::{discard, each, lend, stored, verify};
 use super::vec::PVec;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -61,10 +61,11 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// Drops all elements but the first `len`.
     pub fn truncate(&mut self, len: usize) {
-        while self.len() > len {
-            self.set_len(self.len() - 1);
-            // SAFETY: the element is no longer one.
-            unsafe { discard(self.start().add(self.len())) };
+        let (start, old) = (self.start(), self.len());
+        if len < old {
+            self.set_len(len);
+            // SAFETY: these are no longer elements.
+            each(len..old, |index| unsafe { discard(start.add(index)) });
         }
     }
 
@@ -73,21 +74,21 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.truncate(0);
     }
 
-    /// Drops the elements that `keep` does not want.
+    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        let len = self.len();
-        let start = self.start();
-        // If `keep` panics, what was not looked at yet is lost, and nothing is there twice.
-        self.set_len(0);
-        let mut kept = 0;
-        for index in 0..len {
-            // SAFETY: each element is looked at once, and moved to a place that is its own or was looked at before, and lent.
+        let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
+        // If the gap is leaked, or not closed for any other reason, nothing is there twice.
+        gap.vec.set_len(0);
+        while gap.next < gap.len {
+            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.
             unsafe {
-                let at = start.add(index);
-                if keep(lend(at)) {
-                    ptr::copy(at, start.add(kept), 1);
-                    kept += 1;
-                    self.set_len(kept);
+                let at = gap.vec.start().add(gap.next);
+                let stays = keep(lend(at));
+                gap.next += 1;
+                if stays {
+                    ptr::copy(at, gap.vec.start().add(gap.kept), 1);
+                    stored(gap.vec.start().add(gap.kept), 1);
+                    gap.kept += 1;
                 } else {
                     discard(at);
                 }
@@ -100,6 +101,29 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         let len = self.len();
         self.set_len(0);
         PDrain::new(self.start(), len)
+    }
+}
+
+/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from `next` to `len`.
+struct Gap<'a, 'h, T: Persist<'h>> {
+    vec: &'a mut PVec<'h, T>,
+    kept: usize,
+    next: usize,
+    len: usize,
+}
+
+impl<'h, T: Persist<'h>> Drop for Gap<'_, 'h, T> {
+    fn drop(&mut self) {
+        let left = self.len - self.next;
+        if left > 0 {
+            let start = self.vec.start();
+            // SAFETY: elements that were not looked at, to places that are free.
+            unsafe {
+                ptr::copy(start.add(self.next), start.add(self.kept), left);
+                stored(start.add(self.kept), left);
+            }
+        }
+        self.vec.set_len(self.kept + left);
     }
 }
 
@@ -152,10 +176,9 @@ impl<'h, T: Persist<'h>> FusedIterator for PDrain<'_, 'h, T> {}
 
 impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
     fn drop(&mut self) {
-        for index in 0..self.left {
-            // SAFETY: the invariant.
-            unsafe { discard(self.next.add(index)) };
-        }
+        let next = self.next;
+        // SAFETY: the invariant.
+        each(0..self.left, |index| unsafe { discard(next.add(index)) });
     }
 }
 

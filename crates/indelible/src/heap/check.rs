@@ -47,6 +47,9 @@ impl Check {
 
     fn all(&mut self, window: &Window) -> Result<()> {
         let directory = Directory::open(window)?;
+        if !matches!(directory.get(0)?, Use::Pages { .. }) {
+            self.say(0, "the first chunk, which has the heap's header, is given away");
+        }
         let mut body = 0;
         for number in 0..directory.frontier() {
             if let Err(error) = self.chunk(&directory, number, &mut body) {
@@ -133,6 +136,9 @@ impl Check {
             index += entry.pages;
         }
         let start = number * CHUNK_PAGES * PAGE;
+        if number == 0 && chunk.entry(0)?.is_none_or(|entry| entry.kind != Kind::Header) {
+            self.say(0, "the page of the heap's header is not called one");
+        }
         if !has_header {
             self.say(start, "the page of the chunk's header is not called one");
         }

@@ -42,6 +42,12 @@ pub(crate) enum HeapError {
     RootExists { name: String },
     #[error("root {name:?} is of another type; {difference}")]
     RootType { name: String, difference: String },
+    #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
+    Untrusted { name: String },
+    #[error("at offset {offset:#x}: {what}; {more} more findings")]
+    Findings { offset: u64, what: String, more: usize },
+    #[error("a {ty} has atomics: a reader's pages cannot be stored to")]
+    Atomics { ty: String },
     #[error("{what} of {len} bytes; {least} to {most} bytes of UTF-8 can be kept")]
     RootText { what: &'static str, len: usize, least: usize, most: usize },
 }
@@ -66,6 +72,9 @@ impl HeapError {
             HeapError::RootExists { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. } => ErrorKind::RootType,
             HeapError::RootText { .. } => ErrorKind::BadName,
+            HeapError::Untrusted { .. } => ErrorKind::Untrusted,
+            HeapError::Findings { .. } => ErrorKind::Damaged,
+            HeapError::Atomics { .. } => ErrorKind::ReadOnly,
         }
     }
 
@@ -76,10 +85,10 @@ impl HeapError {
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
             HeapError::Size { .. } => "create or resize the object accordingly",
             HeapError::Overflow { .. } => "ask for less",
-            HeapError::Damaged { .. } => {
+            HeapError::Damaged { .. } | HeapError::Findings { .. } => {
                 "`Heap::check` lists all that is wrong; go back to a copy of the object"
             }
-            HeapError::ReadOnly => "attach for writing",
+            HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",
             HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",

@@ -159,7 +159,9 @@ mod shared {
             $(
                 // SAFETY: `repr(C)`, of atomics only, without padding (asserted above and by the test
                 // of the format): every bit pattern is a value.
-                unsafe impl Plain for $ty {}
+                unsafe impl Plain for $ty {
+                    const SHARED: bool = true;
+                }
                 impl Shared for $ty {}
             )*
         };

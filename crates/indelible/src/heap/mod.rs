@@ -31,6 +31,7 @@ mod seats;
 mod span;
 mod state;
 mod table;
+mod trusted;
 mod walk;
 mod window;
 mod writer;

@@ -9,6 +9,7 @@ use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::roots::{Root, TypeInfo};
 use super::seats::Ticket;
+use super::trusted::Trusted;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::object::Object;
@@ -35,7 +36,8 @@ use std::ptr::NonNull;
 /// let number = heap.malloc(8)?.cast::<u64>();
 /// // SAFETY: the block is ours, and has eight bytes.
 /// unsafe { number.write(7) };
-/// heap.create_root("lucky", number.cast().as_ptr(), 8, &NUMBER)?;
+/// // SAFETY: the block holds what is said of it, and is the root's from now on.
+/// unsafe { heap.create_root("lucky", number.cast().as_ptr(), 8, &NUMBER)? };
 /// heap.psync()?; // the block, the root and the seven, as one step
 /// drop(heap);
 ///
@@ -64,6 +66,8 @@ pub struct Heap {
     pub(super) gate: Gate,
     /// Roots by type.
     pub(crate) known: Known,
+    /// Roots that may be used by type.
+    pub(crate) trusted: Trusted,
 }
 
 impl Heap {
@@ -79,10 +83,13 @@ impl Heap {
     ///
     /// # Errors
     /// As for [`format`](Heap::format).
-    pub fn format_with(object: Object, options: HeapOptions) -> Result<Heap> {
+    pub fn format_with(mut object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this heap
         // refers to what lies in it.
         let result = unsafe { RawHeap::format(&extent(&object), options) };
+        if result.is_ok() {
+            object.adopt_blank()?;
+        }
         Heap::with("format the heap of", object, options, result)
     }
 
@@ -113,6 +120,7 @@ impl Heap {
         match result {
             Ok(raw) => Ok(Heap {
                 raw,
+                trusted: Trusted::new(!object.is_foreign()),
                 object,
                 options,
                 ticket: Ticket::new(),
@@ -273,9 +281,43 @@ impl Heap {
     ///
     /// # Errors
     /// `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
-    pub fn create_root(&self, name: &str, address: *const u8, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
+    ///
+    /// # Safety
+    /// Whoever finds the root by its type uses the bytes as such. If that is a type of this crate, or one that is
+    /// [`Persist`](crate::Persist): the bytes are a block of this heap, which holds a value of the type, both the
+    /// root's alone from now on.
+    pub unsafe fn create_root(
+        &self,
+        name: &str,
+        address: *const u8,
+        size: u64,
+        ty: &TypeInfo<'_>,
+    ) -> Result<()> {
+        self.name_root(name, address, size, ty)
+    }
+
+    /// As [`create_root`](Heap::create_root), which says what the caller promises.
+    pub(crate) fn name_root(
+        &self,
+        name: &str,
+        address: *const u8,
+        size: u64,
+        ty: &TypeInfo<'_>,
+    ) -> Result<()> {
         let result = self.raw.create_root(name, address.addr(), size, ty);
-        self.done("create a root in", result)
+        self.done("create a root in", result)?;
+        self.trusted.add(name);
+        Ok(())
+    }
+
+    /// Takes what lies in the heap for the work of typed code: see [`verify`](Heap::verify), which finds out.
+    ///
+    /// # Safety
+    /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value of its type, whose blocks are
+    /// its own: no two values have a block in common.
+    pub unsafe fn trust(&mut self) {
+        self.object.adopt();
+        self.trusted.all();
     }
 
     /// The root `name`, which is a `ty`.
@@ -301,7 +343,10 @@ impl Heap {
     /// # Errors
     /// `RootMissing`.
     pub fn remove_root(&self, name: &str) -> Result<Root> {
-        let result = self.known.forget(|| self.raw.remove_root(name));
+        let result = self.known.forget(|| {
+            self.trusted.remove(name);
+            self.raw.remove_root(name)
+        });
         self.done("remove a root of", result)
     }
 
@@ -366,6 +411,10 @@ impl Heap {
     #[must_use]
     pub fn size(&self) -> usize {
         self.object.len()
+    }
+
+    pub(crate) fn attached_mut(&mut self) -> &mut Object {
+        &mut self.object
     }
 
     pub(crate) fn attached(&self) -> &Object {

@@ -12,6 +12,7 @@
 use super::compare::Comparison;
 use super::lent::{Lent, Part};
 use super::stats::PsyncStats;
+use super::trust::Trust;
 use crate::dirty::{DirtyLines, PageRange, Rung};
 use crate::error::Cause;
 use crate::pool::Inner as PoolInner;
@@ -36,14 +37,15 @@ pub(crate) struct Core {
     /// In the place of `shadow`, after a growth that could not be finished: memory that is good for nothing, but does
     /// not fault.
     lost: Option<Shadow>,
-    writer: Option<Writer>,
+    pub(super) writer: Option<Writer>,
     primary: *const u8,
-    pool: Arc<PoolInner>,
+    pub(super) pool: Arc<PoolInner>,
     ranges: Vec<PageRange>,
     changed: Vec<PageRange>,
     unchanged: Vec<PageRange>,
     /// As `Comparison` has it.
     pace: Option<(u64, Duration)>,
+    pub(super) trust: Trust,
     pub(crate) stats: PsyncStats,
 }
 
@@ -67,10 +69,12 @@ impl Core {
             changed: Vec::new(),
             unchanged: Vec::new(),
             pace: None,
+            trust: Trust::Own,
             stats: PsyncStats::default(),
         };
         core.shadow = Some(core.pool.map(&core.writer()?.object().entry, true)?);
         core.find_primary()?;
+        core.begin_trust()?;
         Ok(core)
     }
 
@@ -107,7 +111,9 @@ impl Core {
         let result = staged.commit(&mut [writer]);
         self.stats.committed(start);
         self.finish(&result)?;
-        Ok(result?)
+        result?;
+        self.after_psync();
+        Ok(())
     }
 
     /// What follows a commit of stores that nobody continued meanwhile.
@@ -233,6 +239,7 @@ impl Core {
 
     /// Collects, and writes what was never psynced straight to the primary.
     fn prepare(&mut self, cut: bool) -> Result<(), Cause> {
+        self.before_psync()?;
         let start = self.stats.start();
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
             return Err(absent(&self.lost));
@@ -356,7 +363,9 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
             core.finish(&result)?;
         }
     }
-    Ok(result?)
+    result?;
+    cores.iter_mut().for_each(|core| core.after_psync());
+    Ok(())
 }
 
 fn writers<'a>(cores: &'a mut [&mut Core]) -> Vec<&'a mut Writer> {

@@ -5,10 +5,13 @@ mod compare;
 mod engine;
 mod lent;
 mod reader;
+mod shared;
 mod stats;
+mod trust;
 mod writer;
 
 pub use reader::ReadObject;
+pub use shared::Shared;
 pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Cause, Error, Result};
-use crate::plain::Plain;
+use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Stat};
 use crate::shadow::Shadow;
 use indelible_store::store::Reader;
@@ -93,12 +93,20 @@ impl ReadObject {
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 
-    /// The value at the start of the object.
+    /// The value at the start of the object. A type with atomics does not compile: a reader's pages cannot be stored to.
+    ///
+    /// ```compile_fail,E0080
+    /// # use std::sync::atomic::{AtomicU64, Ordering};
+    /// # fn example(object: &indelible::ReadObject) -> indelible::Result<()> {
+    /// object.root::<AtomicU64>()?.store(1, Ordering::Relaxed);
+    /// # Ok(()) }
+    /// # let _ = example;
+    /// ```
     ///
     /// # Errors
     /// `BadSize` if the object is smaller than a `T`.
     pub fn root<T: Plain>(&self) -> Result<&T> {
-        const { T::LAYOUT };
+        const { frozen::<T>() };
         if size_of::<T>() > self.core.len() {
             let cause = Cause::RootTooLarge { needed: size_of::<T>(), size: self.core.len() };
             return Err(self.error("read the root of", cause));

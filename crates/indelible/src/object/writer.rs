@@ -3,10 +3,12 @@
 #![allow(unsafe_code)]
 
 use super::engine::{Core, psync_cores};
+use super::shared::Shared;
 use super::stats::PsyncStats;
+use super::trust::Trust;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
-use crate::plain::Plain;
+use crate::plain::{Plain, frozen, placed};
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,25 +39,38 @@ pub struct Object {
     explicit: bool,
     pool: Arc<PoolInner>,
     name: String,
+    /// As the core's trust has it.
+    pub(super) foreign: bool,
 }
 
 // SAFETY: `base` is owned mapped memory; access to it follows Rust's borrowing of `Object`.
 unsafe impl Send for Object {}
-// SAFETY: shared references only read, and `psync_cut` synchronises by `core`.
+// SAFETY: shared references only read bytes, of types without atomics (`frozen`), and `psync_cut` synchronises by `core`.
+// The one way to store through a shared reference is `Shared`, which is `Sync` only if its value is.
 unsafe impl Sync for Object {}
 
 impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let (marks, explicit) = core.marks().unwrap_or_default();
-        Ok(Object { core: Mutex::new(core), base, len, marks, explicit, pool, name: name.to_owned() })
+        let foreign = core.trust == Trust::Foreign;
+        Ok(Object {
+            core: Mutex::new(core),
+            base,
+            len,
+            marks,
+            explicit,
+            pool,
+            name: name.to_owned(),
+            foreign,
+        })
     }
 
     fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn core_mut(&mut self) -> &mut Core {
+    pub(super) fn core_mut(&mut self) -> &mut Core {
         self.core.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -91,6 +106,7 @@ impl Object {
     /// stored to; the others notice by themselves.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.lend_bytes();
         self.base
     }
 
@@ -104,6 +120,7 @@ impl Object {
     /// The object's bytes, for storing.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.lend_bytes();
         self.stored(0..self.len());
         // SAFETY: as for `as_slice`, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) }
@@ -115,17 +132,37 @@ impl Object {
     /// If the range does not lie within the object, as slicing does.
     #[must_use]
     pub fn range_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.lend_bytes();
         self.stored(range.clone());
         // SAFETY: as for `as_mut_slice`.
         let all = unsafe { std::slice::from_raw_parts_mut(self.base, self.len()) };
         &mut all[range]
     }
 
-    /// The value at the start of the object; zeros at first.
+    /// The value at the start of the object; zeros at first. A type with atomics does not compile, as the same bytes may be
+    /// referred to as plain ones: see [`share`](Object::share).
+    ///
+    /// ```compile_fail,E0080
+    /// # use std::sync::atomic::{AtomicU64, Ordering};
+    /// # fn example(object: &indelible::Object) -> indelible::Result<()> {
+    /// let plain = object.root::<u64>()?;
+    /// object.root::<AtomicU64>()?.store(1, Ordering::Relaxed); // changes what `plain` refers to
+    /// # let _ = plain;
+    /// # Ok(()) }
+    /// # let _ = example;
+    /// ```
+    /// ```compile_fail,E0080
+    /// #[derive(indelible::Plain)]
+    /// #[repr(C, align(8192))]
+    /// struct Wide([u64; 1024]); // objects begin at multiples of 4096
+    /// # fn example(object: &indelible::Object) { let _ = object.root::<Wide>(); }
+    /// # let _ = example;
+    /// ```
     ///
     /// # Errors
     /// `BadSize` if the object is smaller than a `T`.
     pub fn root<T: Plain>(&self) -> Result<&T> {
+        const { frozen::<T>() };
         self.check_root::<T>()?;
         // SAFETY: large enough, page-aligned, every bit pattern is a T; borrowed as `self` is.
         Ok(unsafe { &*self.base.cast::<T>() })
@@ -137,13 +174,53 @@ impl Object {
     /// `BadSize` if the object is smaller than a `T`.
     pub fn root_mut<T: Plain>(&mut self) -> Result<&mut T> {
         self.check_root::<T>()?;
+        self.lend_bytes();
         self.stored(0..size_of::<T>());
         // SAFETY: as for `root`, and borrowed exclusively.
         Ok(unsafe { &mut *self.base.cast::<T>() })
     }
 
+    /// The value at the start of the object, for threads that store to its atomics, also during
+    /// [`psync_cut`](Shared::psync_cut).
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut object = pool.create_attached("o", 4096)?;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let hits = object.share::<[AtomicU64; 2]>()?;
+    /// std::thread::scope(|scope| {
+    ///     for thread in 0..2 {
+    ///         let hits = &hits;
+    ///         scope.spawn(move || hits[thread].fetch_add(1, Ordering::Relaxed));
+    ///     }
+    ///     hits.psync_cut()
+    /// })?;
+    /// # assert_eq!(hits[0].load(Ordering::Relaxed), 1);
+    /// # Ok(()) }
+    /// ```
+    /// ```compile_fail,E0277
+    /// # fn example(object: &mut indelible::Object) -> indelible::Result<()> {
+    /// let pointer = object.share::<*mut u8>()?;
+    /// std::thread::scope(|scope| { scope.spawn(|| pointer.is_null()); }); // raw pointers are not `Sync`
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BadSize` if the object is smaller than a `T`.
+    pub fn share<T: Plain>(&mut self) -> Result<Shared<'_, T>> {
+        self.check_root::<T>()?;
+        self.lend_bytes();
+        if self.explicit {
+            self.marks.mark_borrowed(0..size_of::<T>());
+        }
+        Ok(Shared::new(self))
+    }
+
     fn check_root<T: Plain>(&self) -> Result<()> {
-        const { T::LAYOUT };
+        const { placed::<T>() };
         if size_of::<T>() <= self.len() {
             return Ok(());
         }

@@ -214,6 +214,11 @@ impl Inner {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
+    /// Whether anybody may have written the pool's file.
+    pub(crate) fn is_untrusted(&self) -> bool {
+        self.settings.untrusted
+    }
+
     pub(crate) fn shared(&self) -> MutexGuard<'_, HashMap<u64, Weak<dyn Any + Send + Sync>>> {
         self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -125,6 +125,7 @@ pub struct PoolOptions {
     pub(super) label: String,
     pub(super) force: bool,
     pub(super) window: Option<Window>,
+    pub(super) untrusted: bool,
 }
 
 /// The options that matter after opening.
@@ -132,6 +133,7 @@ pub struct PoolOptions {
 pub(super) struct Settings {
     pub(super) rung: Option<Rung>,
     pub(super) fault_in: bool,
+    pub(super) untrusted: bool,
 }
 
 impl PoolOptions {
@@ -176,6 +178,14 @@ impl PoolOptions {
         self
     }
 
+    /// Takes the pool's file for one that anybody may have written: heaps are read-only, or verified
+    /// ([`Heap::verify`](crate::Heap::verify)) before data in them are found by type. For a file that came from elsewhere.
+    #[must_use]
+    pub fn untrusted(mut self, untrusted: bool) -> Self {
+        self.untrusted = untrusted;
+        self
+    }
+
     /// A name for a new pool, at most 128 bytes.
     #[must_use]
     pub fn label(mut self, label: &str) -> Self {
@@ -210,7 +220,7 @@ impl PoolOptions {
             let why = "pages are filled on demand only with full userfaultfd, which this user does not have";
             return Err(Cause::Unsupported(why.into()));
         }
-        Ok(Settings { rung, fault_in: self.fault_in })
+        Ok(Settings { rung, fault_in: self.fault_in, untrusted: self.untrusted })
     }
 
     pub(crate) fn as_media(&self, access: Access) -> media::OpenOptions {

@@ -121,7 +121,8 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     inner.alive().map_err(failed)?;
     let (base, len, mapping) = match permission {
         Permission::Write => {
-            let core = attach_core(inner, name, key).map_err(failed)?;
+            let mut core = attach_core(inner, name, key).map_err(failed)?;
+            core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
             (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
         }

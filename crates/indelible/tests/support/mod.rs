@@ -1,7 +1,7 @@
 //! Every medium with every way of tracking stores: the same tests run on all of them.
 #![allow(dead_code)]
 
-use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, Tracking};
+use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, Tracking, TypeInfo};
 use indelible_testing::{SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -181,4 +181,16 @@ pub fn psynced_whole(world: &World, mut heap: Heap, options: HeapOptions, what: 
     let lost = stored.iter().zip(object.as_slice()).position(|(stored, durable)| stored != durable);
     assert_eq!(lost.map(|at| at / 64 * 64), None, "{what}: not durable, from the line at this offset on");
     Heap::open_with(object, options).expect("a heap")
+}
+
+/// A root of a type that is no type of Rust's.
+pub fn name_root(
+    heap: &Heap,
+    name: &str,
+    address: *const u8,
+    size: u64,
+    ty: &TypeInfo<'_>,
+) -> indelible::Result<()> {
+    // SAFETY: nobody finds it by a type of the program.
+    unsafe { heap.create_root(name, address, size, ty) }
 }

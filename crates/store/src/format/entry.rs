@@ -34,6 +34,8 @@ pub const STATE_W: u8 = 2;
 pub const FLAG_READ_ONLY: u8 = 1;
 /// Space is claimed when it is first written, not at creation.
 pub const FLAG_SPARSE: u8 = 2;
+/// Only typed code stored to the object since it was blank: its invariants hold.
+pub const FLAG_TYPED: u8 = 4;
 
 /// One object's slot, without its last line.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -20,6 +20,7 @@ mod primary;
 mod psync;
 mod repair;
 mod resize;
+mod trust;
 mod twins;
 mod window;
 mod writer_lane;

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
-use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE};
+use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED, NO_LANE};
 use serde::Serialize;
 use std::path::Path;
 
@@ -78,7 +78,7 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
 fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
     let has = |there: bool| if there { "yes" } else { "no" }.to_owned();
     let mut flags = Vec::new();
-    for (flag, word) in [(FLAG_READ_ONLY, "read-only"), (FLAG_SPARSE, "sparse")] {
+    for (flag, word) in [(FLAG_READ_ONLY, "read-only"), (FLAG_SPARSE, "sparse"), (FLAG_TYPED, "typed")] {
         if entry.flags & flag != 0 {
             flags.push(word);
         }

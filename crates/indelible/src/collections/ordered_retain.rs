@@ -1,0 +1,32 @@
+//! Taking keys out of an ordered map while walking it.
+
+#![allow(unsafe_code)]
+
+use super::ordered_map::PBTreeMap;
+use super::persist::Persist;
+use super::tree_iter::{Edge, checked, checked_mut};
+
+impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
+    /// Drops the keys and values that `keep` does not want, in the order of keys. If it panics, or dropping one does, those not
+    /// looked at yet stay.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        let bounds = self.tree.bounds();
+        // Each is looked at once; with an order that lies, as many as there are.
+        let mut left = self.tree.len();
+        let mut edge = (left > 0).then(|| Edge::end(&self.tree, &bounds, false));
+        while let Some(here) = edge.as_mut().filter(|_| left > 0) {
+            left -= 1;
+            let Some((node, index)) = here.next(&bounds) else { return };
+            // SAFETY: a key and its value, in a map that is borrowed exclusively.
+            let stays =
+                unsafe { keep(checked(node.key(index), &bounds), checked_mut(node.value(index), &bounds)) };
+            if !stays {
+                let pair = self.tree.remove(&mut here.path_to(node, index));
+                // Nodes were joined: the place is looked for anew, by a key that is nobody's but ours.
+                edge = (self.tree.height() > 0)
+                    .then(|| Edge::new(&self.tree, &bounds, |key| key.cmp(&pair.0).is_lt()));
+                drop(pair);
+            }
+        }
+    }
+}

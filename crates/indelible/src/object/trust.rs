@@ -1,0 +1,92 @@
+//! Whether the bytes of an attached object are the work of typed code alone (docs/decisions/0024-trust.md).
+//!
+//! Invariants:
+//! 1. `Trust::Own` is true of every byte of the shadow: it was blank, or marked in the table, when it was attached, and
+//!    nobody was given its bytes since.
+//! 2. Foreign bytes are not made durable before the mark in the table is gone; the mark does not come back before bytes that were
+//!    verified are durable.
+
+use super::engine::Core;
+use super::writer::Object;
+use crate::error::{Cause, Result};
+
+/// Whose work the bytes of the shadow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Typed code alone stored them, or the heap that typed code uses.
+    Own,
+    /// They were verified; the next psync makes that durable.
+    Verified,
+    /// Anything may have stored them.
+    Foreign,
+}
+
+impl Core {
+    pub(super) fn begin_trust(&mut self) -> Result<(), Cause> {
+        let writer = self.writer()?;
+        if self.pool.is_untrusted() || !(writer.is_typed() || writer.is_blank()) {
+            self.trust = Trust::Foreign;
+        }
+        Ok(())
+    }
+
+    /// Somebody is given bytes to store to as they like.
+    pub(crate) fn lend_bytes(&mut self) {
+        self.trust = Trust::Foreign;
+    }
+
+    /// Marks the object as typed code's. It is blank, or was psynced as such.
+    fn mark(&mut self) -> Result<(), Cause> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer.set_typed(true)?),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn before_psync(&mut self) -> Result<(), Cause> {
+        match &mut self.writer {
+            Some(writer) if self.trust == Trust::Foreign && writer.is_typed() => Ok(writer.set_typed(false)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Without the mark, which the next psync tries to set again, the object has to be verified again: no loss.
+    pub(super) fn after_psync(&mut self) {
+        if self.trust == Trust::Verified && self.mark().is_ok() {
+            self.trust = Trust::Own;
+        }
+    }
+}
+
+impl Object {
+    /// Whether anything may have stored the object's bytes.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Somebody is given bytes to store to as they like.
+    #[inline]
+    pub(super) fn lend_bytes(&mut self) {
+        if !self.foreign {
+            self.foreign = true;
+            self.core_mut().lend_bytes();
+        }
+    }
+
+    /// A heap was made in a blank object: from now on only typed code stores to it, unless bytes are lent.
+    pub(crate) fn adopt_blank(&mut self) -> Result<()> {
+        if self.foreign {
+            return Ok(());
+        }
+        let marked = self.core_mut().mark();
+        marked.map_err(|cause| self.error("format the heap of", cause))
+    }
+
+    /// All that lies in the object was verified, or somebody vouches for it.
+    pub(crate) fn adopt(&mut self) {
+        if self.foreign {
+            self.foreign = false;
+            self.core_mut().trust = Trust::Verified;
+        }
+    }
+}

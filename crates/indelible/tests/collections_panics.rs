@@ -1,0 +1,299 @@
+//! Panics of the user's code in the middle of an operation: nothing is dropped twice, nothing is lost that nobody dropped, and
+//! what is in the object is what the container says.
+#![forbid(unsafe_code)]
+
+use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec};
+use indelible::{Heap, Persist, Pool, StableHash};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Whose drop panics.
+    static BOMB: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+/// Says when it is dropped, has memory of its own, and panics if it is the bomb.
+#[derive(Persist, StableHash, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+struct Item<'h> {
+    id: u64,
+    text: PString<'h>,
+}
+
+impl Drop for Item<'_> {
+    fn drop(&mut self) {
+        assert_eq!(self.text, format!("item {}", self.id), "dropped twice, or something else");
+        DROPPED.with_borrow_mut(|all| all.push(self.id));
+        if BOMB.get() == self.id {
+            BOMB.set(u64::MAX);
+            panic!("the bomb");
+        }
+    }
+}
+
+fn item(id: u64, heap: HeapRef<'_>) -> Item<'_> {
+    Item { id, text: PString::from_in(&format!("item {id}"), heap) }
+}
+
+/// Runs `work`, in which the drop of `bomb` panics; what was dropped, sorted.
+fn with_bomb(bomb: u64, work: impl FnOnce()) -> Vec<u64> {
+    DROPPED.take();
+    BOMB.set(bomb);
+    let panic = catch_unwind(AssertUnwindSafe(work)).expect_err("the bomb");
+    assert_eq!(*panic.downcast::<&str>().expect("the bomb's text"), "the bomb");
+    let mut dropped = DROPPED.take();
+    dropped.sort_unstable();
+    dropped
+}
+
+fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.collect()
+}
+
+/// Runs a test on a new heap, and then looks whether all blocks that are left are `left`, and psyncs.
+fn on_heap(left: usize, test: impl FnOnce(&mut Heap)) {
+    let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
+    let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
+    let mut heap = Heap::format(pool.create_attached("heap", 1 << 20).unwrap()).unwrap();
+    test(&mut heap);
+    assert_eq!(heap.check(), []);
+    assert_eq!(heap.blocks().count(), left, "blocks that nobody owns, or that somebody lost");
+    heap.psync().unwrap();
+}
+
+fn filled<'h>(heap: &'h mut Heap, count: u64) -> (&'h mut PVec<'h, Item<'h>>, HeapRef<'h>) {
+    let (list, place) = heap.root_and_heap::<PVec<Item>>("list").unwrap();
+    (0..count).for_each(|id| list.push(item(id, place)));
+    (list, place)
+}
+
+#[test]
+fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
+    // The root, the block of the vector, and two blocks for what is pushed behind.
+    on_heap(3, |heap| {
+        let (list, place) = filled(heap, 10);
+        assert_eq!(with_bomb(7, || list.truncate(4)), ids(4..10));
+        assert_eq!(list.len(), 4);
+        assert_eq!(with_bomb(1, || list.clear()), ids(0..4));
+        assert_eq!(list.len(), 0);
+        (0..10).for_each(|id| list.push(item(id, place)));
+        assert_eq!(with_bomb(5, || drop(list.drain().take(3).map(|item| item.id).max())), ids(0..10));
+        assert_eq!(list.len(), 0);
+        list.push(item(77, place));
+        assert_eq!(list[0].id, 77);
+    });
+}
+
+#[test]
+fn a_vector_that_is_dropped_frees_all_it_has() {
+    on_heap(1, |heap| {
+        let (list, _) = filled(heap, 10);
+        let taken = std::mem::take(list);
+        assert_eq!(with_bomb(3, || drop(taken)), ids(0..10));
+    });
+    on_heap(1, |heap| {
+        let (list, _) = filled(heap, 10);
+        let mut taken = std::mem::take(list).into_iter();
+        assert_eq!(taken.next().unwrap().id, 0);
+        assert_eq!(taken.next_back().unwrap().id, 9);
+        assert_eq!(with_bomb(3, || drop(taken)), ids(1..9));
+    });
+}
+
+#[test]
+fn what_retain_did_not_look_at_stays() {
+    on_heap(8, |heap| {
+        let (list, _) = filled(heap, 10);
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            list.retain(|item| {
+                assert!(item.id < 6, "enough");
+                item.id % 3 == 0
+            });
+        }));
+        assert!(panic.is_err());
+        assert_eq!(list.iter().map(|item| item.id).collect::<Vec<_>>(), [0, 3, 6, 7, 8, 9]);
+    });
+    on_heap(8, |heap| {
+        let (list, _) = filled(heap, 10);
+        assert_eq!(with_bomb(4, || list.retain(|item| item.id % 3 == 0)), [1, 2, 4]);
+        assert_eq!(list.iter().map(|item| item.id).collect::<Vec<_>>(), [0, 3, 5, 6, 7, 8, 9]);
+        list.pop();
+    });
+}
+
+#[test]
+fn a_box_is_freed_whatever_its_value_does() {
+    on_heap(1, |heap| {
+        let (slot, place) = heap.root_and_heap::<Option<PBox<Item>>>("box").unwrap();
+        *slot = Some(PBox::new_in(item(1, place), place));
+        assert_eq!(with_bomb(1, || *slot = None), [1]);
+        assert!(slot.is_none());
+        *slot = Some(PBox::new_in(item(2, place), place));
+        let taken = PBox::into_inner(slot.take().unwrap());
+        assert_eq!(with_bomb(2, || drop(taken)), [2]);
+    });
+    on_heap(0, |heap| {
+        heap.root_or_insert_with::<Item, _>("item", |heap| item(3, heap)).unwrap();
+        assert_eq!(with_bomb(3, || heap.drop_root::<Item>("item").unwrap()), [3]);
+    });
+}
+
+#[test]
+fn an_option_has_what_it_was_given_last() {
+    on_heap(1, |heap| {
+        let (slot, place) = heap.root_and_heap::<POption<Item>>("option").unwrap();
+        *slot = POption::some(item(1, place));
+        assert_eq!(with_bomb(1, || drop(slot.insert(item(2, place)).id)), [1]);
+        assert_eq!(slot.as_ref().unwrap().id, 2);
+        assert_eq!(with_bomb(2, || drop(slot.take())), [2]);
+        assert!(slot.is_none());
+    });
+}
+
+fn fill_hash<'h>(map: &mut PHashMap<'h, Item<'h>, Item<'h>>, place: HeapRef<'h>) {
+    assert_eq!(map.len(), 0);
+    (0..20).for_each(|id| drop(map.insert(item(id, place), item(100 + id, place))));
+    assert_eq!(map.iter().count(), 20);
+}
+
+fn fill_ordered<'h>(map: &mut PBTreeMap<'h, Item<'h>, Item<'h>>, place: HeapRef<'h>) {
+    assert_eq!(map.len(), 0);
+    (0..400).for_each(|id| drop(map.insert(item(id, place), item(1000 + id, place))));
+}
+
+#[test]
+fn a_hash_map_that_is_cleared_or_drained_has_nothing_that_was_dropped() {
+    on_heap(6, |heap| {
+        let (map, place) = heap.root_and_heap::<PHashMap<Item, Item>>("map").unwrap();
+        let all: Vec<u64> = (0..20).chain(100..120).collect();
+        fill_hash(map, place);
+        assert_eq!(with_bomb(7, || map.clear()), all);
+        assert_eq!((map.len(), map.iter().count(), map.drain().count()), (0, 0, 0));
+        fill_hash(map, place);
+        assert_eq!(with_bomb(107, || map.clear()), all);
+        fill_hash(map, place);
+        assert_eq!(with_bomb(9, || drop(map.drain())), all);
+        fill_hash(map, place);
+        let taken = std::mem::take(map);
+        assert_eq!(with_bomb(3, || drop(taken)), all);
+        *map = PHashMap::new_in(place);
+        fill_hash(map, place);
+        let mut taken = std::mem::take(map).into_iter();
+        let first = taken.next().unwrap();
+        let left: Vec<u64> = all.iter().copied().filter(|id| id % 100 != first.0.id).collect();
+        assert_eq!(with_bomb(left[1], || drop(taken)), left);
+        drop(first);
+        *map = PHashMap::new_in(place);
+        fill_hash(map, place);
+        // The rest stays where it is, and each is dropped with its value.
+        let kept = with_bomb(4, || map.retain(|key, _| key.id > 17)).len() / 2;
+        assert_eq!(map.len(), 20 - kept);
+        map.retain(|key, _| key.id > 17);
+        assert_eq!(map.len(), 2);
+        DROPPED.take();
+    });
+}
+
+#[test]
+fn a_hash_set_has_nothing_that_was_dropped() {
+    on_heap(3, |heap| {
+        let (set, place) = heap.root_and_heap::<PHashSet<Item>>("set").unwrap();
+        (0..20).for_each(|id| assert!(set.insert(item(id, place))));
+        assert_eq!(with_bomb(7, || set.clear()), ids(0..20));
+        assert_eq!((set.len(), set.iter().count()), (0, 0));
+        assert!(set.insert(item(7, place)));
+        assert_eq!(set.iter().map(|item| item.id).collect::<Vec<_>>(), [7]);
+    });
+}
+
+#[test]
+fn an_ordered_map_that_is_cleared_has_nothing_that_was_dropped() {
+    on_heap(1, |heap| {
+        let (map, place) = heap.root_and_heap::<PBTreeMap<Item, Item>>("map").unwrap();
+        let all: Vec<u64> = (0..400).chain(1000..1400).collect();
+        for bomb in [0, 7, 200, 399, 1003, 1399] {
+            fill_ordered(map, place);
+            assert_eq!(with_bomb(bomb, || map.clear()), all);
+            assert_eq!((map.len(), map.iter().count()), (0, 0));
+        }
+        fill_ordered(map, place);
+        let taken = std::mem::take(map);
+        assert_eq!(with_bomb(3, || drop(taken)), all);
+        *map = PBTreeMap::new_in(place);
+        fill_ordered(map, place);
+        let mut taken = std::mem::take(map).into_iter();
+        drop((taken.next(), taken.next_back()));
+        assert_eq!(with_bomb(1100, || drop(taken)).len(), 2 * 398);
+        *map = PBTreeMap::new_in(place);
+        fill_ordered(map, place);
+        with_bomb(4, || map.retain(|key, _| key.id > 9));
+        assert_eq!(map.iter().map(|(key, _)| key.id).collect::<Vec<_>>(), ids(5..400));
+        let panic = catch_unwind(AssertUnwindSafe(|| map.retain(|key, _| key.id != 8 || panic!("enough"))));
+        assert!(panic.is_err());
+        assert_eq!(map.iter().map(|(key, _)| key.id).collect::<Vec<_>>(), ids(5..400));
+        map.clear();
+        DROPPED.take();
+    });
+}
+
+/// An order that lies leads nowhere, but not to keys that were freed.
+#[test]
+fn retain_does_not_trust_the_order_of_keys() {
+    thread_local!(static LIE: Cell<u32> = const { Cell::new(0) });
+
+    #[derive(Persist, PartialEq, Eq)]
+    #[repr(C)]
+    struct Liar<'h>(Item<'h>);
+
+    impl PartialOrd for Liar<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Liar<'_> {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            LIE.set(LIE.get() * 5 % 17 + u32::from(LIE.get() > 0));
+            let right = self.0.id.cmp(&other.0.id);
+            if LIE.get() % 3 == 1 { right.reverse() } else { right }
+        }
+    }
+
+    for seed in 1..40 {
+        on_heap(1, |heap| {
+            let (map, place) = heap.root_and_heap::<PBTreeMap<Liar, u64>>("map").unwrap();
+            (0..60).for_each(|id| drop(map.insert(Liar(item(id, place)), id)));
+            DROPPED.take();
+            LIE.set(seed);
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                map.retain(|key, _| {
+                    assert_eq!(key.0.text, format!("item {}", key.0.id));
+                    key.0.id % 4 == 0
+                });
+            }));
+            LIE.set(0);
+            map.clear();
+            let mut dropped = DROPPED.take();
+            dropped.sort_unstable();
+            assert_eq!(dropped, ids(0..60));
+        });
+    }
+}
+
+#[test]
+fn a_lock_is_given_back_and_its_value_is_as_it_was_left() {
+    on_heap(3, |heap| {
+        heap.root_or_insert_with::<PMutex<PVec<Item>>, _>("lock", |heap| {
+            PMutex::new_in(PVec::new_in(heap), heap)
+        })
+        .unwrap();
+        let lock = heap.root_mut::<PMutex<PVec<Item>>>("lock").unwrap();
+        let place = lock.lock().heap();
+        (0..4).for_each(|id| lock.lock().push(item(id, place)));
+        assert_eq!(with_bomb(2, || lock.lock().truncate(1)), ids(1..4));
+        assert_eq!(lock.lock().len(), 1);
+        lock.lock().clear();
+        DROPPED.take();
+    });
+}

@@ -1,0 +1,44 @@
+//! Whether an object's durable bytes are the work of typed code alone.
+//!
+//! The mark is in the table, which no program has mapped for storing: whoever can store to the object's bytes cannot forge it.
+//! It goes before foreign bytes become durable and comes after verified ones did, so that a crash in between leaves an
+//! object that has to be verified once more, never one that is trusted without reason.
+
+use super::attach::Writer;
+use crate::error::{Result, StoreError};
+use crate::format::entry::FLAG_TYPED;
+
+impl Writer {
+    /// Whether only typed code stored what is durable.
+    #[must_use]
+    pub fn is_typed(&self) -> bool {
+        self.object.entry.flags & FLAG_TYPED != 0
+    }
+
+    /// Whether nothing was ever psynced: the object reads as zeros.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.standing.psyncs == 0 && self.standing.published == 0
+    }
+
+    /// Changes the mark; durable on return.
+    ///
+    /// # Errors
+    /// `Poisoned`; those of a change of the table: the mark is as it was.
+    pub fn set_typed(&mut self, typed: bool) -> Result<()> {
+        if self.is_typed() == typed {
+            return Ok(());
+        }
+        if self.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
+        let offset = self.object.offset;
+        self.object = self.store.update(|draft| {
+            let mut object = draft.entry(offset)?;
+            object.entry.flags = object.entry.flags & !FLAG_TYPED | if typed { FLAG_TYPED } else { 0 };
+            draft.put_entry(&object)?;
+            Ok(object)
+        })?;
+        Ok(())
+    }
+}
