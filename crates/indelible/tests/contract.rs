@@ -288,7 +288,7 @@ fn a_cut_never_tears_concurrent_stores() {
         }
         let pool = world.format();
         pool.create("a", 3 * 4096).unwrap();
-        let object = pool.attach("a").unwrap();
+        let mut object = pool.attach("a").unwrap();
         let stop = AtomicBool::new(false);
         // The second counter follows the first; a cut may fall between the two stores, not elsewhere.
         #[derive(Plain)]
