@@ -3,7 +3,7 @@
 
 mod support;
 
-use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
+use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes};
 use indelible::{ErrorKind, Heap, Object, Persist, Pool, Tracking};
 use indelible_testing::Seeded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -251,4 +251,62 @@ fn damage_of_each_kind_is_found() {
             heap.root_mut::<All>("all").err().unwrap_or_else(|| panic!("{at}: {value:#x} is not found"));
         assert_eq!(error.kind(), ErrorKind::Damaged, "{at}: {error}");
     }
+}
+
+/// What safe code stored anywhere in an object is found when the heap is verified, or does no harm: no block is owned twice afterwards,
+/// whatever is done with the data, and the heap is as it should be.
+#[test]
+fn what_was_verified_is_not_corrupted_by_safe_code() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = sample(&world);
+    let types = RootTypes::new().root::<All>("all");
+    let words: Vec<usize> = data(&pool).into_iter().filter(|at| at % 8 == 0).collect();
+    let read = pool.attach_read("heap").unwrap();
+    let base = read.as_ptr().addr() as u64;
+    // Words that look like addresses: most of them are owners of blocks.
+    let is_address = |at: &usize| {
+        let word = u64::from_le_bytes(read.as_slice()[*at..*at + 8].try_into().unwrap());
+        (base..base + SIZE).contains(&word)
+    };
+    let owners: Vec<usize> = words.iter().copied().filter(is_address).collect();
+    let targets: Vec<u64> = owners
+        .iter()
+        .map(|at| u64::from_le_bytes(read.as_slice()[*at..*at + 8].try_into().unwrap()))
+        .collect();
+    drop(read);
+    assert!(owners.len() > 200, "only {} owners", owners.len());
+    let mut random = Seeded::new(6);
+    let (mut passed, mut shared) = (0, 0);
+    for _ in 0..1_500 {
+        let mut object = pool.attach("heap").unwrap();
+        match random.usize(..4) {
+            // Two owners of one block.
+            0 | 1 => {
+                let owner = owners[random.usize(..owners.len())];
+                let target = targets[random.usize(..targets.len())];
+                object.as_mut_slice()[owner..owner + 8].copy_from_slice(&target.to_le_bytes());
+            }
+            // A block that begins inside another, or where its own header is.
+            2 => {
+                let owner = owners[random.usize(..owners.len())];
+                let target = base + (owner as u64).saturating_sub(random.u64(..4) * 16) / 16 * 16;
+                object.as_mut_slice()[owner..owner + 8].copy_from_slice(&target.to_le_bytes());
+            }
+            _ => {
+                let at = random.usize(..SIZE as usize / 8) * 8;
+                object.as_mut_slice()[at] ^= 1 << random.usize(..8);
+            }
+        }
+        let Ok(mut heap) = Heap::open(object) else { continue };
+        if heap.verify(&types).is_err() {
+            shared +=
+                usize::from(heap.check_roots(&types).iter().any(|found| found.what.contains("two owners")));
+            assert!(heap.root_mut::<All>("all").is_err());
+            continue;
+        }
+        passed += 1;
+        use_it(&mut heap);
+        assert_eq!(heap.check_roots(&types), [], "corrupted by what was let pass");
+    }
+    assert!(passed > 50 && shared > 200, "{passed} passed, {shared} had two owners");
 }

@@ -218,6 +218,10 @@ impl Heap {
             // SAFETY: the invariant.
             Ok(at) => return Ok(unsafe { lend(at) }),
             Err(error) if error.kind() != ErrorKind::RootMissing => return Err(error),
+            Err(_) if !self.trusted.allows_new() => {
+                let untrusted = HeapError::Untrusted { name: name.to_owned() };
+                return Err(self.wrong("make a root in", untrusted));
+            }
             Err(_) => {}
         }
         let value = make(heap).into_persist(heap)?;

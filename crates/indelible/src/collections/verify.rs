@@ -127,7 +127,7 @@ impl Heap {
             self.attached_mut().adopt();
             self.trusted.all();
         } else {
-            roots.iter().filter(|root| types.names(&root.name)).for_each(|root| self.trusted.add(&root.name));
+            self.trusted.these(roots.iter().map(|root| root.name.as_str()).filter(|name| types.names(name)));
         }
         Ok(())
     }

@@ -3,36 +3,67 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// `None`: all, as typed code alone stored what is in the object. Else those that were verified, and those that were made since.
 #[derive(Debug)]
-pub(crate) struct Trusted(Mutex<Option<BTreeSet<String>>>);
+pub(crate) struct Trusted(Mutex<Which>);
+
+#[derive(Debug)]
+enum Which {
+    /// Typed code alone stored what is in the object.
+    All,
+    /// The heap was verified: these roots were, too, or were made since.
+    These(BTreeSet<String>),
+    /// Anything may have stored what is in the object, the heap's own data as well: no root is made, either.
+    None,
+}
 
 impl Trusted {
     pub(super) fn new(all: bool) -> Trusted {
-        Trusted(Mutex::new((!all).then(BTreeSet::new)))
+        Trusted(Mutex::new(if all { Which::All } else { Which::None }))
     }
 
-    fn roots(&self) -> MutexGuard<'_, Option<BTreeSet<String>>> {
+    fn which(&self) -> MutexGuard<'_, Which> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a root may be used by type.
     pub(crate) fn allows(&self, name: &str) -> bool {
-        self.roots().as_ref().is_none_or(|roots| roots.contains(name))
+        match &*self.which() {
+            Which::All => true,
+            Which::These(roots) => roots.contains(name),
+            Which::None => false,
+        }
     }
 
-    pub(crate) fn add(&self, name: &str) {
-        if let Some(roots) = &mut *self.roots() {
+    /// Whether roots may be made by type.
+    pub(crate) fn allows_new(&self) -> bool {
+        !matches!(*self.which(), Which::None)
+    }
+
+    /// A root was made.
+    pub(super) fn add(&self, name: &str) {
+        if let Which::These(roots) = &mut *self.which() {
             roots.insert(name.to_owned());
         }
     }
 
     pub(super) fn remove(&self, name: &str) {
-        if let Some(roots) = &mut *self.roots() {
+        if let Which::These(roots) = &mut *self.which() {
             roots.remove(name);
         }
     }
 
     pub(crate) fn all(&self) {
-        *self.roots() = None;
+        *self.which() = Which::All;
+    }
+
+    /// The heap was verified, and these roots.
+    pub(crate) fn these<'n>(&self, names: impl Iterator<Item = &'n str>) {
+        let mut which = self.which();
+        if let Which::None = &*which {
+            *which = Which::These(BTreeSet::new());
+        }
+        if let Which::These(roots) = &mut *which {
+            roots.extend(names.map(str::to_owned));
+        }
     }
 }
