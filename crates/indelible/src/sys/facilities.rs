@@ -66,5 +66,8 @@ pub(crate) fn max_map_count() -> usize {
 /// stack of the first thread, which is at the top. Those of other threads may be anywhere: in the middle where the kernel
 /// maps from the bottom up.
 pub(crate) fn va_bits() -> u32 {
+    if cfg!(miri) {
+        return 47;
+    }
     usize::BITS - rustix::param::linux_execfn().as_ptr().addr().leading_zeros()
 }

@@ -158,6 +158,10 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
 fn install() -> io::Result<()> {
     static ONCE: Once = Once::new();
     static RESULT: AtomicI32 = AtomicI32::new(0);
+    // An interpreter does not fork.
+    if cfg!(miri) {
+        return Ok(());
+    }
     ONCE.call_once(|| {
         let opened = rustix::fs::open(
             "/",

@@ -6,13 +6,13 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(miri)))]
 #[path = "aarch64.rs"]
 mod arch;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[path = "x86_64.rs"]
 mod arch;
-#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+#[cfg(any(miri, not(any(target_arch = "aarch64", target_arch = "x86_64"))))]
 #[path = "none.rs"]
 mod arch;
 

@@ -1,0 +1,126 @@
+//! Heap and collections where an interpreter can run them: on the simulated medium, tracking what is marked, with memory of the
+//! test's own at the addresses of the pool. `cargo xtask tools miri` looks at every access, of sound programs and of hostile bytes.
+
+mod forged;
+
+use forged::{LIST, Part, Planted, fill, list, types};
+use indelible::collections::{PBTreeMap, PBox, PHashMap, PString, PVec};
+use indelible::{Heap, Pool, PoolOptions, ReadHeap, Tracking};
+use indelible_testing::{Seeded, SimConfig, SimMedium};
+use std::alloc::Layout;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+const POOL: u64 = 2 << 20;
+const OBJECT: u64 = 96 << 10;
+/// Hostile attempts; an interpreter takes a thousand times as long.
+const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
+
+/// A pool whose window is memory of the process where that has to be, and stays so.
+fn pool() -> Pool {
+    let sim = SimMedium::new(POOL, SimConfig::default());
+    let mut options = PoolOptions::new().tracking(Tracking::Named);
+    if cfg!(miri) {
+        let window = Layout::from_size_align(8 << 20, 2 << 20).unwrap();
+        // SAFETY: of some size; never freed.
+        let start = unsafe { std::alloc::alloc_zeroed(window) };
+        options = options.window(start.expose_provenance() as u64, window.size() as u64);
+    }
+    options.on_device(Arc::new(sim.handle()), true).unwrap()
+}
+
+fn use_all(heap: &mut Heap, number: u64) {
+    let (list, place) = heap.root_and_heap::<PVec<Planted>>(LIST).unwrap();
+    list.push(Planted { text: PString::from_in("more", place), number });
+    list.retain(|planted| planted.number != 1);
+    list.iter_mut().for_each(|planted| planted.text.push_str("!"));
+    list.sort_by_key(|planted| planted.number);
+    drop(list.drain().take(1).count());
+    list.insert(0, Planted { text: PString::new(), number: 0 });
+    let (map, place) = heap.root_and_heap::<PHashMap<PString, PBox<u64>>>("map").unwrap();
+    for key in ["a", "d", "e"] {
+        **map.entry(key).or_insert(PBox::new_in(0_u64, place)) += 1;
+    }
+    assert!(map.values().map(|value| **value).sum::<u64>() > 0);
+    map.retain(|key, _| key != "b");
+    drop(map.remove("a"));
+    let (parts, place) = heap.root_and_heap::<PVec<Part>>("parts").unwrap();
+    for part in parts.iter_mut() {
+        match part {
+            Part::Tree(tree) => {
+                (100..120).for_each(|key| drop(tree.insert(key, "new")));
+                tree.retain(|key, _| key % 3 != 0);
+                assert!(tree.range::<u64>(5..50).map(|(_, text)| text.len()).sum::<usize>() > 0);
+                drop((tree.pop_first(), tree.pop_last()));
+            }
+            Part::Box { of, more } => drop((of.take(), more.take())),
+            Part::Lock(lock) => lock.lock().push("z"),
+            Part::Nothing => {}
+        }
+    }
+    parts.push(Part::Tree(PBTreeMap::new_in(place)));
+}
+
+#[test]
+fn collections_are_used_psynced_and_found_again() {
+    let pool = pool();
+    let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
+    fill(&mut heap);
+    heap.psync().unwrap();
+    use_all(&mut heap, 7);
+    assert_eq!(heap.check_roots(&types()), []);
+    heap.psync().unwrap();
+    drop(heap);
+    let heap = ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
+    assert_eq!(heap.root_ref::<PVec<Planted>>(LIST).unwrap().len(), 3);
+    assert_eq!(heap.check_roots(&types()), []);
+    drop(heap);
+    let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    list(&mut heap).clear();
+    heap.drop_root::<PHashMap<PString, PBox<u64>>>("map").unwrap();
+    heap.drop_root::<PVec<Part>>("parts").unwrap();
+    heap.drop_root::<PVec<Planted>>(LIST).unwrap();
+    assert_eq!(heap.blocks().count(), 0);
+}
+
+/// What safe code stored into the object is refused, or is used without any access that it should not make.
+#[test]
+fn hostile_bytes_are_refused_or_do_no_harm() {
+    let pool = pool();
+    let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
+    fill(&mut heap);
+    heap.psync().unwrap();
+    let base = heap.base().addr();
+    let words: Vec<usize> = heap
+        .blocks()
+        .flat_map(|block| {
+            let block = block.unwrap();
+            (block.address - base..block.address - base + block.size).step_by(8)
+        })
+        .collect();
+    drop(heap);
+    let mut random = Seeded::new(8);
+    let (mut refused, mut used) = (0, 0);
+    for round in 0..ROUNDS {
+        let mut object = pool.attach("heap").unwrap();
+        let at = words[random.usize(..words.len())];
+        let other = words[random.usize(..words.len())];
+        let value = match round % 4 {
+            0 => u64::from_le_bytes(object.as_slice()[other..other + 8].try_into().unwrap()),
+            1 => (base + other) as u64 / 16 * 16,
+            2 => random.u64(..),
+            _ => random.u64(..70),
+        };
+        object.as_mut_slice()[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        let Ok(mut heap) = Heap::open(object) else { continue };
+        if heap.verify(&types()).is_err() {
+            refused += 1;
+            // Readers use it as it is.
+            continue;
+        }
+        used += 1;
+        let _ = catch_unwind(AssertUnwindSafe(|| use_all(&mut heap, 7)));
+        assert_eq!(heap.check_roots(&types()), []);
+    }
+    assert!(refused > 0 && used > 0, "{refused} refused, {used} used");
+}
