@@ -314,7 +314,7 @@ pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
 
     impl<I: Iterator, F: FnMut(I::Item)> Rest<I, F> {
         fn run(&mut self) {
-            while let Some(item) = self.0.next() {
+            for item in self.0.by_ref() {
                 (self.1)(item);
             }
         }
