@@ -88,6 +88,12 @@ impl Heap {
         findings
     }
 
+    /// Whether typed code alone stored what is in the object, or it was verified, so that data are used by type.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        self.trusted.allows_new()
+    }
+
     /// Lets data be found by type in an object whose bytes anything may have stored: safe code that had them
     /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program, or whoever wrote the file of a pool that was opened
     /// [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap, and at every block that these roots own.

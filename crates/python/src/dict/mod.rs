@@ -14,7 +14,7 @@ use crate::attachment::{Attachment, Held};
 use crate::block::{Block, Counts};
 use crate::error::{own, read_only};
 use crate::pool::{Pool, writable};
-use indelible::collections::HeapRef;
+use indelible::collections::{HeapRef, RootTypes};
 use indelible::{Error, ErrorKind, Heap, ReadHeap};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -278,6 +278,10 @@ fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[u8]) -> Res
         object.grow(LEAST)?;
     }
     let mut heap = Heap::open_or_format(object)?;
+    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by who asks for it.
+    if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
+        heap.verify(&RootTypes::new().root::<PythonDict<'_>>(ROOT))?;
+    }
     if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
         // Durable at once: an object that is made is a dict, whatever happens next.
         heap.root_or_default::<PythonDict<'_>>(ROOT)?;
