@@ -35,7 +35,7 @@ fn use_all(heap: &mut Heap, number: u64) {
     list.retain(|planted| planted.number != 1);
     list.iter_mut().for_each(|planted| planted.text.push_str("!"));
     list.sort_by_key(|planted| planted.number);
-    drop(list.drain().take(1).count());
+    assert_eq!(list.drain().take(1).count(), 1);
     list.insert(0, Planted { text: PString::new(), number: 0 });
     let (map, place) = heap.root_and_heap::<PHashMap<PString, PBox<u64>>>("map").unwrap();
     for key in ["a", "d", "e"] {
