@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests need from the registry of Python.
-const PACKAGES: [&str; 5] = ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18"];
+const PACKAGES: [&str; 6] =
+    ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
 /// The oldest version whose stable interface has buffers.
 const OLDEST: (u32, u32) = (3, 11);
@@ -50,7 +51,14 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if arguments.is_empty() {
         step(
             "types",
-            &["-m", "mypy", "--strict", "python/indelible", "../../examples/python/simulation.py"],
+            &[
+                "-m",
+                "mypy",
+                "--strict",
+                "python/indelible",
+                "bench/dicts.py",
+                "../../examples/python/simulation.py",
+            ],
         )?;
         step(
             "stubs",

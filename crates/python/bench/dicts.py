@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dbm
+import importlib.util
 import os
 import platform
 import random
@@ -30,7 +31,7 @@ import indelible
 try:
     import lmdb  # type: ignore[import-not-found, unused-ignore]
 except ImportError:
-    lmdb = None
+    lmdb = None  # type: ignore[assignment, unused-ignore]
 
 
 class Ours:
@@ -83,7 +84,7 @@ class Lmdb:
     def get(self, keys: list[str]) -> None:
         reading = self.reading
         for key in keys:
-            int.from_bytes(reading.get(key.encode()), "little")
+            int.from_bytes(reading.get(key.encode()) or b"", "little")
 
     def iterate(self) -> None:
         deque(self.reading.cursor(), 0)
@@ -148,6 +149,7 @@ class Shelve:
         self.shelf.close()
 
 
+DBM = next(name for name in dbm._names if importlib.util.find_spec(name))  # type: ignore[attr-defined]
 STORES: dict[str, Callable[[Path, int], Any]] = {
     "indelible": Ours, "lmdb": Lmdb, "sqlite3": Sqlite, "shelve": Shelve,
 }  # fmt: skip
@@ -212,7 +214,7 @@ def main() -> None:
     medians = {name: [statistics.median(column) for column in zip(*all_, strict=True)] for name, all_ in figures.items()}
     versions = [f"Python {platform.python_version()}", f"indelible {indelible.__version__}"]
     versions += [f"lmdb {'.'.join(map(str, lmdb.version()))}"] if "lmdb" in chosen else []
-    versions += [f"SQLite {sqlite3.sqlite_version}", f"shelve on {dbm._defaultmod.__name__ if dbm._defaultmod else 'dbm'}"]
+    versions += [f"SQLite {sqlite3.sqlite_version}", f"shelve on {DBM}"]
     print(f"{options.keys} keys, median of {options.rounds} rounds, ns per key; {os.cpu_count()} cores; {', '.join(versions)}\n")
     print("| | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 1))
     for name, row in medians.items():

@@ -57,7 +57,7 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     def items(self) -> _Items:
         return _Items(self)
 
-    def update(self, other: Any = (), /, **more: Any) -> None:  # type: ignore[override]
+    def update(self, other: Any = (), /, **more: Any) -> None:
         """Assigns items, as `dict.update`: all of them, or none, as one step."""
         if isinstance(other, Mapping):
             items = list(other.items())

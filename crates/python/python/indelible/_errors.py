@@ -39,7 +39,8 @@ class Error(Exception):
         self.pool = pool
         self.object = object
         if isinstance(self, OSError):
-            self.errno, self.strerror, self.filename = self.number, message, pool
+            for name, value in (("errno", self.number), ("strerror", message), ("filename", pool)):
+                setattr(self, name, value)
 
     def __reduce__(self) -> Any:
         about = {"kind": self.kind, "code": self.code, "operation": self.operation, "pool": self.pool}

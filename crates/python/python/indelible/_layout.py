@@ -128,7 +128,8 @@ def _extension(name: str) -> np.dtype[Any]:
     found = getattr(ml_dtypes, name, None)
     if found is None:
         raise ValueError(f"the package ml_dtypes has no type {name!r}: a newer version of it may")
-    return np.dtype(found)
+    dtype: np.dtype[Any] = np.dtype(found)
+    return dtype
 
 
 def _describe(dtype: np.dtype[Any]) -> Any:
@@ -144,7 +145,8 @@ def _described(value: Any) -> np.dtype[Any]:
         if set(value) != {"ml_dtypes"}:
             raise ValueError(f"not a description: {value!r}")
         return _extension(str(value["ml_dtypes"]))
-    return np.lib.format.descr_to_dtype(_tuples(value))
+    found: np.dtype[Any] = np.lib.format.descr_to_dtype(_tuples(value))
+    return found
 
 
 def _persistable(dtype: np.dtype[Any]) -> np.dtype[Any]:

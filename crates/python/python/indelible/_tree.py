@@ -56,7 +56,7 @@ class FrozenDict(dict[Any, Any]):
             " assign that to the key"
         )
 
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = _refuse
     pop = popitem = clear = _refuse
 
     def __reduce_ex__(self, _protocol: Any) -> Any:

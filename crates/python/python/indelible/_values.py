@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _indelible, _tree
 from ._errors import Damaged
-from ._layout import MAX_HEADER, layout, unpack
+from ._layout import MAX_HEADER, Order, layout, unpack
 
 _ALIGN = 64
 
@@ -52,11 +52,11 @@ def _is_same(old: Any, value: np.ndarray[Any, Any]) -> bool:
 
 def _store(owner: _indelible.Dict, value: np.ndarray[Any, Any]) -> _indelible.Block:
     source = np.asarray(value)
-    order = "F" if source.flags.f_contiguous and not source.flags.c_contiguous else "C"
+    order: Order = "F" if source.flags.f_contiguous and not source.flags.c_contiguous else "C"
     found = layout(source.shape, source.dtype, order)
     header = found.pack(_ALIGN)
     block = owner._room(len(header) + found.nbytes)
-    memory = np.frombuffer(block, np.uint8)
+    memory = np.frombuffer(memoryview(block), np.uint8)
     memory[: len(header)] = np.frombuffer(header, np.uint8)
     np.ndarray(found.shape, found.dtype, memory, len(header), order=order)[...] = source
     return block
@@ -64,7 +64,7 @@ def _store(owner: _indelible.Dict, value: np.ndarray[Any, Any]) -> _indelible.Bl
 
 def array(name: str, block: _indelible.Block) -> np.ndarray[Any, Any]:
     """The array in a block, as a view."""
-    memory = np.frombuffer(block, np.uint8)
+    memory = np.frombuffer(memoryview(block), np.uint8)
     what = f"the dict in object {name!r}"
     found, at = unpack(memory[:MAX_HEADER].tobytes(), what)
     if at + found.nbytes > len(memory):
