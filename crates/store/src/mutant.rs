@@ -99,6 +99,8 @@ mutants! {
     FaultOfOneWrite,
     /// A psync publishes a direct write that ended without a barrier.
     OpenDirectPublished,
+    /// What was read is relied on without asking whether it was lost, dropped and read again.
+    ReadingsTrusted,
     /// Writers of two processes get the same object.
     Unlocked,
     /// Nodes of the table are kept although another process changed it.

@@ -4,6 +4,7 @@
 //! want of space is found done.
 
 use indelible_store::error::{Result, StoreError};
+use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
@@ -11,7 +12,7 @@ use indelible_testing::pool::{check_tiling, process, psync, psync_many, recover_
 use indelible_testing::scenario::{formatted, media};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 const KEY: Key<'static> = Key(&[]);
@@ -30,11 +31,14 @@ struct File {
     sim: SimMedium,
     durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
+    /// A write-back failed, and nobody was told.
+    untold: AtomicBool,
 }
 
 impl File {
     fn new(sim: &SimMedium) -> Arc<File> {
-        Arc::new(File { sim: sim.handle(), durable: AtomicU64::new(0), plan: Mutex::new(None) })
+        let (durable, plan, untold) = (AtomicU64::new(0), Mutex::new(None), AtomicBool::new(false));
+        Arc::new(File { sim: sim.handle(), durable, plan, untold })
     }
 
     /// The `nth` durable write from now on fails.
@@ -56,7 +60,17 @@ impl Medium for File {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.sim.write(offset, bytes)
     }
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        match self.untold.swap(false, Ordering::Relaxed) {
+            true => Err(std::io::Error::from_raw_os_error(5).into()),
+            false => Ok(()),
+        }
+    }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        if self.untold.load(Ordering::Relaxed) {
+            self.sim.write(offset, bytes)?;
+            return self.check_writeback();
+        }
         let now = self.durable.fetch_add(1, Ordering::Relaxed);
         let visible = match *self.plan.lock().unwrap() {
             Some((nth, Visible::None)) if nth == now => 0,
@@ -180,6 +194,83 @@ fn an_error_told_to_one_lane_poisons_every_other() {
         }
         let found = recovered(&sim.power_cut(Choice::Random(cut)).medium()).unwrap();
         assert_eq!(found["b"], [7; 9000], "cut {cut}");
+    }
+}
+
+/// A direct write that ended without its barrier is in the primary, where the next psync finds nothing to log.
+#[test]
+fn a_direct_write_without_proof_is_not_published() {
+    for config in media() {
+        let sim = formatted(2 << 20, config);
+        let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
+        store.create("a", &CreateOptions { sparse: true, ..of(300_000) }).unwrap();
+        let mut a = store.attach_writer("a", KEY).unwrap();
+        psync(&mut a, &[(0, &[1; 100])]).unwrap();
+        sim.settle();
+        a.begin_direct(300_000).unwrap();
+        a.write_direct(4096, &[2; 60_000]).unwrap();
+        sim.fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+        assert!(matches!(a.write_direct(200_000, &[2; 100]), Err(StoreError::NoSpace)));
+        psync(&mut a, &[(4096, &[2; 60_000]), (200_000, &[2; 100])]).unwrap();
+        let expected = state(&store);
+        for choice in [Choice::None, Choice::Random(1), Choice::All] {
+            let found = recovered(&sim.power_cut(choice.clone()).medium()).unwrap();
+            assert!(found == expected && found["a"][4096] == 2, "{config:?}, {choice:?}");
+        }
+        assert!(matches!(a.write_direct(8192, &[3]), Err(StoreError::BadSize { .. })), "it is over");
+    }
+}
+
+/// Pages that were lost are clean: the system may drop them, and read them again as they were. A change of the table that
+/// is made from such a mixture is not published, where others would redo it.
+#[test]
+fn a_change_made_from_dropped_pages_is_not_published() {
+    for config in media() {
+        for half in 0..2 {
+            let sim = formatted(1 << 20, config);
+            let file = File::new(&sim);
+            let store = Store::open(file.clone(), process(1)).unwrap();
+            (0..20).for_each(|nth| drop(store.create(&format!("{nth}"), &of(100)).unwrap()));
+            sim.settle();
+            let before = sim.to_bytes();
+            store.rename("0", "new", KEY).unwrap();
+            (1..10).for_each(|nth| store.destroy(&format!("{nth}"), KEY).unwrap());
+            let expected = state(&store);
+            let lane = TABLE_LANE as usize..(TABLE_LANE + TABLE_LANE_LEN) as usize;
+            for (page, old) in
+                before.chunks(4096).enumerate().filter(|(page, _)| !lane.contains(&(page * 4096)))
+            {
+                if page % 2 == half {
+                    sim.write(page as u64 * 4096, old).unwrap();
+                }
+            }
+            file.untold.store(true, Ordering::Relaxed);
+            // Whatever comes of it, of what is read: nobody else finds it.
+            let result = store.create("more", &of(5000));
+            assert!(result.is_err(), "{config:?}, {half}");
+            let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
+            assert_eq!(state(&other), expected, "{config:?}, {half}: {result:?}");
+            check_tiling(&other).unwrap();
+            store.create("more", &of(5000)).unwrap();
+            check_tiling(&store).unwrap();
+        }
+    }
+}
+
+/// Each of these rules, broken, is noticed here.
+#[test]
+#[cfg(feature = "mutants")]
+fn the_rules_broken_are_noticed() {
+    use indelible_store::{Mutant, with_mutant};
+    let checks: [(Mutant, fn()); 4] = [
+        (Mutant::FaultOfOneWrite, an_error_told_to_one_lane_poisons_the_table_lane),
+        (Mutant::FaultOfOneWrite, an_error_told_to_one_lane_poisons_every_other),
+        (Mutant::OpenDirectPublished, a_direct_write_without_proof_is_not_published),
+        (Mutant::ReadingsTrusted, a_change_made_from_dropped_pages_is_not_published),
+    ];
+    for (nth, (mutant, check)) in checks.into_iter().enumerate() {
+        let verdict = with_mutant(mutant, || std::panic::catch_unwind(check));
+        assert!(verdict.is_err(), "{mutant:?} goes unnoticed by check {nth}");
     }
 }
 

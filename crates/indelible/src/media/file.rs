@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
 use crate::sys::fork::ForkFd;
-use crate::sys::ofd;
+use crate::sys::{ofd, writeback};
 
 /// What no disk is allowed to tear.
 const SECTOR: usize = 512;
@@ -166,6 +166,11 @@ impl Medium for FileMedium {
                 Err(e) => return Err(space::failed(e)),
             }
         }
+    }
+
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        let _turn = self.barriers.turn();
+        writeback::take_error(live(&self.fd)?).map_err(space::failed)
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {

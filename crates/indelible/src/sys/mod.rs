@@ -15,6 +15,7 @@ pub(crate) mod signal;
 pub(crate) mod sync;
 pub(crate) mod total;
 pub(crate) mod uffd;
+pub(crate) mod writeback;
 
 pub(crate) use facilities::{Facilities, UffdAccess, max_map_count, va_bits};
 

@@ -132,6 +132,10 @@ impl Medium for Epoch {
         }
         self.check()
     }
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        let _one = self.latch.asks_system().then(|| lock(&self.latch.durable));
+        self.change(|device| device.check_writeback())
+    }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // On memory this may ask the system.
         let _one = (!self.latch.asks_system()).then(|| lock(&self.latch.durable));

@@ -63,6 +63,13 @@ pub trait Medium: Send + Sync {
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), Fatal>;
 
+    /// Fails if the system has failed to write back what it took, and has not said so yet. What is read before this
+    /// succeeds is what was written last: pages that were lost are clean, may be dropped, and are then read as they
+    /// were long ago.
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        Ok(())
+    }
+
     /// Makes the range read as zeros (as a write: durable after a barrier). Its space may be given back
     /// to the system: a range that is to stay reserved is reserved again.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;

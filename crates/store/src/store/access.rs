@@ -5,7 +5,8 @@
 //! 2. `TableLog::log` is the end of the table lane.
 //! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
-//! 5. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
+//! 5. What was read counts once the system, asked after it, reports no failed write-back.
+//! 6. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
 
 use super::{Store, lock};
@@ -68,8 +69,9 @@ impl Store {
         let mut held = self.hold_table(LockMode::Exclusive)?;
         let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
-        let mut draft = Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
-        let changed = change(&mut draft).and_then(|out| held.publish(&epoch, draft).map(|()| out));
+        let mut draft = trusted(&epoch, Draft::begin(&epoch, self.seed, self.len))?.with_nodes(&nodes);
+        let changed = trusted(&epoch, change(&mut draft));
+        let changed = changed.and_then(|out| held.publish(&epoch, draft).map(|()| out));
         held.state.nodes = nodes;
         Ok(after(changed?))
     }
@@ -85,7 +87,8 @@ impl Store {
         }
         let mut held = self.hold_table(LockMode::Exclusive)?;
         let epoch = held.catch_up()?;
-        look(&Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
+        let draft = Draft::begin(&epoch, self.seed, self.len);
+        trusted(&epoch, draft.and_then(|draft| look(&draft.with_nodes(&held.state.nodes))))
     }
 
     fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
@@ -102,6 +105,16 @@ impl Store {
         }
         Ok(Held { store: self, state })
     }
+}
+
+/// What came of reading the table, unless pages were lost: they are clean, may have been dropped, and read again as
+/// they were long ago. A batch made from that would be visible, and others would redo it, before its durable write
+/// failed.
+fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
+    if !Mutant::ReadingsTrusted.is_on() {
+        epoch.check_writeback()?;
+    }
+    outcome
 }
 
 /// The table lane as another process, or an earlier run, left it.

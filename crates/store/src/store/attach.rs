@@ -320,7 +320,11 @@ impl Writer {
                 // So that the next attach does recover, however long the lane lives on.
                 self.lane.poison();
             }
-            settled.and_then(|()| self.unbind())
+            settled.and_then(|()| {
+                // Nothing on the lane is the object's any more. While this process has it, though, another that reads
+                // in the table that the object is bound to it waits for it.
+                self.unbind().inspect_err(|_| self.store.give_up_lane(&self.lane))
+            })
         };
         self.lane.forget(self.object.offset);
         self.store.forget_failed_lanes();

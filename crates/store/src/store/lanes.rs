@@ -58,6 +58,13 @@ impl Store {
         }
     }
 
+    /// Keeps a lane no longer than objects are bound to it.
+    pub(super) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
+        let given: Vec<_> = lock(&self.kept).extract_if(.., |kept| Arc::ptr_eq(kept, lane)).collect();
+        // Outside of the lock.
+        drop(given);
+    }
+
     /// Gives up kept lanes that failed: an attach may then recover what is in them.
     pub(super) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
