@@ -31,7 +31,11 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (19, "PMO_ERR_HELD", c"somebody else has the object attached"),
     (20, "PMO_ERR_BUSY", c"a process holds the table, or all lanes are taken"),
     (21, "PMO_ERR_NEEDS_RECOVERY", c"the last writer died, and the pool is opened read-only"),
-    (22, "PMO_ERR_POISONED", c"an earlier write to the medium failed"),
+    (
+        22,
+        "PMO_ERR_POISONED",
+        c"an earlier write to the medium failed; every psync that was acknowledged is safe",
+    ),
     (23, "PMO_ERR_NOT_ATTACHED", c"the address is not in an attached object"),
     (24, "PMO_ERR_ADDRESS_TAKEN", c"something else is mapped at the object's address"),
     (25, "PMO_ERR_FORKED", c"this process is a fork of the one that opened the pool"),

@@ -269,7 +269,8 @@ impl Object {
     /// # Errors
     /// `NoSpace`, `NoRoom`: the state of the last psync is intact, what was stored is still stored, and
     /// the call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
-    /// a write failed and what is durable is unknown: detach, and attach again to recover.
+    /// a write failed. This psync took effect as a whole or not at all; detach whatever this process has attached of the
+    /// pool, and attach again: that tells, and recovers every psync that was acknowledged.
     pub fn psync(&mut self) -> Result<()> {
         self.pool
             .alive()

@@ -118,13 +118,14 @@ class RootType(Error, ValueError):
 
 
 class Poisoned(Error, OSError):
-    """An earlier write to the medium failed: close the object and attach it again."""
+    """An earlier write to the medium failed: close the pool's objects and attach them again, which recovers
+    every psync that was acknowledged."""
 
     number = errno.EIO
 
 
 class Io(Error, OSError):
-    """The operating system failed."""
+    """The operating system failed. A psync took effect as a whole or not at all: attach again to see."""
 
     number = errno.EIO
 
