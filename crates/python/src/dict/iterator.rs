@@ -1,8 +1,9 @@
 //! Walks over a dict. Items are fetched some at a time, under one lock; what a walk holds at most is bounded.
 
+use super::Dict;
+use super::access::Fetched;
 use super::table::PythonDict;
 use super::value::Found;
-use super::{Dict, Fetched};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -4,6 +4,9 @@
 //! held, so that other threads, signal handlers and finalizers find it done or not begun. What Python code has to do for a
 //! value (`_values.py`) comes before, or after.
 
+mod access;
+mod attach;
+mod given;
 mod iterator;
 mod table;
 mod value;
@@ -12,22 +15,19 @@ pub(crate) use iterator::DictIterator;
 
 use crate::attachment::{Attachment, Held};
 use crate::block::{Block, Counts};
-use crate::error::{own, read_only};
+use crate::error::own;
 use crate::pool::{Pool, writable};
-use indelible::collections::{HeapRef, RootTypes};
-use indelible::{Error, ErrorKind, Heap, ReadHeap};
+use attach::{attach, version};
+use given::text;
+use indelible::ErrorKind;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use table::{KEY_MAX, PythonDict, ROOT, VERSION, VERSION_1};
-use value::{Found, LINE, New};
-
-/// Bytes of an object for a heap with a dict, at least.
-const LEAST: u64 = 64 << 10;
+use std::sync::atomic::AtomicU64;
+use table::{PythonDict, ROOT, VERSION};
+use value::{Found, LINE};
 
 /// A dict in an object. `indelible.Dict` makes it a mapping.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
@@ -44,267 +44,6 @@ pub(crate) struct Dict {
 fn values(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     MODULE.get_or_try_init(py, || Ok(py.import("indelible._values")?.unbind())).map(|module| module.bind(py))
-}
-
-/// Keeps what a [`New`] borrows from.
-enum Given<'py> {
-    None,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Str(Bound<'py, PyString>),
-    Bytes(Bound<'py, PyBytes>),
-    Tree(Bound<'py, PyBytes>),
-    Array(Bound<'py, Block>),
-}
-
-impl Given<'_> {
-    fn as_new(&self) -> PyResult<New<'_>> {
-        Ok(match self {
-            Given::None => New::None,
-            Given::Bool(value) => New::Bool(*value),
-            Given::Int(value) => New::Int(*value),
-            Given::Float(value) => New::Float(*value),
-            Given::Str(text) => New::Str(text.to_str()?),
-            Given::Bytes(bytes) => New::Bytes(bytes.as_bytes()),
-            Given::Tree(bytes) => New::Tree(bytes.as_bytes()),
-            Given::Array(block) => New::Array(block.get().address),
-        })
-    }
-}
-
-/// A value that needs nothing done: of exactly one of the types that have their own kind.
-fn plain<'py>(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
-    if value.is_none() {
-        return Some(Given::None);
-    }
-    if let Ok(number) = value.cast_exact::<PyInt>() {
-        return number.extract().ok().map(Given::Int);
-    }
-    if let Ok(number) = value.cast_exact::<PyFloat>() {
-        return Some(Given::Float(number.value()));
-    }
-    if let Ok(text) = value.cast_exact::<PyString>() {
-        return Some(Given::Str(text.clone()));
-    }
-    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
-        return Some(Given::Bytes(bytes.clone()));
-    }
-    value.cast_exact::<PyBool>().ok().map(|truth| Given::Bool(truth.is_true()))
-}
-
-fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
-    let Ok(key) = key.cast::<PyString>() else {
-        let kind = key.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("keys are str, not {kind}")));
-    };
-    let text = key.to_str()?;
-    if text.len() > KEY_MAX {
-        let message = format!("a key of {} bytes; at most {KEY_MAX} can be kept", text.len());
-        return Err(PyValueError::new_err(message));
-    }
-    Ok(text)
-}
-
-/// A value that was found; an array's block is counted as in use.
-enum Fetched {
-    Object(Py<PyAny>),
-    Tree(Py<PyAny>),
-    Array(Block),
-}
-
-impl Dict {
-    fn look<T>(&self, py: Python<'_>, f: impl FnOnce(&PythonDict<'_>) -> T) -> PyResult<T> {
-        self.attachment.quick(py, "read the dict of", |held| {
-            Ok(f(match held {
-                Held::Heap(heap) => heap.root_ref(ROOT)?,
-                Held::ReadHeap(heap) => heap.root_ref(ROOT)?,
-                // It is attached as one of these.
-                Held::Writer(_) | Held::Reader(_) => unreachable!("a dict without a heap"),
-            }))
-        })
-    }
-
-    /// Does something that fails without a trace, growing the object until there is room for it.
-    fn change<T>(
-        &self,
-        py: Python<'_>,
-        need: impl Fn(&PythonDict<'_>) -> usize,
-        mut f: impl for<'h> FnMut(&mut PythonDict<'h>, HeapRef<'h>) -> Result<T, Error>,
-    ) -> PyResult<T> {
-        if self.readonly {
-            return Err(read_only(py, "change", &format!("the dict in object {:?}", self.attachment.name)));
-        }
-        self.attachment.quick(py, "change the dict of", |held| {
-            let Held::Heap(heap) = held else { unreachable!("a dict without a heap") };
-            loop {
-                let (table, at) = heap.root_and_heap::<PythonDict<'_>>(ROOT)?;
-                table.purge(|address| self.counts.has(address));
-                match f(table, at) {
-                    Err(error) if error.kind() == ErrorKind::HeapFull => {
-                        let need = need(table);
-                        grow(heap, need)?;
-                    }
-                    result => return result,
-                }
-            }
-        })
-    }
-
-    fn update_with(&self, py: Python<'_>, items: &[(&str, New<'_>)]) -> PyResult<()> {
-        let size: usize = items.iter().map(|(key, new)| key.len() + new.size() + 64).sum();
-        let need = |table: &PythonDict<'_>| table.room_for(items.len()).max(size);
-        let grown = self
-            .change(py, need, |table, heap| table.update(heap, items, |address| self.counts.has(address)))?;
-        self.changed(grown);
-        Ok(())
-    }
-
-    /// Values were changed, or keys added or removed.
-    fn changed(&self, keys: bool) {
-        self.changes.fetch_add(u64::from(keys), Ordering::Relaxed);
-        self.attachment.set_unsynced(true);
-    }
-
-    /// What a value found is for Python; counted as a view in the lock under which it was found.
-    fn hold(&self, found: Found) -> Fetched {
-        match found {
-            Found::Object(object) => Fetched::Object(object),
-            Found::Tree(bytes) => Fetched::Tree(bytes),
-            Found::Array(address, len) => {
-                Fetched::Array(Block::new(&self.attachment, &self.counts, (address, len), !self.readonly))
-            }
-        }
-    }
-
-    fn get_with(slf: &Bound<'_, Self>, key: &str) -> PyResult<Option<Py<PyAny>>> {
-        let (py, dict) = (slf.py(), slf.get());
-        let found = dict.look(py, |table| {
-            let at = table.find(key)?;
-            Some(dict.hold(Found::of(py, table.value(at))))
-        })?;
-        found.map(|held| Dict::finish(slf, held)).transpose()
-    }
-
-    /// The value, with the lock given back.
-    fn finish(slf: &Bound<'_, Self>, held: Fetched) -> PyResult<Py<PyAny>> {
-        let py = slf.py();
-        let (name, argument) = match held {
-            Fetched::Object(object) => return Ok(object),
-            Fetched::Tree(bytes) => (intern!(py, "tree"), bytes.into_bound(py)),
-            Fetched::Array(block) => {
-                let _ = block.owner.set(py, slf.clone().into_any().unbind());
-                (intern!(py, "array"), Bound::new(py, block)?.into_any())
-            }
-        };
-        Ok(values(py)?.getattr(name)?.call1((&slf.get().attachment.name, argument))?.unbind())
-    }
-
-    /// The value as it goes in; `None` if it is what is there.
-    fn given<'py>(
-        slf: &Bound<'py, Self>,
-        key: &Bound<'py, PyAny>,
-        value: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Given<'py>>> {
-        if let Some(given) = plain(value) {
-            return Ok(Some(given));
-        }
-        let py = slf.py();
-        let prepared = values(py)?.getattr(intern!(py, "prepare"))?.call1((slf, key, value))?;
-        if prepared.is(slf) {
-            return Ok(None);
-        }
-        if let Ok(block) = prepared.cast::<Block>() {
-            if !Arc::ptr_eq(&block.get().attachment, &slf.get().attachment) {
-                return Err(PyValueError::new_err("a block of another object"));
-            }
-            return Ok(Some(Given::Array(block.clone())));
-        }
-        if let Ok(tree) = prepared.cast::<PyTuple>() {
-            return Ok(Some(Given::Tree(tree.get_item(0)?.cast_into::<PyBytes>()?)));
-        }
-        plain(&prepared).map(Some).ok_or_else(|| PyTypeError::new_err("a value that was not prepared"))
-    }
-
-    /// Removes a key, or the last one, and returns what `keep` makes of both.
-    fn take<T>(
-        &self,
-        py: Python<'_>,
-        key: Option<&str>,
-        keep: impl Fn(&str, Found) -> T,
-    ) -> PyResult<Option<T>> {
-        let taken = self.change(
-            py,
-            |_| 4096,
-            |table, _| {
-                let at = match key {
-                    Some(key) => table.find(key),
-                    None => table.last(),
-                };
-                let Some((at, key, value)) = at.and_then(|at| table.next(at, true)) else { return Ok(None) };
-                let taken = keep(key, Found::of(py, value));
-                table.remove(at, |address| self.counts.has(address))?;
-                Ok(Some(taken))
-            },
-        )?;
-        if taken.is_some() {
-            self.changed(true);
-        }
-        Ok(taken)
-    }
-}
-
-/// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if there is no room for more.
-fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
-    let size = heap.size() as u64;
-    // What a chunk of the heap needs for itself comes on top.
-    let least = size + need as u64 + (4 << 20);
-    match heap.grow(least.max(size + size / 4)) {
-        Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace) => heap.grow(least),
-        grown => grown,
-    }
-}
-
-/// Attaches the object with the heap in it, which is made if nothing was ever stored there.
-fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[u8]) -> Result<Held, Error> {
-    if !writable {
-        return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
-    }
-    let mut object = pool.attach_with_key(name, key)?;
-    if (object.len() as u64) < LEAST
-        && object.psyncs() == 0
-        && object.as_slice().iter().all(|byte| *byte == 0)
-    {
-        object.grow(LEAST)?;
-    }
-    let mut heap = Heap::open_or_format(object)?;
-    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by who asks for it.
-    if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
-        heap.verify(&RootTypes::new().root::<PythonDict<'_>>(ROOT))?;
-    }
-    if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
-        // Durable at once: an object that is made is a dict, whatever happens next.
-        heap.root_or_default::<PythonDict<'_>>(ROOT)?;
-        heap.psync()?;
-    }
-    Ok(Held::Heap(heap))
-}
-
-/// Version of the dict; 1 if it was made by the first format; `None` if there is none.
-fn version(held: &Held) -> Result<Option<u64>, Error> {
-    let root = match held {
-        Held::Heap(heap) => heap.root_any(ROOT),
-        Held::ReadHeap(heap) => heap.root_any(ROOT),
-        Held::Writer(_) | Held::Reader(_) => return Ok(None),
-    };
-    match (root, held) {
-        (Err(error), _) if error.kind() == ErrorKind::RootMissing => Ok(None),
-        (Err(error), _) => Err(error),
-        (Ok(root), _) if root.type_name == VERSION_1 => Ok(Some(1)),
-        (Ok(_), Held::Heap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
-        (Ok(_), Held::ReadHeap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
-        _ => Ok(None),
-    }
 }
 
 #[pymethods]

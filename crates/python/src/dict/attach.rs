@@ -1,0 +1,51 @@
+//! Attaching an object with a dict, and what its version is.
+
+use super::table::{PythonDict, ROOT, VERSION_1};
+use crate::attachment::Held;
+use indelible::collections::RootTypes;
+use indelible::{Error, ErrorKind, Heap, ReadHeap};
+
+/// Bytes of an object for a heap with a dict, at least.
+const LEAST: u64 = 64 << 10;
+
+/// Attaches the object with the heap in it, which is made if nothing was ever stored there.
+pub(super) fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[u8]) -> Result<Held, Error> {
+    if !writable {
+        return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
+    }
+    let mut object = pool.attach_with_key(name, key)?;
+    if (object.len() as u64) < LEAST
+        && object.psyncs() == 0
+        && object.as_slice().iter().all(|byte| *byte == 0)
+    {
+        object.grow(LEAST)?;
+    }
+    let mut heap = Heap::open_or_format(object)?;
+    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by who asks for it.
+    if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
+        heap.verify(&RootTypes::new().root::<PythonDict<'_>>(ROOT))?;
+    }
+    if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
+        // Durable at once: an object that is made is a dict, whatever happens next.
+        heap.root_or_default::<PythonDict<'_>>(ROOT)?;
+        heap.psync()?;
+    }
+    Ok(Held::Heap(heap))
+}
+
+/// Version of the dict; 1 if it was made by the first format; `None` if there is none.
+pub(super) fn version(held: &Held) -> Result<Option<u64>, Error> {
+    let root = match held {
+        Held::Heap(heap) => heap.root_any(ROOT),
+        Held::ReadHeap(heap) => heap.root_any(ROOT),
+        Held::Writer(_) | Held::Reader(_) => return Ok(None),
+    };
+    match (root, held) {
+        (Err(error), _) if error.kind() == ErrorKind::RootMissing => Ok(None),
+        (Err(error), _) => Err(error),
+        (Ok(root), _) if root.type_name == VERSION_1 => Ok(Some(1)),
+        (Ok(_), Held::Heap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
+        (Ok(_), Held::ReadHeap(heap)) => Ok(Some(heap.root_ref::<PythonDict<'_>>(ROOT)?.version())),
+        _ => Ok(None),
+    }
+}
