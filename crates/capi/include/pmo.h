@@ -104,6 +104,11 @@ pmo_pool *pmo_format(const char *path, uint64_t size, unsigned flags);
  * Flags: PMO_ALLOW_REMOTE. */
 pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
 
+/** From now on attach, resize, rename and destroy wait for an object that somebody else has, every call waits for the
+ * table while another process has it, and pmo_psync_cut waits for locks, each for as long at most; then they fail with
+ * PMO_ERR_HELD or PMO_ERR_BUSY. Without this call they do not wait for an object, and for 20 s otherwise. */
+int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
+
 /** Closes a pool. Objects attached from it stay attached until they are detached. */
 int pmo_close(pmo_pool *pool);
 

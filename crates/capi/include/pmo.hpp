@@ -519,6 +519,9 @@ public:
 
     pmo_pool *handle() const noexcept { return handle_; }
 
+    /** See pmo_wait. */
+    void wait(std::uint64_t milliseconds) { detail::check(pmo_wait(handle_, milliseconds)); }
+
     void create(const char *name, std::uint64_t size) { detail::check(pmo_create(handle_, name, size)); }
     void create(const char *name, const pmo_create_options &options)
     {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What a handle points at: nothing. It is a number, so that one of a closed pool is noticed.
 #[allow(non_camel_case_types)]
@@ -105,6 +106,14 @@ pub extern "C" fn pmo_close(handle: *mut pmo_pool) -> c_int {
     status(|| {
         let closed = pools(|pools| pools.open.remove(&handle.addr()));
         closed.map(drop).ok_or_else(|| Failure::argument("the pool is not open"))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_wait(handle: *mut pmo_pool, milliseconds: u64) -> c_int {
+    status(|| {
+        pool(handle)?.set_wait(Duration::from_millis(milliseconds));
+        Ok(())
     })
 }
 

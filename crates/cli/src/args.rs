@@ -4,6 +4,7 @@ use crate::commands::{self, Command};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser};
 use indelible::{MediumKind, Tracking};
+use std::time::Duration;
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -77,6 +78,13 @@ pub struct Global {
     /// Accept network and user-space file systems, whose locks may not keep other machines out
     #[arg(long, global = true)]
     pub allow_remote: bool,
+
+    /// Wait so many seconds for who is in the way
+    ///
+    /// For an object or a device that somebody else has: by default not at all. For the table while another process
+    /// has it: by default 20 seconds.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    pub wait: Option<Duration>,
 }
 
 /// Parses one of the library's words, so that there is one list of them.
@@ -95,6 +103,12 @@ pub fn exit_codes() -> String {
         text += &format!("\n  {}  {meaning}", exit as u8);
     }
     text
+}
+
+/// Reads a number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|_| "not a time to wait".to_owned())
 }
 
 /// Reads a size argument.

@@ -16,10 +16,13 @@ pub struct Context {
 impl Context {
     /// From the command line.
     pub fn new(global: &Global) -> Self {
-        let options = PoolOptions::new()
+        let mut options = PoolOptions::new()
             .medium(global.medium)
             .tracking(global.tracking)
             .allow_remote(global.allow_remote);
+        if let Some(wait) = global.wait {
+            options = options.wait(wait);
+        }
         Context { options, json: global.json }
     }
 

@@ -76,6 +76,25 @@ fn a_writer_is_shown() {
 }
 
 #[test]
+fn a_stopped_writer_is_shown_and_waited_for_no_longer_than_asked() {
+    use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+    let rig = rig();
+    let held = rig.hold("a", true);
+    let pid = Pid::from_raw(held.pid().cast_signed()).expect("a process ID");
+    kill_process(pid, Signal::STOP).expect("a child of this process");
+    waitpid(Some(pid), WaitOptions::UNTRACED).expect("it stops");
+    assert_eq!(rig.line("a"), format!("W {} pmo, stopped 4 KiB a", held.pid()));
+    let json = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
+    assert_eq!(json[0]["holder"], serde_json::json!({"pid": held.pid(), "command": "pmo", "stopped": true}));
+    rig.pmo(["rm"], ["a", "--wait", "0.01"]).fails(4, "which is stopped");
+    rig.pmo(["rm"], ["a", "--wait", "soon"]).fails(2, "not a number of seconds");
+    rig.pmo(["rm"], ["a", "--wait", "-1"]).fails(2, "");
+    kill_process(pid, Signal::CONT).expect("a child of this process");
+    held.release();
+    rig.pmo(["rm"], ["a", "--wait", "60"]).fine();
+}
+
+#[test]
 fn a_writer_killed_before_its_first_psync_is_shown_and_recovered() {
     let rig = rig();
     rig.feed("put", ["a"], b"before").fine();

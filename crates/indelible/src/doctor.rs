@@ -80,6 +80,16 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
             &found.max_map_count.to_string(),
             "sysctl vm.max_map_count raises it; each attached object takes one or more",
         ),
+        fact(
+            "open files",
+            &found.open_files.map_or("no limit".to_owned(), |files| files.to_string()),
+            "ulimit -n raises it; each attached object takes up to two",
+        ),
+        fact(
+            "pid namespace",
+            if found.pid_namespace == 0 { "the machine's first" } else { "one of its own" },
+            "processes of other namespaces that have an object are shown by their ID there, without a name",
+        ),
     ];
     let medium = path.and_then(|path| examine(path, &mut facilities));
     Doctor { facilities, tracking: Rung::best().to_string(), medium }
@@ -120,6 +130,14 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                     _ => "stores and fences, no system calls".into(),
                 },
             });
+            if let Some(exclusion) = media.exclusion().filter(|_| !path.is_dir()) {
+                facilities.push(Facility {
+                    name: "one writer",
+                    available: Some(exclusion.safe),
+                    found: exclusion.found.into(),
+                    advice: exclusion.advice.into(),
+                });
+            }
             Some(kind)
         }
         Err(error) => {

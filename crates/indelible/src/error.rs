@@ -8,6 +8,7 @@ use crate::media::MediaError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
 use indelible_store::medium::MediumError;
+use rustix::io::Errno;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +58,7 @@ pub enum ErrorKind {
     ObjectReadOnly = 18,
     /// Somebody else has the object attached.
     Held = 19,
-    /// A process holds the table, or all lanes are taken.
+    /// A process holds the table, all lanes are taken, or somebody has the device.
     Busy = 20,
     /// The last writer died, and this pool cannot recover because it is opened read-only.
     NeedsRecovery = 21,
@@ -123,6 +124,31 @@ pub(crate) enum Cause {
     /// The heap stands above this module, which errors do not mind: they are everywhere.
     #[error(transparent)]
     Heap(#[from] HeapError),
+}
+
+impl Cause {
+    /// What to do about a limit of the process that was met.
+    fn limit(&self) -> Option<&'static str> {
+        let source = match self {
+            Cause::Media(MediaError::Io { source, .. })
+            | Cause::Mapping(MappingError::Io { source, .. })
+            | Cause::Dirty(DirtyError::Io { source, .. })
+            | Cause::Shadow(ShadowError::Mapping(MappingError::Io { source, .. }))
+            | Cause::Shadow(ShadowError::Dirty(DirtyError::Io { source, .. }))
+            | Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => source,
+            _ => return None,
+        };
+        match Errno::from_io_error(source)? {
+            Errno::MFILE => {
+                Some("raise the limit of open files (ulimit -n): each attached object takes up to two")
+            }
+            Errno::NFILE => Some("raise the machine's limit of open files (sysctl fs.file-max)"),
+            Errno::NOMEM => Some(
+                "free memory, or raise the limit of mappings (sysctl vm.max_map_count): each attached object takes some",
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
@@ -210,6 +236,9 @@ impl Error {
             return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
                     has the device's errors";
         }
+        if let Some(remedy) = self.0.cause.limit() {
+            return remedy;
+        }
         match self.kind() {
             ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
@@ -234,7 +263,7 @@ impl Error {
             ErrorKind::WrongKey => "give the key the object was created with",
             ErrorKind::ObjectReadOnly => "attach for reading",
             ErrorKind::Held => "wait until the holder detaches or ends; `pmo ls` shows who it is",
-            ErrorKind::Busy => "try again; `pmo ls` shows who holds what",
+            ErrorKind::Busy => "try again, or wait longer (`PoolOptions::wait`, `pmo --wait`)",
             ErrorKind::NeedsRecovery => "open the pool writable once, then the object is recovered",
             ErrorKind::Poisoned => {
                 "detach what this process has attached of the pool and attach again: that recovers every psync \
@@ -300,7 +329,9 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
         StoreError::Held { .. } => ErrorKind::Held,
-        StoreError::TableBusy { .. } | StoreError::NoLane { .. } => ErrorKind::Busy,
+        StoreError::TableBusy { .. } | StoreError::TableInMotion { .. } | StoreError::NoLane { .. } => {
+            ErrorKind::Busy
+        }
         StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
         StoreError::Poisoned => ErrorKind::Poisoned,
         StoreError::NotAttached => ErrorKind::NotAttached,
@@ -330,9 +361,11 @@ fn media_kind(error: &MediaError) -> ErrorKind {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
             _ => ErrorKind::Io,
         },
-        MediaError::Kind { .. } | MediaError::Remote { .. } | MediaError::Unsuitable { .. } => {
-            ErrorKind::Unsuitable
-        }
+        MediaError::Kind { .. }
+        | MediaError::Remote { .. }
+        | MediaError::Unreachable { .. }
+        | MediaError::Unsuitable { .. } => ErrorKind::Unsuitable,
+        MediaError::InUse { .. } => ErrorKind::Busy,
         MediaError::Empty { .. } => ErrorKind::NotAPool,
         MediaError::Medium { source, .. } => medium_kind(source),
     }

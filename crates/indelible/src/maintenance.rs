@@ -3,9 +3,9 @@
 //! Each opens the medium anew, so that its locks meet those of pools this process has open as they would
 //! meet another process's.
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
-use crate::pool::{Pool, PoolOptions};
+use crate::pool::{Pool, PoolOptions, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
@@ -24,9 +24,18 @@ pub fn check(
     options: &PoolOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report> {
-    run("check", path.as_ref(), options, Access::ReadOnly, |media| {
-        Store::check(media.device().clone(), progress)
-    })
+    let path = path.as_ref();
+    let check = |access, progress: &mut dyn FnMut(u64, u64)| {
+        run("check", path, options, access, |media| Ok(Store::check(media.device().clone(), progress)?))
+    };
+    match check(Access::ReadOnly, progress) {
+        // Others change the table all the time. Those who may write may also lock it.
+        Err(error) if error.kind() == ErrorKind::Busy => match check(Access::ReadWrite, progress) {
+            Err(denied) if denied.kind() == ErrorKind::ReadOnly => Err(error),
+            done => done,
+        },
+        done => done,
+    }
 }
 
 /// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may
@@ -41,8 +50,12 @@ pub fn repair(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<RepairAction>> {
     let access = if how.dry_run { Access::ReadOnly } else { Access::ReadWrite };
-    run("repair", path.as_ref(), options, access, |media| {
-        Store::repair(media.device().clone(), how, progress)
+    let path = path.as_ref();
+    run("repair", path, options, access, |media| {
+        if !how.dry_run {
+            media.claim(path, options.allow_remote)?;
+        }
+        Ok(Store::repair(media.device().clone(), how, progress)?)
     })
 }
 
@@ -79,10 +92,10 @@ fn run<T>(
     path: &Path,
     options: &PoolOptions,
     access: Access,
-    work: impl FnOnce(&Media) -> Result<T, StoreError>,
+    mut work: impl FnMut(&mut Media) -> Result<T, Cause>,
 ) -> Result<T> {
     media::open(path, &options.as_media(access))
         .map_err(Cause::from)
-        .and_then(|media| Ok(work(&media)?))
+        .and_then(|mut media| patiently(options.wait.unwrap_or_default(), || work(&mut media)))
         .map_err(|cause| Error::new(operation, cause).pool(path))
 }

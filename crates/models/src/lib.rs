@@ -88,7 +88,7 @@ mod sys {
 
     pub(crate) mod sync {
         pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-        pub(crate) use loom::sync::{Condvar, Mutex};
+        pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
         pub(crate) use loom::thread_local;
 
         pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A pool. `indelible.Pool` adds arrays and dicts.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
@@ -60,7 +60,8 @@ pub(crate) fn writable(mode: &str) -> PyResult<bool> {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (path, size = None, *, read_only = false, medium = "auto", tracking = "auto", allow_remote = false))]
+    #[pyo3(signature = (path, size = None, *, read_only = false, medium = "auto", tracking = "auto", allow_remote = false, wait = None))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -69,15 +70,20 @@ impl Pool {
         medium: &str,
         tracking: &str,
         allow_remote: bool,
+        wait: Option<f64>,
     ) -> PyResult<Self> {
         // Stores of Python cannot be named.
         let rungs: Vec<_> =
             Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Named).collect();
-        let options = PoolOptions::new()
+        let mut options = PoolOptions::new()
             .read_only(read_only)
             .medium(choice("medium", &MediumKind::WORDS, medium)?)
             .tracking(choice("tracking", &rungs, tracking)?)
             .allow_remote(allow_remote);
+        if let Some(seconds) = wait {
+            let why = |_| PyValueError::new_err("wait is a number of seconds, not negative");
+            options = options.wait(Duration::try_from_secs_f64(seconds).map_err(why)?);
+        }
         let pool = py.detach(|| match size {
             Some(size) => options.open_or_format(&path, size),
             None => options.open(&path),

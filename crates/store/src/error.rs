@@ -1,6 +1,6 @@
 //! What can go wrong below the object, by cause. The layers above add the operation and the object.
 
-use crate::medium::{Fatal, MediumError, ReserveError};
+use crate::medium::{Fatal, MediumError, Process, ReserveError};
 
 /// A part of the pool that damage is reported against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,10 +164,18 @@ pub enum StoreError {
         holder: Holder,
     },
     /// The lock on the table could not be had in time.
-    #[error("the table has been locked by another process for {seconds} s")]
+    #[error("the table has been locked by {holder} for {seconds} s")]
     TableBusy {
         /// How long was waited.
-        seconds: u64,
+        seconds: f64,
+        /// Who has it, as far as that is to be seen from here.
+        holder: Holder,
+    },
+    /// The table changed whenever it was read. Only where it is read without a lock.
+    #[error("other processes kept changing the table while it was read, for {seconds} s")]
+    TableInMotion {
+        /// How long it was tried.
+        seconds: f64,
     },
     /// Every lane is in use.
     #[error("all {lanes} lanes are held by writing processes")]
@@ -192,9 +200,16 @@ pub enum StoreError {
 /// Who holds an object, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A process that attached it, as recorded.
+    /// A process.
     Process {
-        /// Process ID.
+        /// Which.
+        process: Process,
+        /// Whether it writes.
+        writer: bool,
+    },
+    /// A process of another pid namespace: another container.
+    Elsewhere {
+        /// Its ID there. Here it may be that of another process, or of none.
         pid: u32,
         /// Whether it writes.
         writer: bool,
@@ -204,7 +219,7 @@ pub enum Holder {
         /// Whether it writes.
         writer: bool,
     },
-    /// A process that left no record.
+    /// A process that left no record, or that is not to be seen from here.
     Unknown,
 }
 
@@ -212,7 +227,15 @@ impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let role = |writer| if writer { "writer" } else { "reader" };
         match *self {
-            Holder::Process { pid, writer } => write!(f, "process {pid} as {}", role(writer)),
+            Holder::Process { process, writer } => {
+                write!(f, "process {} as {}", process.pid, role(writer))?;
+                let name = process.name().map_or(String::new(), |name| format!(" ({name})"));
+                let stopped = if process.stopped { ", which is stopped (SIGCONT lets it go on)" } else { "" };
+                write!(f, "{name}{stopped}")
+            }
+            Holder::Elsewhere { pid, writer } => {
+                write!(f, "a process of another pid namespace, {pid} there, as {}", role(writer))
+            }
             Holder::Own { writer } => write!(f, "this process as {}", role(writer)),
             Holder::Unknown => f.write_str("another process"),
         }

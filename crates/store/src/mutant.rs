@@ -103,6 +103,8 @@ mutants! {
     ReadingsTrusted,
     /// Writers of two processes get the same object.
     Unlocked,
+    /// What was read without a lock is believed although it changed meanwhile.
+    ReadUnchecked,
     /// Nodes of the table are kept although another process changed it.
     NodesKept,
     /// Lines are stored but not written back from the caches (in the mapped half).

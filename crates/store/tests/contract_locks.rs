@@ -161,11 +161,16 @@ fn read_only_pools_follow() {
     assert!(matches!(reader.attach_writer("a", KEY), Err(StoreError::Medium(MediumError::ReadOnly))));
     let held = reader.attach_reader("a", KEY).unwrap();
     assert_eq!(medium.digest(), before);
-    assert!(matches!(stores[0].attach_writer("a", KEY), Err(StoreError::Held { .. })));
     stores[0].create("b", &of(1)).unwrap();
     assert_eq!(reader.find("b").unwrap().entry.size.get(), 1);
+    // It is in no writer's way, and knows of them.
+    assert!(held.is_current().unwrap());
+    let writer = stores[0].attach_writer("a", KEY).unwrap();
+    assert!(!held.is_current().unwrap());
+    assert!(matches!(reader.attach_reader("a", KEY), Err(StoreError::Held { .. })));
     held.detach().unwrap();
-    stores[0].attach_writer("a", KEY).unwrap();
+    writer.detach().unwrap();
+    assert!(reader.attach_reader("a", KEY).unwrap().is_current().unwrap());
 }
 
 type Action = Box<dyn FnOnce() + Send>;

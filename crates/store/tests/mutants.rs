@@ -8,7 +8,7 @@ use indelible_store::table::{CreateOptions, Key};
 use indelible_store::{Mutant, with_mutant};
 use indelible_testing::pool::{check_tiling, process, psync, psync_many, recover_all, snapshot};
 use indelible_testing::scenario::{Scenario, crash_everywhere, formatted, judge_medium};
-use indelible_testing::{Fault, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
+use indelible_testing::{Fault, Hooked, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -344,5 +344,50 @@ fn nodes_kept_although_another_process_changed_them() {
         }
         let store = Store::open(Arc::new(medium.handle()), process(3)).unwrap();
         check_tiling(&store)
+    });
+}
+
+/// Before each of its reads another process changes the table.
+#[test]
+fn read_unchecked() {
+    caught(Mutant::ReadUnchecked, || {
+        for point in 0.. {
+            let medium = formatted(2 << 20, CONFIG);
+            let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
+            create(&store, "a", &of(1));
+            let hooked = Arc::new(Hooked::new(medium.read_only_handle()));
+            let reader = Store::open(hooked.clone(), process(2)).unwrap();
+            hooked.before_read(point, move || {
+                store.destroy("a", KEY).unwrap();
+                create(&store, "b", &of(300_000));
+            });
+            let found = reader.list((0, 0), 10).map_err(|error| format!("before read {point}: {error}"))?;
+            if found.objects.len() != 1 {
+                return Err(format!("before read {point}: {} objects", found.objects.len()));
+            }
+            if hooked.is_due() {
+                break;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// What was copied without a lock is no psync's state once a writer had the object.
+#[test]
+fn read_unchecked_object() {
+    caught(Mutant::ReadUnchecked, || {
+        let medium = formatted(2 << 20, CONFIG);
+        let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
+        create(&store, "a", &of(10_000));
+        let reader = Store::open(Arc::new(medium.read_only_handle()), process(2)).unwrap();
+        let reading = reader.attach_reader("a", KEY).unwrap();
+        let mut writer = store.attach_writer("a", KEY).unwrap();
+        psync(&mut writer, &[(0, b"new"), (9000, b"new")]).unwrap();
+        writer.detach().unwrap();
+        match reading.is_current() {
+            Ok(false) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
 }

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod crash;
+mod hooked;
 pub mod hostile;
 pub mod oracle;
 pub mod page;
@@ -42,6 +43,7 @@ mod seed;
 pub mod sim;
 
 pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
+pub use hooked::Hooked;
 pub use seed::Seeded;
 pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A process as tests open pools: told apart by `pid`, on the first boot.
 #[must_use]
 pub fn process(pid: u32) -> Identity {
-    Identity { pid, boot: [1; 16] }
+    Identity { pid, boot: [1; 16], namespace: 0 }
 }
 
 /// What a psync lends: the lines by where they go.

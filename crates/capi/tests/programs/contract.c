@@ -200,7 +200,8 @@ int main(int argc, char **argv)
     objects(pool);
     heap(pool);
     table_one(argv[1]);
-    CHECK(pmo_close(pool) == 0 && pmo_errno() == 0);
+    CHECK(pmo_wait(pool, 1) == 0 && pmo_close(pool) == 0 && pmo_errno() == 0);
+    CHECK(pmo_wait(pool, 1) == -1 && pmo_errno() == PMO_ERR_ARGUMENT);
     puts("done");
     return 0;
 }

@@ -30,7 +30,8 @@ JSON:
   [
   {\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"needs_recovery\":false,\"size\":4096}
   ]
-  holder is null if nobody has the object, or if it is not known who.")]
+  holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process
+  is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID.")]
 pub struct Ls {
     /// The pool
     pool: PathBuf,
@@ -52,7 +53,7 @@ struct Row {
 
 impl Row {
     fn of(stat: Stat) -> Self {
-        let holder = stat.holder.map(|pid| Box::new(Holder::of(pid)));
+        let holder = Holder::of(&stat).map(Box::new);
         let Stat { mut name, state, needs_recovery, size, .. } = stat;
         name.shrink_to_fit();
         Row { name, state: state.letter(), holder, needs_recovery, size }

@@ -130,7 +130,7 @@ impl ObjectReport {
             name: stat.name.clone(),
             id: hex(&stat.id),
             state: stat.state.letter(),
-            holder: stat.holder.map(Holder::of),
+            holder: Holder::of(stat),
             needs_recovery: stat.needs_recovery,
             size: stat.size,
             extent: stat.extent,

@@ -36,6 +36,8 @@ pub(crate) enum HeapError {
     Nowhere,
     #[error("this thread has a lock of the object")]
     Inside,
+    #[error("a thread has had a lock of the object for {waited:?}, or forgot the guard of one")]
+    Locked { waited: std::time::Duration },
     #[error("there is no root {name:?}")]
     RootMissing { name: String },
     #[error("there is a root {name:?} already")]
@@ -67,7 +69,7 @@ impl HeapError {
             HeapError::Overwritten { .. } => ErrorKind::Overwritten,
             HeapError::ReadOnly => ErrorKind::ReadOnly,
             HeapError::Nowhere => ErrorKind::NotAttached,
-            HeapError::Inside => ErrorKind::Busy,
+            HeapError::Inside | HeapError::Locked { .. } => ErrorKind::Busy,
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
             HeapError::RootExists { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. } => ErrorKind::RootType,
@@ -90,6 +92,9 @@ impl HeapError {
             }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",
+            HeapError::Locked { .. } => {
+                "drop the guard, then try again; one that was forgotten (`mem::forget`) ends with the attachment, and `psync` needs none"
+            }
             HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",
             _ => return None,

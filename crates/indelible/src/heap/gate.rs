@@ -1,11 +1,14 @@
-//! Who stores to data of a heap under a lock of the data's own, and the consistent cut that has to wait
-//! for them: a cut holds whole critical sections, or nothing of them.
+//! The gate of a heap: threads enter it to store under a lock of the heap's data, and a consistent cut waits until
+//! nobody is inside. So a cut holds whole critical sections, or nothing of them.
 //!
-//! A thread that is inside already goes on inside, also while a cut waits: it may need several locks.
+//! 1. A thread that is inside goes on inside, also while a cut waits: it may need several locks.
+//! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the cut fails, the gate
+//!    opens again, and nothing was made durable.
 
-use crate::sys::sync::{Condvar, Mutex, thread_local};
+use crate::sys::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::sys::total::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 thread_local! {
     /// Gates this thread is inside of, each with how often.
@@ -18,9 +21,19 @@ thread_local! {
 pub(super) struct Gate {
     inside: AtomicUsize,
     closed: AtomicBool,
-    cuts: Mutex<()>,
-    waiting: Mutex<()>,
+    /// Whether a cut is under way.
+    cutting: Mutex<bool>,
+    /// That changed, or nobody is inside any more, or the gate is open again.
     changed: Condvar,
+}
+
+/// Why there was no cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The thread that asked is inside itself.
+    Inside,
+    /// Somebody was inside, or another cut was under way, all the time.
+    Busy,
 }
 
 impl Gate {
@@ -61,9 +74,10 @@ impl Gate {
                 return;
             }
             self.leave_one();
-            let mut waiting = self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut cutting = self.lock();
+            // As long as a cut takes, which waits for a bounded time itself.
             while self.closed.load(SeqCst) {
-                waiting = self.changed.wait(waiting).unwrap_or_else(|poisoned| poisoned.into_inner());
+                cutting = self.changed.wait(cutting).unwrap_or_else(|poisoned| poisoned.into_inner());
             }
         }
     }
@@ -75,37 +89,57 @@ impl Gate {
 
     fn leave_one(&self) {
         if self.inside.fetch_sub(1, SeqCst) == 1 && self.closed.load(SeqCst) {
-            drop(self.waiting.lock());
+            drop(self.lock());
             self.changed.notify_all();
         }
     }
 
-    /// Runs `cut` while nobody is inside; `None` if this thread itself is.
-    pub(super) fn cut<R>(&self, cut: impl FnOnce() -> R) -> Option<R> {
+    /// Runs `cut` while nobody is inside; waits for that, and for other cuts, for `patience` at most.
+    pub(super) fn cut<R>(&self, patience: Duration, cut: impl FnOnce() -> R) -> Result<R, Refused> {
         if self.mine(0) > 0 {
-            return None;
+            return Err(Refused::Inside);
         }
-        let _one = self.cuts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let end = Instant::now().checked_add(patience);
+        let mut cutting = self.wait(self.lock(), end, |cutting| !cutting)?;
+        *cutting = true;
         self.closed.store(true, SeqCst);
         let opened = Opened(self);
-        let mut waiting = self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        while self.inside.load(SeqCst) > 0 {
-            waiting = self.changed.wait(waiting).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        drop(waiting);
+        drop(self.wait(cutting, end, |_| self.inside.load(SeqCst) == 0)?);
         let result = cut();
         drop(opened);
-        Some(result)
+        Ok(result)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.cutting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits until `ready`, or until `end`; `None` is never.
+    fn wait<'g>(
+        &'g self,
+        mut cutting: MutexGuard<'g, bool>,
+        end: Option<Instant>,
+        ready: impl Fn(bool) -> bool,
+    ) -> Result<MutexGuard<'g, bool>, Refused> {
+        while !ready(*cutting) {
+            let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(Refused::Busy);
+            }
+            let waited = self.changed.wait_timeout(cutting, left);
+            cutting = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        Ok(cutting)
     }
 }
 
-/// Opens the gate when dropped, also by a panic.
+/// Opens the gate when dropped, also by a panic. Not to be dropped with `cutting` held.
 struct Opened<'a>(&'a Gate);
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         self.0.closed.store(false, SeqCst);
-        drop(self.0.waiting.lock());
+        *self.0.lock() = false;
         self.0.changed.notify_all();
     }
 }

@@ -2,6 +2,7 @@
 //! stores are named.
 
 use super::error::HeapError;
+use super::gate::Refused;
 use super::writer::Heap;
 use crate::error::Result;
 use crate::object::{Object, psync_all};
@@ -49,13 +50,19 @@ impl Heap {
     /// to anything yet may be in it.
     ///
     /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: what is
-    /// done under such a lock is in the cut as a whole, or not at all.
+    /// done under such a lock is in the cut as a whole, or not at all. Waits no longer than
+    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default.
     ///
     /// # Errors
-    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock.
+    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another thread had one, or forgot
+    /// (`mem::forget`) the guard of one, all the time. Nothing was made durable then.
     pub fn psync_cut(&self) -> Result<()> {
-        let cut = self.gate.cut(|| self.raw.quiet(|| self.object.psync_cut()));
-        cut.unwrap_or_else(|| Err(self.error("psync", HeapError::Inside)))
+        let patience = self.object.patience();
+        match self.gate.cut(patience, || self.raw.quiet(|| self.object.psync_cut())) {
+            Ok(done) => done,
+            Err(Refused::Inside) => Err(self.error("psync", HeapError::Inside)),
+            Err(Refused::Busy) => Err(self.error("psync", HeapError::Locked { waited: patience })),
+        }
     }
 
     /// psync of several heaps, and of other objects of the pool, as one atomic step: see

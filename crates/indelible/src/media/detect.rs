@@ -71,7 +71,11 @@ pub(super) fn adopt(
         return Err(MediaError::Empty { path: path.into() });
     }
     let kind = decide(&fd, file_type, magic, choice, path)?;
-    build(kind, Arc::new(fd), len, read_only, (stat.st_dev, stat.st_ino), path)
+    let identity = match file_type {
+        FileType::BlockDevice | FileType::CharacterDevice => (u64::MAX, stat.st_rdev),
+        _ => (stat.st_dev, stat.st_ino),
+    };
+    build(kind, Arc::new(fd), len, read_only, identity, path)
 }
 
 fn build(
@@ -111,7 +115,7 @@ fn build(
             return Err(MediaError::Medium { path: path.into(), source });
         }
     }
-    Ok(Media { kind, device, file: Some(fd), memory, identity: Some(identity) })
+    Ok(Media { kind, device, file: Some(fd), memory, identity: Some(identity), claimed: Arc::default() })
 }
 
 fn decide(

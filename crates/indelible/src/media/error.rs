@@ -23,6 +23,17 @@ pub(crate) enum MediaError {
     /// The medium cannot do what the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
+    /// Somebody else has the device, or another way to the same bytes.
+    #[error(
+        "{path} is in use by {by}; a block device, and what it stands on, is written by one process at a time"
+    )]
+    InUse { path: PathBuf, by: String },
+    /// A loop device over a file that others could open.
+    #[error(
+        "{path} is a loop device over {file}, which cannot be reached from here, so that nobody can be kept from using \
+         it as well; open that file, or accept it explicitly as a file system of another machine is"
+    )]
+    Unreachable { path: PathBuf, file: PathBuf },
     /// The file is empty.
     #[error("{path} has no bytes; it is not a pool")]
     Empty { path: PathBuf },

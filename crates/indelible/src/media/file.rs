@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
 use crate::sys::fork::ForkFd;
-use crate::sys::{ofd, writeback};
+use crate::sys::{ofd, process, writeback};
 
 /// What no disk is allowed to tear.
 const SECTOR: usize = 512;
@@ -220,8 +220,12 @@ impl Locks for FileMedium {
         ofd::probe(live(&self.fd)?, key.byte())
     }
 
-    fn holder(&self, key: LockKey) -> Option<u32> {
+    fn holder(&self, key: LockKey) -> Option<Process> {
         ofd::holder(self.fd.as_fd(), key.byte())
+    }
+
+    fn process(&self, pid: u32) -> Process {
+        process::seen(pid)
     }
 }
 

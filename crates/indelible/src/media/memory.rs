@@ -21,8 +21,7 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
-
+use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
 use rustix::io::Errno;
 
 use super::file::{live, verify};
@@ -30,7 +29,7 @@ use super::{huge, space};
 use crate::sys::fork::{ForkFd, NoFork};
 use crate::sys::mmap::{self, Protection};
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
-use crate::sys::{PAGE, flush, ofd};
+use crate::sys::{PAGE, flush, ofd, process};
 
 /// Longer writes go around the caches: they would evict more than a later comparison gains.
 const STREAM_FROM: usize = 32 << 10;
@@ -326,8 +325,12 @@ impl Locks for MemoryMedium {
         ofd::probe(live(&self.fd)?, key.byte())
     }
 
-    fn holder(&self, key: LockKey) -> Option<u32> {
+    fn holder(&self, key: LockKey) -> Option<Process> {
         ofd::holder(self.fd.as_fd(), key.byte())
+    }
+
+    fn process(&self, pid: u32) -> Process {
+        process::seen(pid)
     }
 }
 

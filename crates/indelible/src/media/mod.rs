@@ -3,6 +3,7 @@
 //! [`open`] and [`create`] choose one for a path; [`Media::from_device`] wraps any other, such as
 //! the simulated medium of the tests.
 
+mod claim;
 mod create;
 mod detect;
 mod error;
@@ -97,12 +98,21 @@ pub(crate) struct Media {
     file: Option<Arc<ForkFd>>,
     memory: Option<Arc<MemoryMedium>>,
     identity: Option<(u64, u64)>,
+    /// What keeps others away: see claim.rs.
+    claimed: Arc<[ForkFd]>,
 }
 
 impl Media {
     /// A medium that has no file.
     pub(crate) fn from_device(device: Arc<dyn Device>) -> Media {
-        Media { kind: MediaKind::Other, device, file: None, memory: None, identity: None }
+        Media {
+            kind: MediaKind::Other,
+            device,
+            file: None,
+            memory: None,
+            identity: None,
+            claimed: Arc::default(),
+        }
     }
 
     pub(crate) fn kind(&self) -> MediaKind {
@@ -129,7 +139,8 @@ impl Media {
         self.memory.as_ref().map(|memory| memory.base())
     }
 
-    /// Device and inode number, which identify the pool among all paths that lead to it.
+    /// Two numbers that identify the pool among all paths that lead to it: device and inode of a file, the number of a
+    /// device, whatever its node.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }

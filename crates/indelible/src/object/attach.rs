@@ -1,13 +1,15 @@
 //! Attaching objects of a pool.
 
 use super::engine::Core;
-use super::reader::{ReadCore, ReadObject};
+use super::reader::{Copied, ReadCore, ReadObject};
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
+use indelible_store::error::StoreError;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 impl Pool {
     /// Attaches an object for writing (S0.10–S0.12). If its last writer died, it is recovered first.
@@ -78,14 +80,15 @@ impl Pool {
 }
 
 pub(crate) fn attach_core(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Core, Cause> {
-    let writer = pool.store.attach_writer(name, Key(key))?;
+    let writer = pool.patiently(|| Ok(pool.store.attach_writer(name, Key(key))?))?;
     Core::new(pool.clone(), writer)
 }
 
 pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Arc<ReadCore>, Cause> {
-    let reader = pool.store.attach_reader(name, Key(key))?;
-    let entry = reader.object().offset;
+    let mut reader = pool.patiently(|| Ok(pool.store.attach_reader(name, Key(key))?))?;
+    let begin = Instant::now();
     loop {
+        let entry = reader.object().offset;
         // Held while mapping, so that two threads do not map the object twice.
         let mut shared = pool.shared();
         match shared.get(&entry).map(Weak::upgrade) {
@@ -102,7 +105,19 @@ pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result
             }
             None => {}
         }
-        let core = Arc::new(ReadCore::new(pool.clone(), name, reader)?);
+        let core = match ReadCore::new(pool.clone(), name, reader)? {
+            Copied::Whole(core) => Arc::new(core),
+            // A writer came while the object was copied.
+            Copied::Changed if begin.elapsed() < pool.store.patience() => {
+                drop(shared);
+                reader = pool.patiently(|| Ok(pool.store.attach_reader(name, Key(key))?))?;
+                continue;
+            }
+            Copied::Changed => {
+                let seconds = pool.store.patience().as_secs_f64();
+                return Err(StoreError::TableInMotion { seconds }.into());
+            }
+        };
         let erased: Arc<dyn Any + Send + Sync> = core.clone();
         shared.insert(entry, Arc::downgrade(&erased));
         return Ok(core);

@@ -18,10 +18,24 @@ pub(crate) struct ReadCore {
     pub(crate) name: String,
 }
 
+/// What became of a read attach.
+pub(crate) enum Copied {
+    /// The object, as one psync left it.
+    Whole(ReadCore),
+    /// A writer changed it meanwhile: nothing is mapped.
+    Changed,
+}
+
 impl ReadCore {
-    pub(crate) fn new(pool: Arc<PoolInner>, name: &str, reader: Reader) -> Result<Self, Cause> {
+    /// Maps the object, or copies it where nothing keeps writers away.
+    pub(crate) fn new(pool: Arc<PoolInner>, name: &str, reader: Reader) -> Result<Copied, Cause> {
         let shadow = pool.map(&reader.object().entry, false)?;
-        Ok(ReadCore { shadow: Some(shadow), reader: Some(reader), pool, name: name.to_owned() })
+        // Asked last: what was copied before is the object's if nobody had come by now.
+        if !reader.is_current()? {
+            return Ok(Copied::Changed);
+        }
+        let (shadow, reader) = (Some(shadow), Some(reader));
+        Ok(Copied::Whole(ReadCore { shadow, reader, pool, name: name.to_owned() }))
     }
 
     pub(crate) fn base(&self) -> *const u8 {
@@ -89,7 +103,7 @@ impl ReadObject {
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while this
-        // one reads it (the lock). SAFETY.md says what a process outside the protocol can do.
+        // one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md says what a process outside the protocol can do.
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 

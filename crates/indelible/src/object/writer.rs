@@ -318,6 +318,11 @@ impl Object {
         self.core().reach()
     }
 
+    /// How long to wait for others: see [`Pool::set_wait`](crate::Pool::set_wait).
+    pub(crate) fn patience(&self) -> std::time::Duration {
+        self.pool.store.patience()
+    }
+
     /// Where every store has to be marked, with tracking `named`.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {

@@ -68,8 +68,11 @@ pub struct Stat {
     pub reach: u64,
     /// State.
     pub state: State,
-    /// Process that has it, if one has.
+    /// Process that has it, if one has that is to be seen from here: its ID in this pid namespace.
     pub holder: Option<u32>,
+    /// The holder's ID in its own pid namespace, where that is not this one, as in another container: here it may be that
+    /// of another process.
+    pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
     /// Whether it refuses write attaches.
@@ -100,8 +103,12 @@ impl Stat {
             reach: entry.reserved.get(),
             state: State::of(status.state),
             holder: match status.holder {
-                Some(Holder::Process { pid, .. }) => Some(pid),
+                Some(Holder::Process { process, .. }) => Some(process.pid),
                 Some(Holder::Own { .. }) => Some(std::process::id()),
+                _ => None,
+            },
+            holder_elsewhere: match status.holder {
+                Some(Holder::Elsewhere { pid, .. }) => Some(pid),
                 _ => None,
             },
             needs_recovery: status.needs_recovery,

@@ -3,6 +3,7 @@
 mod info;
 mod options;
 mod registry;
+mod wait;
 mod windows;
 
 pub use info::{LaneUse, PoolInfo, Stat, State};
@@ -11,7 +12,7 @@ pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{Access, Media};
 use crate::shadow::{Params, Shadow, Source};
-use crate::sys::{boot, fork};
+use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
 use indelible_store::store::{Identity, Status, Store, Window};
@@ -21,6 +22,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+pub(crate) use wait::patiently;
 
 /// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
 ///
@@ -50,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) media: Media,
     pub(crate) store: Arc<Store>,
     settings: Settings,
+    wait: wait::Wait,
     generation: u32,
     /// What several attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
@@ -145,7 +149,8 @@ impl Pool {
     /// As for [`destroy`](Pool::destroy).
     pub fn destroy_with_key(&self, name: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result = inner.alive().and_then(|()| Ok(inner.store.destroy(name, Key(key))?));
+        let result =
+            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.destroy(name, Key(key))?)));
         self.about("destroy", name, result)
     }
 
@@ -156,7 +161,8 @@ impl Pool {
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
     pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result = inner.alive().and_then(|()| Ok(inner.store.resize(name, Key(key), size)?));
+        let result =
+            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.resize(name, Key(key), size)?)));
         self.about("resize", name, result.map(drop))
     }
 
@@ -166,7 +172,8 @@ impl Pool {
     /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
     pub fn rename(&self, name: &str, new: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result = inner.alive().and_then(|()| Ok(inner.store.rename(name, new, Key(key))?));
+        let result =
+            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.rename(name, new, Key(key))?)));
         self.about("rename", name, result)
     }
 
@@ -231,8 +238,10 @@ impl Inner {
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
+        // In a read-only pool nothing keeps writers away: what is attached has to be a copy.
+        let copied = self.store.is_read_only();
         let source = match self.media.mappable() {
-            Some(fd) if !self.settings.fault_in => Source::PrivateFile { fd, offset },
+            Some(fd) if !self.settings.fault_in && !copied => Source::PrivateFile { fd, offset },
             _ => Source::Device { device: self.media.device().clone(), offset },
         };
         Params {
@@ -241,7 +250,7 @@ impl Inner {
             source,
             writable,
             rung: self.settings.rung,
-            fault_in: self.settings.fault_in.then_some(true),
+            fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
             ahead: 8,
         }
     }
@@ -310,7 +319,7 @@ impl Iterator for List {
 
 /// Who this process is.
 fn identity() -> Identity {
-    Identity { pid: boot::pid(), boot: boot::boot_id() }
+    Identity { pid: boot::pid(), boot: boot::boot_id(), namespace: process::namespace() }
 }
 
 impl Inner {
@@ -321,6 +330,7 @@ impl Inner {
             media,
             store,
             settings,
+            wait: wait::Wait::default(),
             generation: fork::generation(),
             shared: Mutex::default(),
         })
@@ -339,12 +349,20 @@ impl PoolOptions {
 
     fn open_cause(&self, path: &Path) -> Result<Pool, Cause> {
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let media = crate::media::open(path, &self.as_media(access))?;
+        let mut media = crate::media::open(path, &self.as_media(access))?;
         let settings = self.settings()?;
-        let inner = registry::share(&media, self.read_only, &settings, || {
-            let store = Store::open(media.device().clone(), identity())?;
-            Ok(Inner::new(path, media.clone(), store, settings.clone()))
+        let inner = patiently(self.wait.unwrap_or(Duration::ZERO), || {
+            registry::share(&mut media, self.read_only, &settings, |media| {
+                if !self.read_only {
+                    media.claim(path, self.allow_remote)?;
+                }
+                let store = Store::open(media.device().clone(), identity())?;
+                Ok(Inner::new(path, media.clone(), store, settings.clone()))
+            })
         })?;
+        if let Some(wait) = self.wait {
+            inner.set_wait(wait);
+        }
         Ok(Pool { inner })
     }
 
@@ -360,7 +378,8 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
-        let media = self.create_media(path, len)?;
+        let mut media = self.create_media(path, len)?;
+        media.claim(path, self.allow_remote)?;
         if !zeroed && !self.force {
             options::refuse_data(path, &media)?;
         }
@@ -369,7 +388,11 @@ impl PoolOptions {
         let superblock = store.superblock();
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
         windows::remember(window, superblock.length.get());
-        Ok(Pool { inner: registry::add(Inner::new(path, media, store, settings)) })
+        let inner = Inner::new(path, media, store, settings);
+        if let Some(wait) = self.wait {
+            inner.set_wait(wait);
+        }
+        Ok(Pool { inner: registry::add(inner) })
     }
 
     /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.

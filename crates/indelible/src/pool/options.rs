@@ -11,6 +11,7 @@ use indelible_store::medium::{LockKey, LockMode};
 use indelible_store::store::{FormatOptions, Window};
 use indelible_store::table::{self, Key};
 use std::path::Path;
+use std::time::Duration;
 
 /// What a pool stands on. `Auto` asks the path; the others force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,12 +121,13 @@ pub struct PoolOptions {
     pub(super) medium: MediumKind,
     pub(super) tracking: Tracking,
     pub(super) read_only: bool,
-    pub(super) allow_remote: bool,
+    pub(crate) allow_remote: bool,
     pub(super) fault_in: bool,
     pub(super) label: String,
     pub(super) force: bool,
     pub(super) window: Option<Window>,
     pub(super) untrusted: bool,
+    pub(crate) wait: Option<Duration>,
 }
 
 /// The options that matter after opening.
@@ -157,7 +159,9 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only.
+    /// Opens the pool's file for reading only. Such a pool is never in anybody's way: it takes no locks, and attaching
+    /// copies the object, at a cost that depends on its size, so that what is read does not change. What is copied is
+    /// the object as some psync left it; one that a writer has is [`Held`](crate::ErrorKind::Held).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -183,6 +187,15 @@ impl PoolOptions {
     #[must_use]
     pub fn untrusted(mut self, untrusted: bool) -> Self {
         self.untrusted = untrusted;
+        self
+    }
+
+    /// How long to wait for who is in the way: for an object that somebody else has attached and for a device that
+    /// somebody else has, by default not at all; for the table while another process has it, by default 20 s; for locks
+    /// of an object that a consistent cut has to wait for, by default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
         self
     }
 

@@ -12,10 +12,10 @@ static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 /// The open pool on `media` if there is one that can do what is asked, else a new one.
 pub(super) fn share(
-    media: &Media,
+    media: &mut Media,
     read_only: bool,
     settings: &Settings,
-    open: impl FnOnce() -> Result<Arc<Inner>, Cause>,
+    open: impl FnOnce(&mut Media) -> Result<Arc<Inner>, Cause>,
 ) -> Result<Arc<Inner>, Cause> {
     let mut pools = OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     pools.retain(|pool| pool.strong_count() > 0);
@@ -30,7 +30,7 @@ pub(super) fn share(
     if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
         return Ok(pool);
     }
-    let pool = open()?;
+    let pool = open(media)?;
     // A copy has the ID and the addresses of its original: nothing could tell their objects apart.
     let copied = |other: &Arc<Inner>| {
         other.store.id() == pool.store.id()

@@ -1,6 +1,6 @@
 //! What this machine offers, gathered once for reports.
 
-use super::{flush, pagemap::Pagemap, uffd};
+use super::{flush, pagemap::Pagemap, process, uffd};
 
 /// How far userfaultfd is open to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub(crate) struct Facilities {
     pub(crate) instructions: &'static [&'static str],
     /// Mappings that one process may have, 0 if unknown.
     pub(crate) max_map_count: usize,
+    /// Files that this process may have open, `None` without a limit.
+    pub(crate) open_files: Option<u64>,
+    /// 0: the machine's first.
+    pub(crate) pid_namespace: u64,
     /// Bytes.
     pub(crate) page_size: usize,
     /// Bits of a user-space address.
@@ -48,6 +52,8 @@ impl Facilities {
             pagemap_scan: Pagemap::supported(),
             instructions: flush::instructions(),
             max_map_count: max_map_count(),
+            open_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+            pid_namespace: process::namespace(),
             page_size: rustix::param::page_size(),
             va_bits: va_bits(),
         }

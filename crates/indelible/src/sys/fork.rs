@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! 1. `GENERATION` grows by one in every forked child before any other code of the child runs.
-//! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns.
+//! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns. Chunks of slots are leaked and never
+//!    move, so that there is no limit but the process's of open files.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
 //! 4. A descriptor of the parent is not closed in the child but replaced by one on which every
@@ -20,11 +21,61 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// Pools, user-fault and page-map descriptors that one process may have open.
-const CAPACITY: usize = 4096;
+/// Descriptors of pools, user faults and page maps.
+#[derive(Debug)]
+struct Chunk {
+    slots: [AtomicI32; 1024],
+    next: AtomicPtr<Chunk>,
+}
+
+impl Chunk {
+    const fn new() -> Chunk {
+        Chunk { slots: [const { AtomicI32::new(-1) }; 1024], next: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The chunk behind this one, if there is one. Async-signal-safe.
+    fn next(&self) -> Option<&'static Chunk> {
+        // SAFETY: null, or a chunk that was leaked (2).
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// This chunk and those behind it. Async-signal-safe.
+    fn onwards(&'static self) -> impl Iterator<Item = &'static Chunk> {
+        std::iter::successors(Some(self), |chunk| chunk.next())
+    }
+
+    /// The chunk behind this one, which is made if there is none.
+    fn next_or_new(&self) -> &'static Chunk {
+        if let Some(next) = self.next() {
+            return next;
+        }
+        let fresh = Box::into_raw(Box::new(Chunk::new()));
+        match self.next.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: `fresh` is leaked from here on (2).
+            Ok(_) => unsafe { &*fresh },
+            Err(winner) => {
+                // SAFETY: `fresh` came from `Box::into_raw` and was not published.
+                drop(unsafe { Box::from_raw(fresh) });
+                // SAFETY: another thread published a chunk, leaked (2).
+                unsafe { &*winner }
+            }
+        }
+    }
+
+    /// Puts `fd` into a free slot.
+    fn register(&'static self, fd: i32) -> Option<&'static AtomicI32> {
+        let free = |slot: &&AtomicI32| {
+            slot.load(Ordering::Relaxed) == -1
+                && slot.compare_exchange(-1, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        };
+        self.slots.iter().find(free)
+    }
+}
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-static FDS: [AtomicI32; CAPACITY] = [const { AtomicI32::new(-1) }; CAPACITY];
+static FDS: Chunk = Chunk::new();
+/// Chunk in which a slot was free last, null: the first. A hint.
+static ROOM: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
 static TOMB: AtomicI32 = AtomicI32::new(-1);
 /// 1 while a thread is between making a mapping and excluding it from forks, or forking.
 static MAPPING: AtomicU32 = AtomicU32::new(0);
@@ -44,24 +95,29 @@ pub(crate) fn is_stale(of: u32) -> bool {
 /// A descriptor that a forked child loses.
 #[derive(Debug)]
 pub(crate) struct ForkFd {
-    /// Invariant: registered in `FDS[slot]` until drop.
+    /// Invariant: registered in `slot` until drop.
     fd: OwnedFd,
-    slot: usize,
+    slot: &'static AtomicI32,
+    chunk: &'static Chunk,
     generation: u32,
 }
 
 impl ForkFd {
-    /// Registers `fd`. Fails with `ENFILE` when the table is full.
+    /// Registers `fd`.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<ForkFd> {
         install()?;
-        for (slot, entry) in FDS.iter().enumerate() {
-            if entry.load(Ordering::Relaxed) == -1
-                && entry.compare_exchange(-1, fd.as_raw_fd(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
-            {
-                return Ok(ForkFd { fd, slot, generation: generation() });
+        // SAFETY: null, or a chunk of the list, leaked (2).
+        let hint = unsafe { ROOM.load(Ordering::Acquire).as_ref() }.unwrap_or(&FDS);
+        let known = hint.onwards().chain(FDS.onwards());
+        // What is made goes to the end of the list, one chunk after the other.
+        let made = std::iter::successors(FDS.onwards().last(), |chunk| Some(chunk.next_or_new()));
+        for chunk in known.chain(made) {
+            if let Some(slot) = chunk.register(fd.as_raw_fd()) {
+                ROOM.store(ptr::from_ref(chunk).cast_mut(), Ordering::Release);
+                return Ok(ForkFd { fd, slot, chunk, generation: generation() });
             }
         }
-        Err(io::Error::from_raw_os_error(libc::ENFILE))
+        Err(io::ErrorKind::OutOfMemory.into())
     }
 
     /// Whether this process is a forked child of the one that opened the descriptor.
@@ -81,7 +137,8 @@ impl Drop for ForkFd {
     fn drop(&mut self) {
         // Unregistered before it is closed: were it the other way round, a fork in between would
         // bury whatever descriptor has got the number meanwhile.
-        FDS[self.slot].store(-1, Ordering::SeqCst);
+        self.slot.store(-1, Ordering::SeqCst);
+        ROOM.store(ptr::from_ref(self.chunk).cast_mut(), Ordering::Release);
     }
 }
 
@@ -195,7 +252,7 @@ extern "C" fn after_parent() {
 extern "C" fn after_child() {
     GENERATION.fetch_add(1, Ordering::SeqCst);
     let tomb = TOMB.load(Ordering::SeqCst);
-    for entry in &FDS {
+    for entry in FDS.onwards().flat_map(|chunk| &chunk.slots) {
         let fd = entry.load(Ordering::SeqCst);
         if fd < 0 {
             continue;

@@ -5,7 +5,9 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use indelible_store::medium::{LockMode, MediumError};
+use indelible_store::medium::{LockMode, MediumError, Process};
+
+use super::process;
 
 fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
     let range =
@@ -91,16 +93,15 @@ pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, M
 
 /// A process that has the byte locked. The kernel does not say who has such a lock, but each process can be asked
 /// for its own; `None` if none of those that this one may ask has it.
-pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<u32> {
+pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     let inode = rustix::fs::fstat(fd).ok()?.st_ino.to_string();
     let has = |folder: std::path::PathBuf| {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
         texts.into_iter().any(|text| text.lines().any(|line| covers(line, &inode, byte)))
     };
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
-    pids.find(|pid: &u32| has(format!("/proc/{pid}/fdinfo").into()))
+    let (pid, _) = process::all().find(|(_, folder)| has(folder.join("fdinfo")))?;
+    Some(process::seen(pid))
 }
 
 /// Whether a line of `fdinfo` tells of a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`.
@@ -124,7 +125,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(holder(file.as_fd(), 500), None);
         assert!(try_lock(file.as_fd(), 500, LockMode::Shared).unwrap());
-        assert_eq!(holder(file.as_fd(), 500), Some(std::process::id()));
+        assert_eq!(holder(file.as_fd(), 500).map(|process| process.pid), Some(std::process::id()));
         assert_eq!((holder(file.as_fd(), 499), holder(file.as_fd(), 501)), (None, None));
         unlock(file.as_fd(), 500);
         assert_eq!(holder(file.as_fd(), 500), None);

@@ -22,6 +22,7 @@ class Pool:
         medium: str = "auto",
         tracking: str = "auto",
         allow_remote: bool = False,
+        wait: float | None = None,
     ) -> Self: ...
     @property
     def path(self) -> os.PathLike[str]: ...

@@ -63,10 +63,14 @@ impl Directory {
             && self.offset.get().is_multiple_of(PAGE)
             && self.len.get().is_multiple_of(PAGE)
             && self.len.get() >= 2 * PAGE
-            && self.offset.get().checked_add(self.len.get()).is_some_and(|end| end <= pool_len);
+            && self.offset.get().checked_add(self.len.get()).is_some_and(|end| end <= pool_len)
+            && self.generation.get() <= GENERATIONS;
         sound.then_some(true)
     }
 }
+
+/// The highest generation that is believed: no lane lives to see it, and there is always a next one.
+pub const GENERATIONS: u64 = u64::MAX / 2;
 
 /// One copy of a lane's header.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -113,7 +117,8 @@ impl Header {
         zeroed.checksum = U64::new(0);
         let sound = self.magic.get() == HEADER_MAGIC
             && self.own_offset.get() == offset
-            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get();
+            && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
+            && self.generation.get() <= GENERATIONS;
         sound.then(|| self.generation.get())
     }
 }

@@ -1,8 +1,12 @@
 //! The table root: counters and the roots of the trees, one page that only table batches change.
 
-use super::{PAGE, checksum};
+use super::entry::SIZE;
+use super::{DATA, PAGE, checksum};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Levels a tree has at most.
+pub const HEIGHT: u32 = 16;
 
 /// First bytes of the page.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
@@ -101,15 +105,19 @@ impl Root {
     pub fn verify(&self, seed: u64, pool_len: u64) -> bool {
         let mut zeroed = *self;
         zeroed.checksum = U64::new(0);
-        let page = |offset: u64| offset.is_multiple_of(PAGE) && offset < pool_len;
+        // 0 stands for none.
+        let page =
+            |offset: u64| offset.is_multiple_of(PAGE) && (offset == 0 || (DATA..pool_len).contains(&offset));
         self.magic.get() == MAGIC
             && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
             && page(self.free_page.get())
             && self.chunk_next.get().is_multiple_of(PAGE)
             && self.chunk_next.get() <= self.chunk_end.get()
             && self.chunk_end.get() <= pool_len
+            && self.free_page_count.get() <= pool_len / PAGE
+            && self.objects.get() <= pool_len / SIZE
             && self.virgin.get() <= pool_len
             && self.free_pages.get() <= pool_len / PAGE
-            && self.trees.iter().all(|tree| page(tree.node.get()) && tree.height.get() <= 16)
+            && self.trees.iter().all(|tree| page(tree.node.get()) && tree.height.get() <= HEIGHT)
     }
 }

@@ -36,6 +36,34 @@ pub enum LockMode {
     Exclusive,
 }
 
+/// A process as the machine shows it, for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its ID, in the pid namespace of whoever asked.
+    pub pid: u32,
+    /// The name of its program, padded with zeros; none where it is not known.
+    pub name: [u8; 16],
+    /// Whether it is stopped, by SIGSTOP or a debugger: it gives no lock up before it goes on.
+    pub stopped: bool,
+}
+
+impl Process {
+    /// A process of which nothing else is known.
+    #[must_use]
+    pub fn new(pid: u32) -> Process {
+        Process { pid, ..Process::default() }
+    }
+
+    /// The name of its program, as far as it is known.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
+        let name = String::from_utf8_lossy(&self.name[..end]);
+        let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        (end > 0).then(|| name.chars().map(shown).collect())
+    }
+}
+
 /// Locks that never wait. One holder is one open medium: threads that share it share its locks.
 pub trait Locks: Send + Sync {
     /// Takes the lock, or changes the mode of one already held. `Ok(false)`: another holder is in
@@ -48,8 +76,13 @@ pub trait Locks: Send + Sync {
     /// The strongest mode in which *another* holder has the key, `None` when nobody has.
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
 
-    /// The process ID of a holder, to be shown to people. `None` where nobody can tell.
-    fn holder(&self, _key: LockKey) -> Option<u32> {
+    /// A process that has the lock, to be shown to people. `None` where nobody can tell.
+    fn holder(&self, _key: LockKey) -> Option<Process> {
         None
+    }
+
+    /// What can be said of a process of this pid namespace.
+    fn process(&self, pid: u32) -> Process {
+        Process::new(pid)
     }
 }

@@ -24,7 +24,7 @@ pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
 pub use gather::{Gather, runs};
 pub(crate) use latch::{Epoch, FaultLatch};
-pub use lock::{LockKey, LockMode, Locks};
+pub use lock::{LockKey, LockMode, Locks, Process};
 
 pub use overlay::Overlay;
 

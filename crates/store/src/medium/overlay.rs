@@ -1,6 +1,6 @@
 //! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
 
-use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -125,7 +125,11 @@ impl Locks for Overlay {
         self.under.probe(key)
     }
 
-    fn holder(&self, key: LockKey) -> Option<u32> {
+    fn holder(&self, key: LockKey) -> Option<Process> {
         self.under.holder(key)
+    }
+
+    fn process(&self, pid: u32) -> Process {
+        self.under.process(pid)
     }
 }

@@ -15,7 +15,7 @@ use super::extents::PAGES;
 use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
-use crate::format::{PAGE, TABLE_ROOT};
+use crate::format::{DATA, PAGE, TABLE_ROOT};
 use crate::medium::{Edit, Medium};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
@@ -94,8 +94,14 @@ impl<'m> Draft<'m> {
     }
 
     /// Writes the root back into the edit; the last step before the draft is published.
+    ///
+    /// # Errors
+    /// `Damaged`: what the table was found to hold made a root that nobody would accept. Nothing is published then.
     pub fn seal_root(&mut self) -> Result<()> {
         self.root = self.root.sealed(self.seed);
+        if !self.root.verify(self.seed, self.pool_len) {
+            return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
+        }
         let root = self.root;
         Ok(self.edit.write(TABLE_ROOT, &root)?)
     }
@@ -108,7 +114,8 @@ impl<'m> Draft<'m> {
 
     /// Table pages at hand without asking free space.
     fn spare(&self) -> u64 {
-        self.root.free_page_count.get() + (self.root.chunk_end.get() - self.root.chunk_next.get()) / PAGE
+        let chunk = self.root.chunk_end.get().saturating_sub(self.root.chunk_next.get()) / PAGE;
+        self.root.free_page_count.get().saturating_add(chunk)
     }
 
     /// Upholds invariant 4; `required` operations fail when there is no space for more table pages,
@@ -155,6 +162,9 @@ impl<'m> Draft<'m> {
     /// Takes a table page that never was one, as the medium has it.
     pub fn take_fresh_page(&mut self) -> Result<u64> {
         let next = self.root.chunk_next.get();
+        if next < self.root.chunk_end.get() && next < DATA {
+            return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
+        }
         if next >= self.root.chunk_end.get() {
             let free = self.root.free_pages.get() * PAGE;
             return Err(StoreError::NoRoom { needed: PAGE, largest: 0, free });
@@ -172,7 +182,8 @@ impl<'m> Draft<'m> {
             return Ok(page);
         }
         let link: U64 = self.edit.read(page)?;
-        if !link.get().is_multiple_of(PAGE) || link.get() >= self.pool_len {
+        let sound = link.get() == 0 || (DATA..self.pool_len).contains(&link.get());
+        if !sound || !link.get().is_multiple_of(PAGE) {
             return Err(StoreError::damaged(Part::FreeSpace, page));
         }
         self.root.free_page = link;
@@ -187,7 +198,7 @@ impl<'m> Draft<'m> {
         self.edit.force_first_line(page)?;
         self.edit.write(page, &head)?;
         self.root.free_page = U64::new(page);
-        self.root.free_page_count = U64::new(self.root.free_page_count.get() + 1);
+        self.root.free_page_count = U64::new(self.root.free_page_count.get().saturating_add(1));
         Ok(())
     }
 }

@@ -10,7 +10,7 @@
 use super::draft::Draft;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::TreeId;
-use crate::format::{PAGE, TABLE_ROOT};
+use crate::format::{DATA, PAGE, TABLE_ROOT};
 
 /// A space, by its two trees. Units are pages or bytes.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +45,14 @@ impl FreeMap {
         Ok(self.within(draft, slot.key())?.0)
     }
 
-    /// An extent (its length, its start) as a tree has it, unless it reaches beyond the space.
+    /// An extent (its length, its start) as a tree has it, unless it is empty or reaches beyond the space.
     fn within(self, draft: &Draft<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
-            TreeId::FreeByAddress => u64::MAX,
-            _ => draft.pool_len() / PAGE,
+            TreeId::FreeByAddress => DATA / PAGE..1 << 47,
+            _ => DATA / PAGE..draft.pool_len() / PAGE,
         };
         match extent.0.checked_add(extent.1) {
-            Some(end) if end <= space => Ok(extent),
+            Some(end) if extent.0 > 0 && extent.1 >= space.start && end <= space.end => Ok(extent),
             _ => Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT)),
         }
     }
@@ -85,9 +85,9 @@ impl FreeMap {
 
     /// Takes exactly `start..start + len` if all of it is free.
     pub fn claim(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<bool> {
-        let Some(slot) = draft.before(self.by_start, (start + 1, 0))? else { return Ok(false) };
-        let (from, size) = (slot.key().0, slot.value.get());
-        let (end, wanted) = (from.saturating_add(size), start.saturating_add(len));
+        let Some(slot) = draft.before(self.by_start, (start.saturating_add(1), 0))? else { return Ok(false) };
+        let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
+        let (end, wanted) = (from + size, start.saturating_add(len));
         if wanted > end {
             return Ok(false);
         }
@@ -106,10 +106,10 @@ impl FreeMap {
         if len == 0 {
             return Ok(());
         }
-        let (mut start, mut len) = (start, len);
+        let (mut len, mut start) = self.within(draft, (len, start))?;
         if let Some(slot) = draft.before(self.by_start, (start, 0))? {
-            let (from, size) = (slot.key().0, slot.value.get());
-            if from.saturating_add(size) > start {
+            let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
+            if from + size > start {
                 return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
             }
             if from + size == start {
@@ -118,7 +118,7 @@ impl FreeMap {
             }
         }
         if let Some(slot) = draft.at_or_after(self.by_start, (start, 0))? {
-            let (from, size) = (slot.key().0, slot.value.get());
+            let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
             if from < start + len {
                 return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
             }

@@ -11,3 +11,4 @@ mod tree;
 pub use draft::Draft;
 pub use extents::{ADDRESSES, FreeMap, PAGES};
 pub use nodes::Nodes;
+pub use tree::next_key;

@@ -6,13 +6,18 @@
 //!    child `i` is less. (The key of slot 0 is not used for the search.)
 //! 3. No node is empty; an empty tree has no node.
 //!
+//! None of this is believed of a medium: a node is used only where its level, its place and its keys fit what led to
+//! it. Distinct ways down a tree have disjoint ranges of keys and every leaf has a key, so that a walk meets each leaf
+//! once, and ends, however the nodes of a forged tree refer to each other.
+//!
 //! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages changed
 //! per level.
 
 use super::draft::Draft;
 use crate::error::{Part, Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
-use crate::format::root::TreeId;
+use crate::format::root::{HEIGHT, TreeId};
+use crate::format::{DATA, PAGE, TABLE_ROOT};
 use std::sync::Arc;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
@@ -45,6 +50,9 @@ impl Draft<'_> {
     }
 
     fn read_node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
+        if !offset.is_multiple_of(PAGE) || !(DATA..self.pool_len()).contains(&offset) {
+            return Err(StoreError::damaged(Part::Node, offset));
+        }
         let mut node = Arc::new(Node::new_zeroed());
         self.edit.read_into(offset, Arc::make_mut(&mut node))?;
         if node.verify(self.seed, offset, level) {
@@ -144,18 +152,32 @@ impl Draft<'_> {
     /// Calls `visit(node offset, level, slots)` for every node, parents first.
     pub fn walk(&self, tree: TreeId, visit: &mut Visit<'_>) -> Result<()> {
         match self.top(tree) {
-            Some((offset, level)) => self.walk_node(offset, level, visit),
+            Some((offset, level)) => self.walk_node(offset, level, ((0, 0), None), visit),
             None => Ok(()),
         }
     }
 
-    fn walk_node(&self, offset: u64, level: u16, visit: &mut Visit<'_>) -> Result<()> {
+    /// Visits the subtree of the node at `offset`, whose keys are `low` or more and below `high`.
+    fn walk_node(
+        &self,
+        offset: u64,
+        level: u16,
+        (low, high): (Key, Option<Key>),
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
         // Not kept: a walk sees each node once.
         let node = self.read_node(offset, level)?;
+        // The first key of an inner node is not used.
+        let keys = &node.used()[usize::from(level > 0)..];
+        if keys.iter().any(|slot| slot.key() < low || high.is_some_and(|high| slot.key() >= high)) {
+            return Err(StoreError::damaged(Part::Node, offset));
+        }
         visit(offset, level, node.used())?;
         if level > 0 {
-            for slot in node.used() {
-                self.walk_node(slot.value.get(), level - 1, visit)?;
+            for (index, slot) in node.used().iter().enumerate() {
+                let from = if index == 0 { low } else { slot.key() };
+                let to = node.used().get(index + 1).map(Slot::key).or(high);
+                self.walk_node(slot.value.get(), level - 1, (from, to), visit)?;
             }
         }
         Ok(())
@@ -178,6 +200,9 @@ impl Draft<'_> {
             self.adjust_count(tree, 1);
         }
         if let Some(split) = split {
+            if u32::from(level) + 2 > HEIGHT {
+                return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
+            }
             let top = self.take_page()?;
             let mut node = Node::empty(level + 1, top);
             node.insert(0, Slot::new((0, 0), offset));
@@ -283,11 +308,24 @@ impl Draft<'_> {
         Ok(Some(value))
     }
 
+    /// A node, which may have just been emptied.
+    fn mergeable(&self, offset: u64, level: u16) -> Result<Node> {
+        let node: Node = self.edit.read(offset)?;
+        match node.is_empty() && self.edit.has(offset) {
+            true => Ok(node),
+            false => Ok(*self.node(offset, level)?),
+        }
+    }
+
     /// Merges the children `left` and `left + 1` of `node` if their slots fit in one.
     fn merge(&mut self, node: &mut Node, left: usize) -> Result<()> {
         let (a, b) = (node.slots[left].value.get(), node.slots[left + 1].value.get());
-        let mut first: Node = self.edit.read(a)?;
-        let mut second: Node = self.edit.read(b)?;
+        let level = node.level.get().saturating_sub(1);
+        let mut first = self.mergeable(a, level)?;
+        let mut second = self.mergeable(b, level)?;
+        if a == b {
+            return Err(StoreError::damaged(Part::Node, a));
+        }
         if first.len() + second.len() > CAPACITY {
             return Ok(());
         }
@@ -300,6 +338,14 @@ impl Draft<'_> {
         self.give_page(b)?;
         self.put_node(first)?;
         self.put_node(*node)
+    }
+}
+
+/// The key behind `key`, `None` for the last there can be.
+pub fn next_key(key: Key) -> Option<Key> {
+    match key.1.checked_add(1) {
+        Some(low) => Some((key.0, low)),
+        None => Some((key.0.checked_add(1)?, 0)),
     }
 }
 

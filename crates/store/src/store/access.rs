@@ -5,25 +5,27 @@
 //! 2. `TableLog::log` is the end of the table lane.
 //! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
-//! 5. What was read counts once the system, asked after it, reports no failed write-back.
-//! 6. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
+//! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
+//! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane is caught up, and
+//!    what it found counts only if the lane is the same afterwards. As long as it is, nobody has changed a page of the
+//!    table but by bringing batches in place that the overlay has, too.
+//! 7. What was read counts once the system, asked after it, reports no failed write-back.
+//! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
 
+use super::wait::{Deadline, lock_table};
 use super::{Store, lock};
 use crate::commit;
-use crate::error::{Result, StoreError};
+use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
+use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Epoch, LockKey, LockMode, Medium, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Draft, Nodes};
-use crate::sync::MutexGuard;
-use std::time::{Duration, Instant};
-
-/// How long another process may hold the table before this one gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::sync::{Condvar, Mutex};
 
 /// What this process knows of the table lane.
 pub(super) struct TableLog {
@@ -40,15 +42,69 @@ impl TableLog {
     }
 }
 
+/// The table, as the threads of this process take turns with it.
+pub(super) struct Table {
+    turns: Mutex<Turns>,
+    given_back: Condvar,
+}
+
+struct Turns {
+    /// `None` while a thread has it.
+    log: Option<TableLog>,
+    /// Threads that wait for it.
+    waiting: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        let turns = Turns { log: Some(TableLog::unread()), waiting: 0 };
+        Table { turns: Mutex::new(turns), given_back: Condvar::new() }
+    }
+}
+
+impl Table {
+    fn take(&self, deadline: &Deadline) -> Result<TableLog> {
+        let mut turns = lock(&self.turns);
+        loop {
+            if let Some(log) = turns.log.take() {
+                return Ok(log);
+            }
+            let left = deadline.left();
+            if left.is_zero() {
+                let holder = Holder::Own { writer: true };
+                return Err(StoreError::TableBusy { seconds: deadline.seconds(), holder });
+            }
+            turns.waiting += 1;
+            let waited = self.given_back.wait_timeout(turns, left);
+            turns = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            turns.waiting -= 1;
+        }
+    }
+
+    fn give_back(&self, log: TableLog) {
+        let mut turns = lock(&self.turns);
+        turns.log = Some(log);
+        // Waking nobody would be a system call, too.
+        if turns.waiting > 0 {
+            self.given_back.notify_one();
+        }
+    }
+}
+
 /// The table, held.
 struct Held<'s> {
     store: &'s Store,
-    state: MutexGuard<'s, TableLog>,
+    state: TableLog,
+    /// Whether the kernel's lock was had.
+    locked: bool,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.store.device.unlock(LockKey::Table);
+        if self.locked {
+            self.store.device.unlock(LockKey::Table);
+        }
+        self.store.table.give_back(std::mem::replace(&mut self.state, TableLog::unread()));
     }
 }
 
@@ -66,7 +122,7 @@ impl Store {
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
         self.writable()?;
-        let mut held = self.hold_table(LockMode::Exclusive)?;
+        let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
         let mut draft = trusted(&epoch, Draft::begin(&epoch, self.seed, self.len))?.with_nodes(&nodes);
@@ -76,34 +132,31 @@ impl Store {
         Ok(after(changed?))
     }
 
-    /// Runs `look` on the table as it is.
-    pub(super) fn view<R>(&self, look: impl FnOnce(&Draft<'_>) -> Result<R>) -> Result<R> {
+    /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
+    pub(super) fn view<R>(&self, mut look: impl FnMut(&Draft<'_>) -> Result<R>) -> Result<R> {
         if self.read_only {
-            let _held = self.hold_table(LockMode::Shared)?;
-            let overlay = Overlay::new(self.device.clone());
-            let mut log = read_table_log(&overlay, self.seed)?;
-            catch_up(&overlay, self.seed, &mut log, false)?;
-            return look(&Draft::begin(&overlay, self.seed, self.len)?);
+            self.device.verify()?;
+            return unlocked(&*self.device, self.seed, Deadline::after(self.patience()), || {
+                let overlay = Overlay::new(self.device.clone());
+                let mut log = read_table_log(&overlay, self.seed)?;
+                catch_up(&overlay, self.seed, &mut log, false)?;
+                look(&Draft::begin(&overlay, self.seed, self.len)?)
+            });
         }
-        let mut held = self.hold_table(LockMode::Exclusive)?;
+        let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
         let draft = Draft::begin(&epoch, self.seed, self.len);
         trusted(&epoch, draft.and_then(|draft| look(&draft.with_nodes(&held.state.nodes))))
     }
 
-    fn hold_table(&self, mode: LockMode) -> Result<Held<'_>> {
-        let state = lock(&self.table);
+    fn hold_table(&self) -> Result<Held<'_>> {
+        let mut deadline = Deadline::after(self.patience());
+        let state = self.table.take(&deadline)?;
+        let mut held = Held { store: self, state, locked: false };
         self.device.verify()?;
-        let begin = Instant::now();
-        let mut pause = Duration::from_micros(20);
-        while !self.device.try_lock(LockKey::Table, mode)? {
-            if begin.elapsed() > PATIENCE {
-                return Err(StoreError::TableBusy { seconds: PATIENCE.as_secs() });
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
-        }
-        Ok(Held { store: self, state })
+        lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
+        held.locked = true;
+        Ok(held)
     }
 }
 
@@ -117,6 +170,37 @@ fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
     outcome
 }
 
+/// Runs `look` on a table that is not locked until the table has not changed meanwhile. What `look` found before,
+/// errors included, counts for nothing.
+pub(super) fn unlocked<R>(
+    device: &dyn Medium,
+    seed: u64,
+    mut deadline: Deadline,
+    mut look: impl FnMut() -> Result<R>,
+) -> Result<R> {
+    let mut before = table_end(device, seed);
+    loop {
+        let found = look();
+        let after = table_end(device, seed);
+        match (&before, &after) {
+            (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}
+            // Where the lane itself cannot be read, nothing better is to be had.
+            _ => return found,
+        }
+        if !deadline.pause() {
+            return Err(StoreError::TableInMotion { seconds: deadline.seconds() });
+        }
+        before = after;
+    }
+}
+
+/// The end of the table's lane, whether its batches are in place or not.
+fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
+    let mut log = read_table_log(medium, seed)?;
+    scan(medium, seed, &mut log, &mut |_| Ok(()))?;
+    Ok(log)
+}
+
 /// The table lane as another process, or an earlier run, left it.
 pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
@@ -126,7 +210,7 @@ impl Held<'_> {
     /// Learns what others did to the table. Returns the epoch in which all of it is known.
     fn catch_up(&mut self) -> Result<Epoch> {
         let seed = self.store.seed;
-        let state = &mut *self.state;
+        let state = &mut self.state;
         let known = state.log.take().zip(state.epoch.take().filter(|epoch| !epoch.is_over()));
         if Mutant::StaleTable.is_on()
             && let Some((log, epoch)) = known
@@ -152,7 +236,7 @@ impl Held<'_> {
 
     fn publish(&mut self, epoch: &Epoch, mut draft: Draft<'_>) -> Result<()> {
         let seed = self.store.seed;
-        let state = &mut *self.state;
+        let state = &mut self.state;
         if draft.root_changed() {
             draft.seal_root()?;
         }

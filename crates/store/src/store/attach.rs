@@ -8,10 +8,10 @@ use super::twins::Twins;
 use super::writer_lane::WriterLane;
 use crate::entropy::{now, random_id};
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_W};
+use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_W};
 use crate::format::{LANES, TABLE_ROOT};
 use crate::lane::Batch;
-use crate::medium::{LockMode, Medium};
+use crate::medium::{LockKey, LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
@@ -23,7 +23,9 @@ use zerocopy::little_endian::{U32, U64};
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
-    _hold: Hold,
+    store: Arc<Store>,
+    /// `None` in a read-only store, where nothing keeps writers away.
+    hold: Option<Hold>,
     object: Located,
 }
 
@@ -59,7 +61,7 @@ impl Store {
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { _hold: hold, object })
+        Ok(Reader { store: self.clone(), hold, object })
     }
 
     fn open_for_reading(
@@ -67,16 +69,22 @@ impl Store {
         draft: &Draft<'_>,
         name: &str,
         key: Key<'_>,
-    ) -> Result<(Located, Hold)> {
+    ) -> Result<(Located, Option<Hold>)> {
         let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
-        let hold = Hold::take(self, &object, LockMode::Shared)?;
-        Ok((object, hold))
+        if !self.read_only {
+            let hold = Hold::take(self, &object, LockMode::Shared)?;
+            return Ok((object, Some(hold)));
+        }
+        match self.device.probe(LockKey::Object(object.offset))? {
+            Some(LockMode::Exclusive) => Err(StoreError::Held { holder: self.holder_of(&object, true) }),
+            _ => Ok((object, None)),
+        }
     }
 
-    fn recover_for_reading(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, Hold)> {
+    fn recover_for_reading(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, Option<Hold>)> {
         self.forget_failed_lanes();
         let (object, hold, _recovered) = self.update(|draft| {
             let (mut object, hold) = self.open_for_reading(draft, name, key)?;
@@ -176,16 +184,14 @@ impl Store {
     fn sign(&self, object: &mut Located, state: u8) {
         object.entry.state = state;
         object.entry.pid = U32::new(self.identity.pid);
-        object.entry.boot = self.identity.boot;
+        object.entry.boot = self.identity.realm();
     }
 
     /// Binds the object to a lane under a number never used before.
     pub(super) fn bind(&self, draft: &mut Draft<'_>, object: &mut Located, lane: u32) -> Result<()> {
         self.sign(object, STATE_W);
         object.entry.lane = U32::new(lane);
-        object.entry.binding = draft.root.next_binding;
-        let next = draft.root.next_binding.get().checked_add(1);
-        draft.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
+        renumber(draft, object)?;
         draft.put_entry(object)
     }
 
@@ -225,6 +231,14 @@ impl Store {
     }
 }
 
+/// Gives the object a binding that none ever had: its bytes are going to change.
+pub(super) fn renumber(draft: &mut Draft<'_>, object: &mut Located) -> Result<()> {
+    object.entry.binding = draft.root.next_binding;
+    let next = draft.root.next_binding.get().checked_add(1);
+    draft.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
+    Ok(())
+}
+
 /// What a direct write left undefined in the primary, from where to where in the object.
 fn undefined(draft: &Draft<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
     let progress = draft.progress(object)?;
@@ -248,6 +262,27 @@ impl Reader {
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
+    }
+
+    /// Whether what was read of the object since the attach is the object as one psync left it. True as long as writers
+    /// are kept away; in a read-only store if no writer has come since, which is to be asked once everything was read.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn is_current(&self) -> Result<bool> {
+        if self.hold.is_some() || Mutant::ReadUnchecked.is_on() {
+            return Ok(true);
+        }
+        let (then, store) = (&self.object.entry, &self.store);
+        store.view(|draft| {
+            let Ok(now) = draft.entry(self.object.offset) else { return Ok(false) };
+            let same = |entry: &Entry| {
+                // Every writer, and every resize, gives the object another binding.
+                (entry.id, entry.binding, entry.state, entry.primary, entry.pages, entry.size)
+            };
+            let alone = store.device.probe(LockKey::Object(now.offset))? != Some(LockMode::Exclusive);
+            Ok(alone && same(&now.entry) == same(then))
+        })
     }
 
     /// Detaches; state D if no other reader is left.

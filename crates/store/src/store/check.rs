@@ -3,8 +3,9 @@
 //! The check works on an overlay in which the table lane is caught up, as an open would do; writers'
 //! lanes are read but not replayed, so that memory does not grow with what they would write. The
 //! table is locked for reading throughout: nobody can attach meanwhile, but those who have attached
-//! go on. What only they can judge, lanes in use and the progress lines of objects being written, is
-//! left to them.
+//! go on. A device that is open for reading only is not locked: the check begins anew if the table
+//! changed, and at last says that it did. What only writers can judge, lanes in use and the progress
+//! lines of objects being written, is left to them.
 //!
 //! Nothing read is believed before it is verified. A structure is followed only through pages not met
 //! before, so that cycles end and memory is bounded by what the pool really holds.
@@ -18,6 +19,8 @@ mod table;
 mod trees;
 
 use super::Store;
+use super::access::unlocked;
+use super::wait::{Deadline, lock_table};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::Entry;
 use crate::format::root::{Root, TREES};
@@ -32,13 +35,15 @@ pub(super) use slots::is_clean;
 pub(super) use space::{Claim, Owner, gaps};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 pub(super) use table::{TableLane, first_batch, read_headers};
 use trees::Leaves;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// How long another process may hold the table before the check gives up.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the check begins anew because the table changed under it.
+const RESTLESS: Duration = Duration::from_secs(60);
 
 impl Store {
     /// Verifies the whole pool on `device`, which need not be fit to be opened; nothing is changed.
@@ -48,8 +53,8 @@ impl Store {
     /// device, so that the check would take the store's for its own.
     ///
     /// # Errors
-    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`: another
-    /// process works on the table. What is damaged, or unreadable in places, is in the report.
+    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`, `TableInMotion`: others
+    /// work on the table. What is damaged, or unreadable in places, is in the report.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
         let Some(superblock) = usable(&superblocks(&*device)?, device.len())? else {
             let mut report = Report::default();
@@ -59,8 +64,15 @@ impl Store {
             }
             return Ok(report);
         };
+        let make = |progress: &mut dyn FnMut(u64, u64)| {
+            Ok(Survey::make(device.clone(), superblock, progress)?.report)
+        };
+        if device.read_only() {
+            let seed = superblock.seed.get();
+            return unlocked(&*device, seed, Deadline::after(RESTLESS), || make(progress));
+        }
         let _table = TableLock::take(&device, LockMode::Shared)?;
-        Ok(Survey::make(device.clone(), superblock, progress)?.report)
+        make(progress)
     }
 
     /// Both superblock slots as they lie on the medium, intact or not.
@@ -121,13 +133,7 @@ pub(super) struct TableLock(Arc<dyn Device>);
 
 impl TableLock {
     pub(super) fn take(device: &Arc<dyn Device>, mode: LockMode) -> Result<TableLock> {
-        let begin = Instant::now();
-        while !device.try_lock(LockKey::Table, mode)? {
-            if begin.elapsed() > PATIENCE {
-                return Err(StoreError::TableBusy { seconds: PATIENCE.as_secs() });
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        lock_table(&**device, mode, &mut Deadline::after(PATIENCE))?;
         Ok(TableLock(device.clone()))
     }
 }

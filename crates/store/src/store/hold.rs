@@ -68,13 +68,19 @@ impl Drop for Hold {
 }
 
 impl Store {
-    /// Which other process has the object, to write or to read: a writer is known by the table, readers by their
-    /// locks.
+    /// Which other process has the object, to write or to read: a writer is known by the table, unless it is of another
+    /// pid namespace, others by their locks.
     pub(super) fn holder_of(&self, object: &Located, writer: bool) -> Holder {
-        let pid = match object.entry.pid.get() {
-            pid if writer && object.entry.state == STATE_W && pid != 0 => Some(pid),
-            _ => self.device.holder(LockKey::Object(object.offset)),
-        };
-        pid.map_or(Holder::Unknown, |pid| Holder::Process { pid, writer })
+        let recorded = (writer && object.entry.state == STATE_W).then(|| object.entry.pid.get());
+        let recorded = recorded.filter(|pid| *pid != 0);
+        // Its number means that process where it was given alone.
+        if let Some(pid) = recorded.filter(|_| object.entry.boot == self.identity.realm()) {
+            return Holder::Process { process: self.device.process(pid), writer };
+        }
+        match (self.device.holder(LockKey::Object(object.offset)), recorded) {
+            (Some(process), _) => Holder::Process { process, writer },
+            (None, Some(pid)) => Holder::Elsewhere { pid, writer },
+            (None, None) => Holder::Unknown,
+        }
     }
 }

@@ -44,7 +44,7 @@ impl Store {
     ) -> Result<Directory> {
         found.since = draft.root.next_binding;
         found.pid = U32::new(self.identity.pid);
-        found.boot = self.identity.boot;
+        found.boot = self.identity.realm();
         put_directory(draft, index, found)?;
         Ok(found)
     }

@@ -4,6 +4,10 @@
 //! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
 //! of holds, the kept lanes.
 //! A lane's kernel lock is taken under the table and never waited for.
+//!
+//! A store that is opened read-only takes no lock at all, so that nobody who may only read is ever in a writer's way:
+//! it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers copy their object and
+//! look whether it is still the same (attach.rs; docs/decisions/0025).
 
 mod access;
 mod attach;
@@ -22,6 +26,7 @@ mod repair;
 mod resize;
 mod trust;
 mod twins;
+mod wait;
 mod window;
 mod writer_lane;
 
@@ -42,10 +47,12 @@ use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
 use crate::medium::{Device, FaultLatch, Medium, read_struct};
 use crate::sync::{Mutex, MutexGuard};
-use access::TableLog;
+use access::Table;
 use claims::Lanes;
 use hold::Holds;
 use std::sync::Arc;
+use std::time::Duration;
+use wait::Patience;
 use writer_lane::WriterLane;
 
 /// Who this process is, as recorded for people in what it attaches.
@@ -55,6 +62,20 @@ pub struct Identity {
     pub pid: u32,
     /// Boot ID of the machine.
     pub boot: [u8; 16],
+    /// Number of the pid namespace that `pid` belongs to; 0: the machine's first.
+    pub namespace: u64,
+}
+
+impl Identity {
+    /// What is recorded beside a process ID: the boot and the namespace in which it means this process.
+    #[must_use]
+    pub fn realm(&self) -> [u8; 16] {
+        let mut realm = self.boot;
+        for (byte, number) in realm[8..].iter_mut().zip(self.namespace.to_le_bytes()) {
+            *byte ^= number;
+        }
+        realm
+    }
 }
 
 /// An open pool.
@@ -67,7 +88,8 @@ pub struct Store {
     len: u64,
     read_only: bool,
     identity: Identity,
-    table: Mutex<TableLog>,
+    table: Table,
+    patience: Patience,
     lanes: Arc<Lanes>,
     holds: Mutex<Holds>,
     /// Lanes that writers had: the next need not acquire one.
@@ -91,7 +113,8 @@ impl Store {
             read_only: device.read_only(),
             superblock,
             identity,
-            table: Mutex::new(TableLog::unread()),
+            table: Table::default(),
+            patience: Patience::default(),
             lanes: Arc::default(),
             holds: Mutex::new(Holds::default()),
             kept: Mutex::default(),
@@ -110,6 +133,18 @@ impl Store {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// How long to wait for the table while another process, or another thread, has it: 20 s at first. Holds for
+    /// all who share this store.
+    pub fn set_patience(&self, wait: Duration) {
+        self.patience.set(wait);
+    }
+
+    /// See [`set_patience`](Store::set_patience).
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.patience.get()
     }
 
     /// Random identity of the pool.

@@ -198,7 +198,7 @@ impl Staged<'_> {
             return Ok(());
         }
         let published = writer.standing.published.max(end).max(direct.unwrap_or(0));
-        let standing = Standing { published, psyncs: writer.standing.psyncs + 1, direct: 0 };
+        let standing = Standing { published, psyncs: writer.standing.psyncs.saturating_add(1), direct: 0 };
         self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
         self.advances.push(Advance::new(&writer.object, standing, writer.twins.clone()));
         Ok(())

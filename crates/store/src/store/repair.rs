@@ -17,15 +17,15 @@ mod scan;
 mod table;
 
 use super::Store;
-use super::access::append;
-use super::check::{Cure, SuperblockSlot, Survey, TableLock, superblocks, usable};
+use super::access::{append, unlocked};
+use super::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
+use super::wait::Deadline;
 use crate::error::{Holder, Part, Result, StoreError};
+use crate::format::LANES;
 use crate::format::batch::kind;
-use crate::format::entry::Entry;
 use crate::format::superblock::Superblock;
-use crate::format::{LANES, LINE};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay, read_struct};
+use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
 use crate::space::Draft;
 use std::fmt;
 use std::sync::Arc;
@@ -113,9 +113,29 @@ impl Store {
                 None => return Err(other.err().unwrap_or(StoreError::damaged(Part::Superblock, 0))),
             },
         };
-        let mode = if device.read_only() { LockMode::Shared } else { LockMode::Exclusive };
-        let _table = TableLock::take(&device, mode)?;
+        if device.read_only() {
+            let deadline = Deadline::after(PATIENCE);
+            let attempt = || Repair::run(&device, superblock, &slots, options, progress);
+            return unlocked(&*device, superblock.seed.get(), deadline, attempt);
+        }
+        let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
+        Repair::run(&device, superblock, &slots, options, progress)
+    }
+}
+
+impl Repair {
+    /// Repairs a pool that nobody has; or says what that would do, which changes nothing.
+    fn run(
+        device: &Arc<dyn Device>,
+        superblock: Superblock,
+        slots: &[SuperblockSlot; 2],
+        options: &RepairOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<RepairAction>> {
+        if device.read_only() {
+            lanes_are_free(&**device)?;
+        }
         let medium: Arc<dyn Device> =
             if options.dry_run { Arc::new(Overlay::new(device.clone())) } else { device.clone() };
         let mut repair = Repair {
@@ -128,14 +148,12 @@ impl Store {
             log: None,
         };
         let survey = repair.survey(progress)?;
-        repair.nobody_has(&*device, &survey, progress)?;
-        repair.restore_superblocks(&slots)?;
+        repair.nobody_has(&**device, &survey, progress)?;
+        repair.restore_superblocks(slots)?;
         repair.work(survey, progress)?;
         Ok(repair.actions)
     }
-}
 
-impl Repair {
     fn survey(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Survey> {
         Survey::make(self.medium.clone(), self.superblock, progress)
     }
@@ -155,10 +173,7 @@ impl Repair {
         entries.extend(&survey.damaged);
         for entry in entries {
             if let Some(mode) = device.probe(LockKey::Object(entry))? {
-                let pid = read_struct::<Entry>(&*survey.medium, entry).map_or(0, |entry| entry.pid.get());
-                let writer = mode == LockMode::Exclusive;
-                let holder = if pid == 0 { Holder::Unknown } else { Holder::Process { pid, writer } };
-                return Err(StoreError::Held { holder });
+                return Err(held(device, LockKey::Object(entry), mode == LockMode::Exclusive));
             }
         }
         Ok(())
@@ -264,7 +279,25 @@ impl Repair {
     }
 }
 
-/// Every lane, locked; on a read-only device, seen to be free.
+/// Somebody has a lock: who, is not taken from the table, which may be damaged, but from the lock.
+fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
+    let process = device.holder(key);
+    StoreError::Held {
+        holder: process.map_or(Holder::Unknown, |process| Holder::Process { process, writer }),
+    }
+}
+
+/// That nobody has a lane, where none can be locked.
+fn lanes_are_free(device: &dyn Device) -> Result<()> {
+    for key in (0..LANES).map(LockKey::Lane) {
+        if device.probe(key)?.is_some() {
+            return Err(held(device, key, true));
+        }
+    }
+    Ok(())
+}
+
+/// Every lane, locked.
 struct LaneLocks {
     device: Arc<dyn Device>,
     taken: u32,
@@ -275,16 +308,8 @@ impl LaneLocks {
         let mut locks = LaneLocks { device: device.clone(), taken: 0 };
         for index in 0..LANES {
             let key = LockKey::Lane(index);
-            let free = match device.read_only() {
-                true => device.probe(key)?.is_none(),
-                false => device.try_lock(key, LockMode::Exclusive)?,
-            };
-            if !free {
-                let offset = crate::format::LANE_DIRECTORY + u64::from(index) * LINE;
-                let slot: crate::format::lane::Directory = read_struct(&**device, offset)?;
-                let (pid, writer) = (slot.pid.get(), true);
-                let holder = if pid == 0 { Holder::Unknown } else { Holder::Process { pid, writer } };
-                return Err(StoreError::Held { holder });
+            if !device.try_lock(key, LockMode::Exclusive)? {
+                return Err(held(&**device, key, true));
             }
             locks.taken = index + 1;
         }

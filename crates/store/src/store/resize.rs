@@ -6,7 +6,7 @@
 //! locked, which the next resize removes.
 
 use super::Store;
-use super::attach::Writer;
+use super::attach::{Writer, renumber};
 use super::hold::Hold;
 use super::objects::{HIDDEN, KEEP};
 use crate::entropy::{now, random_id};
@@ -40,6 +40,7 @@ impl Store {
             let mut object = object;
             object.entry.state = STATE_D;
             object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
+            renumber(draft, &mut object)?;
             draft.put_entry(&object)?;
             Ok((object, hold, recovered))
         })?;

@@ -8,10 +8,10 @@ use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, PROGRESS, Progress, Slot};
 use crate::format::root::TreeId;
-use crate::format::{LINE, PAGE, checksum, pages_for};
+use crate::format::{DATA, LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
-use crate::space::{ADDRESSES, Draft, PAGES};
+use crate::space::{ADDRESSES, Draft, PAGES, next_key};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
@@ -82,6 +82,9 @@ impl Draft<'_> {
 
     /// Reads and verifies the entry at `offset`.
     pub fn entry(&self, offset: u64) -> Result<Located> {
+        if !offset.is_multiple_of(entry::SIZE) || !(DATA..self.pool_len()).contains(&offset) {
+            return Err(StoreError::damaged(Part::Entry, offset));
+        }
         let Slot { entry, progress: line } = self.pages().read(offset)?;
         if entry.verify(self.seed(), offset, self.pool_len()) {
             Ok(Located { offset, entry, line })
@@ -105,16 +108,16 @@ impl Draft<'_> {
     /// The object called `name`.
     pub fn find(&self, name: &str) -> Result<Option<Located>> {
         let hash = self.name_hash(name);
-        let mut from = (hash, 0);
-        while let Some(slot) = self.at_or_after(TreeId::Names, from)? {
-            if slot.key().0 != hash {
+        let mut from = Some((hash, 0));
+        while let Some(key) = from {
+            let Some(slot) = self.at_or_after(TreeId::Names, key)?.filter(|slot| slot.key().0 == hash) else {
                 break;
-            }
+            };
             let located = self.entry(slot.value.get())?;
             if located.entry.name_bytes() == name.as_bytes() {
                 return Ok(Some(located));
             }
-            from = (hash, slot.key().1 + 1);
+            from = next_key(slot.key());
         }
         Ok(None)
     }
@@ -130,14 +133,15 @@ impl Draft<'_> {
     /// Up to `limit` objects in the table's order, from `from` on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Page> {
         let mut page = Page::default();
-        let mut from = from;
-        while let Some(slot) = self.at_or_after(TreeId::Names, from)? {
+        let mut from = Some(from);
+        while let Some(key) = from {
+            let Some(slot) = self.at_or_after(TreeId::Names, key)? else { break };
             if page.objects.len() == limit {
                 page.next = Some(slot.key());
                 break;
             }
             page.objects.push(self.entry(slot.value.get())?);
-            from = (slot.key().0, slot.key().1 + 1);
+            from = next_key(slot.key());
         }
         Ok(page)
     }
@@ -146,13 +150,16 @@ impl Draft<'_> {
     /// at any number of objects.
     pub fn hidden(&self, mark: char) -> Result<Vec<Located>> {
         let mut found = Vec::new();
-        let mut from = (0, 0);
-        while let Some(slot) = self.at_or_after(TreeId::Names, from)?.filter(|slot| slot.key().0 == 0) {
+        let mut from = Some((0, 0));
+        while let Some(key) = from {
+            let Some(slot) = self.at_or_after(TreeId::Names, key)?.filter(|slot| slot.key().0 == 0) else {
+                break;
+            };
             let object = self.entry(slot.value.get())?;
             if object.entry.name().starts_with(mark) {
                 found.push(object);
             }
-            from = (0, slot.key().1 + 1);
+            from = next_key(slot.key());
         }
         Ok(found)
     }
@@ -206,7 +213,7 @@ impl Draft<'_> {
         self.put_entry(&located)?;
         self.insert(TreeId::Names, (self.name_hash(name), offset), offset)?;
         self.insert(TreeId::Ids, id_key(&id), offset)?;
-        self.root.objects = U64::new(self.root.objects.get() + 1);
+        self.root.objects = U64::new(self.root.objects.get().saturating_add(1));
         Ok(located)
     }
 
@@ -235,7 +242,7 @@ impl Draft<'_> {
     /// Returns an extent.
     pub fn give_extent(&mut self, first: u64, pages: u64) -> Result<()> {
         PAGES.release(self, first, pages)?;
-        self.root.free_pages = U64::new(self.root.free_pages.get() + pages);
+        self.root.free_pages = U64::new(self.root.free_pages.get().saturating_add(pages));
         Ok(())
     }
 

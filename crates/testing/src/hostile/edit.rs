@@ -5,15 +5,23 @@
 //! edit:  operation (1) | width (1) | structure (2) | field (2) | other structure (2) | value (8)
 //! ```
 //!
+//! The highest bit of *width* stands for a tower instead, where checksums are made to fit: tree number *structure* becomes
+//! *field* levels of nodes with *other structure* slots each, all of which refer to the same node below; the leaf's values
+//! are *value*, and its last key is the highest there is.
+//!
 //! Numbers are little-endian and taken modulo what there is, so that every input means something. Fixed
 //! lengths let a fuzzer's mutations stay local.
 
 use super::Image;
 use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures};
 use super::pool::{Pool, pools};
+use indelible_store::format::node::{CAPACITY, Node, Slot};
+use indelible_store::format::root::{HEIGHT, Root, TREES, TreeId, TreeRoot};
 use indelible_store::format::{DATA, LINE, PAGE, TABLE_LANE, TABLE_ROOT};
-use indelible_store::medium::Medium;
+use indelible_store::medium::{Medium, read_struct};
 use std::sync::OnceLock;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
 
 const EDITS: usize = 32;
 
@@ -108,8 +116,17 @@ fn firm() -> &'static [Vec<Structure>] {
     })
 }
 
+/// Bit of an edit's width that makes it a tower.
+const TOWER: u8 = 0x80;
+
 fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: bool) {
     let short = |at: usize| u16::from_le_bytes([edit[at], edit[at + 1]]);
+    if sealed && edit[1] & TOWER != 0 {
+        let value = u64::from_le_bytes(std::array::from_fn(|at| edit[8 + at]));
+        let tree = TREES[usize::from(short(2)) % TREES.len()];
+        let (height, slots) = (u32::from(short(4)) % HEIGHT + 1, usize::from(short(6)) % CAPACITY + 1);
+        return tower(image, seed, tree, height, slots, value);
+    }
     let structure = all[usize::from(short(2)) % all.len()];
     let other = all[usize::from(short(6)) % all.len()];
     let value = u64::from_le_bytes(std::array::from_fn(|at| edit[8 + at]));
@@ -155,6 +172,28 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
     }
 }
 
+/// A tree with as many ways to its only leaf as fit: one node for each level, at the end of the image.
+///
+/// # Panics
+/// If the image holds no root, or is shorter than the tower.
+pub fn tower(image: &Image, seed: u64, tree: TreeId, height: u32, slots: usize, value: u64) {
+    let place = |level: u32| image.len() - PAGE * u64::from(level + 1);
+    for level in 0..height {
+        let mut node = Node::empty(level as u16, place(level));
+        node.count = U16::new(slots as u16);
+        for (index, slot) in node.slots[..slots].iter_mut().enumerate() {
+            let (high, below) = (u64::MAX / slots as u64 * (index as u64 + 1), level.checked_sub(1));
+            *slot = Slot::new((high, u64::MAX), below.map_or(value, place));
+        }
+        node.seal(seed);
+        image.put(place(level), node.as_bytes());
+    }
+    let mut root: Root = read_struct(image, TABLE_ROOT).expect("an image is long enough for a root");
+    let (node, count) = (U64::new(place(height - 1)), U64::new(slots as u64));
+    root.trees[tree as usize] = TreeRoot { node, count, height: U32::new(height), ..TreeRoot::default() };
+    image.put(TABLE_ROOT, root.sealed(seed).as_bytes());
+}
+
 fn telling(image: &Image, which: u64) -> u64 {
     let len = image.len();
     let all = [
@@ -184,6 +223,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for (pool, all) in anatomies().iter().enumerate() {
         inputs.push(vec![pool as u8, 0]);
+        for (tree, height, slots) in (0..TREES.len() as u16).flat_map(|tree| [(tree, 15, 167), (tree, 0, 1)])
+        {
+            let mut input = vec![pool as u8, 0xff, 0, TOWER];
+            [tree, height, slots].iter().for_each(|field| input.extend(field.to_le_bytes()));
+            input.extend(DATA.to_le_bytes());
+            inputs.push(input);
+        }
         let mut kinds = std::collections::BTreeMap::new();
         all.iter().enumerate().for_each(|(at, structure)| _ = kinds.entry(structure.kind).or_insert(at));
         for at in kinds.into_values() {

@@ -1,0 +1,255 @@
+//! Keeping others from what a pool stands on, where locks on its file do not reach them.
+//!
+//! Locks on bytes belong to the inode of the path that was opened. That is enough for a regular file, by whatever name
+//! it is opened. A device has any number of inodes: each container has nodes of its own, and a loop device is a second
+//! way to the file under it. So, before anything is written (docs/decisions/0025):
+//!
+//! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, of whatever node, and mounts.
+//!    The claim dies with the process.
+//! 2. Who writes to a file has [`FILE`] of it locked shared, who writes to a loop device has [`DEVICE`] of the file
+//!    under it; each looks for the other's. Both locks are shared, so that they never exclude their own kind.
+//! 3. A character device cannot be claimed: its node has to be the kernel's own, of which there is one.
+//!
+//! Opening for reading claims nothing, and is never in the way.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use indelible_store::medium::LockMode;
+use rustix::fs::{Advice, FileType, Mode, OFlags, Stat, fstat, major, minor};
+use rustix::io::Errno;
+
+use super::detect::{failed, io_error};
+use super::{Media, MediaError};
+use crate::sys::fork::ForkFd;
+use crate::sys::{loops, ofd, process};
+
+/// Locked, shared, by those who write to a file; beside the bytes of [`LockKey`](indelible_store::medium::LockKey).
+const FILE: u64 = (1 << 62) + (1 << 33) - 2;
+/// Locked, shared, by those who write to a loop device over it.
+const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
+/// Loop devices on loop devices that are followed.
+const DEPTH: u32 = 8;
+
+impl Media {
+    /// Makes this process the one that may write to what the pool stands on, as far as locks on bytes cannot.
+    pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let stat = fstat(file).map_err(|e| failed("inspect", path, e))?;
+        let mut claimed = Vec::new();
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => device(path, file.as_fd(), &stat, allow_remote, DEPTH, &mut claimed)?,
+            FileType::CharacterDevice if !is_kernels(&stat) => {
+                let why = "its node is not the kernel's own (devtmpfs): locks would not exclude those who use another \
+                           node of the device";
+                return Err(MediaError::Unsuitable {
+                    path: path.into(),
+                    choice: "a pool to be written",
+                    why,
+                });
+            }
+            FileType::CharacterDevice => {}
+            _ => present(path, file.as_fd(), FILE, DEVICE)?,
+        }
+        self.claimed = claimed.into();
+        Ok(())
+    }
+}
+
+/// How writers to a medium are kept apart: whether nobody else can be in the way, in words, and what to do.
+pub(crate) struct Exclusion {
+    pub(crate) safe: bool,
+    pub(crate) found: &'static str,
+    pub(crate) advice: &'static str,
+}
+
+impl Media {
+    /// What there is to be said about who could be in a writer's way.
+    pub(crate) fn exclusion(&self) -> Option<Exclusion> {
+        let stat = fstat(self.file.as_ref()?).ok()?;
+        let mode = stat.st_mode;
+        let (safe, found, advice) = match FileType::from_raw_mode(mode) {
+            FileType::BlockDevice => (
+                true,
+                "the kernel gives the device to one process at a time",
+                "others can open the pool for reading only meanwhile",
+            ),
+            FileType::CharacterDevice if is_kernels(&stat) => {
+                (true, "the node is the kernel's own", "several processes can share the pool")
+            }
+            FileType::CharacterDevice => (
+                false,
+                "the node is not the kernel's own (devtmpfs)",
+                "the pool can be read only: use the node in a devtmpfs, or bind-mount it here",
+            ),
+            // Read without write, for the group or others.
+            _ if mode & !(mode << 1) & 0o044 != 0 => (
+                false,
+                "users may read the file who may not write to it",
+                "a lock taken by a program of theirs, on purpose, makes writers wait: give them a copy, or chmod go-r",
+            ),
+            _ => (true, "whoever may read the file may write to it", "several processes can share the pool"),
+        };
+        Some(Exclusion { safe, found, advice })
+    }
+}
+
+/// Claims a block device and what it stands on.
+fn device(
+    path: &Path,
+    fd: BorrowedFd<'_>,
+    stat: &Stat,
+    allow_remote: bool,
+    depth: u32,
+    claimed: &mut Vec<ForkFd>,
+) -> Result<(), MediaError> {
+    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    // The same node, whatever the path leads to by now.
+    let same = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let opened = match rustix::fs::open(&same, flags, Mode::empty()) {
+        Err(Errno::NOENT) => rustix::fs::open(path, flags, Mode::empty()),
+        opened => opened,
+    };
+    let opened = opened.map_err(|error| match error {
+        Errno::BUSY => MediaError::InUse { path: path.into(), by: user(stat.st_rdev) },
+        error => failed("claim", path, error),
+    })?;
+    if fstat(&opened).map_err(|e| failed("inspect", path, e))?.st_rdev != stat.st_rdev {
+        return Err(io_error("claim", path, io::ErrorKind::NotFound.into()));
+    }
+    claimed.push(ForkFd::new(opened).map_err(|source| io_error("claim", path, source))?);
+    let Ok(identity) = loops::backing(fd) else { return Ok(()) };
+    match under(path, stat.st_rdev, identity, allow_remote, depth, claimed) {
+        Err(MediaError::Unreachable { .. }) if allow_remote => {}
+        result => result?,
+    }
+    // The kernel caches the device apart from the file: what it read before somebody wrote to the file is old.
+    rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
+}
+
+/// Keeps others from the file, or device, under a loop device.
+fn under(
+    path: &Path,
+    rdev: u64,
+    identity: (u64, u64),
+    allow_remote: bool,
+    depth: u32,
+    claimed: &mut Vec<ForkFd>,
+) -> Result<(), MediaError> {
+    let unreachable = |file: &Path| MediaError::Unreachable { path: path.into(), file: file.into() };
+    let file = backing_path(rdev).ok_or_else(|| unreachable(Path::new("?")))?;
+    // Nobody can open a file that has no name.
+    if file.to_string_lossy().ends_with(" (deleted)") {
+        return Ok(());
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(&file, flags, Mode::empty()).map_err(|_| unreachable(&file))?;
+    let stat = fstat(&opened).map_err(|e| failed("inspect", &file, e))?;
+    if (stat.st_dev, stat.st_ino) != identity || depth == 0 {
+        return Err(unreachable(&file));
+    }
+    if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+        return device(&file, opened.as_fd(), &stat, allow_remote, depth - 1, claimed);
+    }
+    let opened = ForkFd::new(opened).map_err(|source| io_error("claim", &file, source))?;
+    present(&file, opened.as_fd(), DEVICE, FILE)?;
+    claimed.push(opened);
+    Ok(())
+}
+
+/// Says by a lock that this one is there, unless one of the other kind is.
+fn present(path: &Path, fd: BorrowedFd<'_>, own: u64, other: u64) -> Result<(), MediaError> {
+    let medium = |source| MediaError::Medium { path: path.into(), source };
+    // Exclusive locks are nobody's: one there is an accident, and says as much as a shared one.
+    let locked = ofd::try_lock(fd, own, LockMode::Shared).map_err(medium)?;
+    if locked && ofd::probe(fd, other).map_err(medium)?.is_none() {
+        return Ok(());
+    }
+    ofd::unlock(fd, own);
+    let who = ofd::holder(fd, other).map_or(String::new(), |pid| format!(", by {}", named(pid.pid)));
+    let by = match own {
+        FILE => format!("a pool on a loop device over it{who}"),
+        _ => format!("a pool in the file itself, which the loop device is over{who}"),
+    };
+    Err(MediaError::InUse { path: path.into(), by })
+}
+
+/// The path of the file under a loop device, or under the device that it is a partition of.
+fn backing_path(rdev: u64) -> Option<PathBuf> {
+    let folder = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(rdev), minor(rdev))).ok()?;
+    let text =
+        folder.ancestors().take(2).find_map(|at| fs::read_to_string(at.join("loop/backing_file")).ok())?;
+    Some(PathBuf::from(text.trim_end_matches('\n')))
+}
+
+/// What has a block device, as far as it is to be seen.
+fn user(rdev: u64) -> String {
+    let own = std::process::id();
+    let has = |folder: &Path| {
+        let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        let mut found = files.filter_map(|file| rustix::fs::stat(file.path()).ok());
+        found.any(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice && stat.st_rdev == rdev
+        })
+    };
+    let device = format!("{}:{}", major(rdev), minor(rdev));
+    if let Some(mount) = mounts().into_iter().find(|mount| mount.device == device) {
+        return format!("the file system mounted at {}", mount.at);
+    }
+    if let Some((pid, _)) = process::all().find(|(pid, folder)| *pid != own && has(folder)) {
+        return named(pid);
+    }
+    let holders = fs::read_dir(format!("/sys/dev/block/{device}/holders")).into_iter().flatten().flatten();
+    match holders.map(|holder| holder.file_name().to_string_lossy().into_owned()).next() {
+        Some(holder) => format!("the device {holder}"),
+        // The claim that is asked for is not there yet: one of this process's is another pool's.
+        None if has(Path::new("/proc/self")) => "another process, a file system, or this process".into(),
+        None => "another process, or a file system".into(),
+    }
+}
+
+fn named(pid: u32) -> String {
+    let process = process::seen(pid);
+    let stopped = if process.stopped { ", stopped" } else { "" };
+    format!("process {pid} ({}{stopped})", process.name().unwrap_or_else(|| "?".into()))
+}
+
+/// A mount as `/proc/self/mountinfo` has it.
+struct Mount {
+    device: String,
+    at: String,
+    kind: String,
+}
+
+fn mounts() -> Vec<Mount> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mount = |line: &str| {
+        let (about, kind) = line.split_once(" - ")?;
+        let words: Vec<_> = about.split(' ').collect();
+        let kind = kind.split(' ').next()?.to_owned();
+        Some(Mount { device: (*words.get(2)?).to_owned(), at: (*words.get(4)?).to_owned(), kind })
+    };
+    text.lines().filter_map(mount).collect()
+}
+
+/// Whether a node lies on devtmpfs, of which there is one, however often it is mounted.
+fn is_kernels(stat: &Stat) -> bool {
+    let device = format!("{}:{}", major(stat.st_dev), minor(stat.st_dev));
+    mounts().iter().any(|mount| mount.device == device && mount.kind == "devtmpfs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_outside_of_devtmpfs_are_not_the_kernels() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(!is_kernels(&fstat(&file).unwrap()), "a temporary file is no node of the kernel's");
+        let null = fs::File::open("/dev/null").unwrap();
+        let kernels = is_kernels(&fstat(&null).unwrap());
+        eprintln!("/dev/null is the kernel's own node here: {kernels}");
+    }
+}

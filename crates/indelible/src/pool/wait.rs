@@ -1,0 +1,56 @@
+//! Waiting for objects and devices that somebody else has: only where the caller asked for it, and never longer.
+
+use super::{Inner, Pool};
+use crate::error::Cause;
+use crate::media::MediaError;
+use indelible_store::error::StoreError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long this process waits for objects of a pool; at first not at all.
+#[derive(Debug, Default)]
+pub(super) struct Wait(AtomicU64);
+
+impl Pool {
+    /// How long attach, resize, rename and destroy wait for an object that somebody else has, how long every operation
+    /// waits for the table while another process has it, and how long a consistent cut waits for locks of the object.
+    /// At first they do not wait for an object, and 20 s for the rest. Holds for all handles of this pool in the
+    /// process. See [`PoolOptions::wait`](super::PoolOptions::wait).
+    pub fn set_wait(&self, wait: Duration) {
+        self.inner.set_wait(wait);
+    }
+}
+
+impl Inner {
+    pub(super) fn set_wait(&self, wait: Duration) {
+        self.store.set_patience(wait);
+        self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Makes `attempt`, again and again while somebody has the object, until the wait is over.
+    pub(crate) fn patiently<T>(&self, attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
+        patiently(Duration::from_nanos(self.wait.0.load(Ordering::Relaxed)), attempt)
+    }
+}
+
+/// Makes `attempt`, again and again for as long as `wait` while somebody is in the way.
+pub(crate) fn patiently<T>(
+    wait: Duration,
+    mut attempt: impl FnMut() -> Result<T, Cause>,
+) -> Result<T, Cause> {
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(100);
+    loop {
+        let done = attempt();
+        let left = wait.saturating_sub(begin.elapsed());
+        match &done {
+            Err(Cause::Store(StoreError::Held { .. }) | Cause::Media(MediaError::InUse { .. }))
+                if !left.is_zero() =>
+            {
+                std::thread::sleep(pause.min(left));
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+            _ => return done,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Processes as /proc shows them, to be named to people.
+
+use indelible_store::medium::Process;
+use std::fs;
+use std::path::PathBuf;
+
+/// Number of the first pid namespace of every Linux (`PROC_PID_INIT_INO`).
+const FIRST: u64 = 0xefff_fffc;
+
+/// What is to be seen of the process `pid` of this pid namespace.
+pub(crate) fn seen(pid: u32) -> Process {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    parse(pid, &stat)
+}
+
+/// Reads `4711 (name) T …`; a name may hold anything, parentheses included.
+fn parse(pid: u32, stat: &str) -> Process {
+    let mut process = Process::new(pid);
+    if let (Some(from), Some(to)) = (stat.find('('), stat.rfind(')'))
+        && let Some(name) = stat.as_bytes().get(from + 1..to)
+    {
+        let len = name.len().min(process.name.len());
+        process.name[..len].copy_from_slice(&name[..len]);
+        process.stopped = matches!(stat[to + 1..].trim_start().bytes().next(), Some(b'T' | b't'));
+    }
+    process
+}
+
+/// The processes that are to be seen from here, with the folder that describes each.
+pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))
+}
+
+/// Number of this process's pid namespace, 0 for the machine's first. Where the kernel does not tell, it is some other.
+pub(crate) fn namespace() -> u64 {
+    match fs::read_link("/proc/self/ns/pid").ok().as_deref().and_then(|link| number(link.to_str()?)) {
+        Some(FIRST) => 0,
+        Some(number) => number,
+        None => u64::MAX,
+    }
+}
+
+/// Reads `pid:[4026531836]`.
+fn number(link: &str) -> Option<u64> {
+    link.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_described_by_name_and_state() {
+        let me = seen(std::process::id());
+        assert!(me.name().is_some() && !me.stopped);
+        let odd = parse(7, "7 (a) b) (c) T 1 7 7 0");
+        assert_eq!((odd.name().as_deref(), odd.stopped), (Some("a) b) (c"), true));
+        assert!(parse(7, "7 (x) t 1").stopped && !parse(7, "7 (T) S 1").stopped);
+        for nothing in ["", "7", "7 (", ")(", "7 (endless"] {
+            assert_eq!(parse(7, nothing), Process::new(7), "{nothing:?}");
+        }
+        assert!(all().any(|(pid, _)| pid == std::process::id()));
+    }
+
+    #[test]
+    fn pid_namespaces_have_numbers() {
+        assert_eq!(number("pid:[4026531836]"), Some(FIRST));
+        assert_eq!((number("pid:[x]"), number("net:[1]"), number("")), (None, None, None));
+        assert_eq!(namespace(), namespace());
+    }
+}

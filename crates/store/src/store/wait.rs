@@ -1,0 +1,81 @@
+//! Waiting for a lock of the kernel: never longer than the caller is willing to, and whoever waited in vain is told
+//! who has it.
+//!
+//! Only the table's lock is waited for. An object or a lane that somebody has is an error at once.
+
+use crate::error::{Holder, Result, StoreError};
+use crate::medium::{Device, LockKey, LockMode};
+use crate::sync::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long the table is waited for unless somebody says otherwise.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long this process waits for the table.
+pub(super) struct Patience(AtomicU64);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience(AtomicU64::new(PATIENCE.as_nanos() as u64))
+    }
+}
+
+impl Patience {
+    pub(super) fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set(&self, wait: Duration) {
+        self.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// A wait that has begun.
+pub(super) struct Deadline {
+    begin: Instant,
+    wait: Duration,
+    pause: Duration,
+}
+
+impl Deadline {
+    pub(super) fn after(wait: Duration) -> Deadline {
+        Deadline { begin: Instant::now(), wait, pause: Duration::from_micros(20) }
+    }
+
+    /// What is left of it, zero once it has passed.
+    pub(super) fn left(&self) -> Duration {
+        self.wait.saturating_sub(self.begin.elapsed())
+    }
+
+    /// How long it was to be.
+    pub(super) fn seconds(&self) -> f64 {
+        self.wait.as_secs_f64()
+    }
+
+    /// Sleeps for a moment, each longer than the one before. `false`: the time is over.
+    pub(super) fn pause(&mut self) -> bool {
+        let left = self.left();
+        std::thread::sleep(self.pause.min(left));
+        self.pause = (self.pause * 2).min(Duration::from_millis(5));
+        !left.is_zero()
+    }
+}
+
+/// Takes the table's lock.
+pub(super) fn lock_table(device: &dyn Device, mode: LockMode, deadline: &mut Deadline) -> Result<()> {
+    while !device.try_lock(LockKey::Table, mode)? {
+        if !deadline.pause() {
+            return Err(StoreError::TableBusy { seconds: deadline.seconds(), holder: table_holder(device) });
+        }
+    }
+    Ok(())
+}
+
+/// Who has the table's lock, as far as it is to be seen.
+pub(super) fn table_holder(device: &dyn Device) -> Holder {
+    let writer = !matches!(device.probe(LockKey::Table), Ok(Some(LockMode::Shared)));
+    match device.holder(LockKey::Table) {
+        Some(process) => Holder::Process { process, writer },
+        None => Holder::Unknown,
+    }
+}
