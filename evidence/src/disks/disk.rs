@@ -46,6 +46,8 @@ struct Faults {
     rates: Rates,
     rng: Rng,
     whole: fn(u64) -> bool,
+    /// Whether it dropped writes, and fails every write and every flush from then on.
+    dead: bool,
     /// The place of the first event on the tape that no flush has followed.
     unflushed: usize,
 }
@@ -83,7 +85,7 @@ impl Disk {
     pub(crate) fn write(&self, at: u64, data: &[u8]) -> Result<(), Failure> {
         let mut state = self.state();
         if let Some(faults) = &mut state.faults
-            && faults.fails(faults.rates.write)
+            && (faults.dead || faults.fails(faults.rates.write))
         {
             let arrived = faults.rng.usize(..=data.len() / SECTOR) * SECTOR;
             let (failure, line) = faults.failure("writes");
@@ -102,10 +104,12 @@ impl Disk {
             tape.push(Event::Flush);
             return Ok(());
         };
-        if faults.fails(faults.rates.flush) {
+        if faults.dead || faults.fails(faults.rates.flush) {
             let (failure, line) = faults.failure("flushes");
-            // The disk may have dropped what it had in its cache, or have written it.
-            if faults.rng.bool() {
+            // A later flush that succeeds would vouch for the writes before this one, too. So a disk that drops
+            // them never succeeds again, or other processes could not know of their loss.
+            if !faults.dead && faults.rng.u8(..3) == 0 {
+                faults.dead = true;
                 faults.lose(base, over, tape);
             }
             tape.push(line);
@@ -179,14 +183,16 @@ impl Disk {
     pub(crate) fn fail(&self, rates: Rates, whole: fn(u64) -> bool, seed: u64) {
         self.settle();
         let rng = Rng::with_seed(seed);
-        self.state().faults = Some(Faults { rates, rng, whole, unflushed: 0 });
+        self.state().faults = Some(Faults { rates, rng, whole, dead: false, unflushed: 0 });
     }
 
-    /// Fails no more, but goes on keeping apart what was flushed.
-    pub(crate) fn pause(&self) {
-        if let Some(faults) = &mut self.state().faults {
-            faults.rates = Rates::default();
-        }
+    /// Fails no more, but goes on keeping apart what was flushed. `false`: it dropped writes, and only a power cut
+    /// makes it work again.
+    pub(crate) fn pause(&self) -> bool {
+        let mut state = self.state();
+        let Some(faults) = state.faults.as_mut().filter(|faults| !faults.dead) else { return false };
+        faults.rates = Rates::default();
+        true
     }
 
     /// Works again. `power`: it lost power, too.

@@ -2,7 +2,8 @@
 //!
 //! While the disk fails, a process may end in a clear error or, where a page cannot be read into an object's
 //! memory, by SIGBUS. When it works again, everything acknowledged must be there; half of the rounds end in a
-//! power cut, too. A flush that fails may lose what the disk had not written.
+//! power cut, too. A flush that fails may lose what the disk had not written; the disk then
+//! fails until a power cut.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;
@@ -73,8 +74,7 @@ impl Failing {
                 }
             }
         }
-        self.machine.disk.pause();
-        let power = self.rng.bool();
+        let power = !self.machine.disk.pause() || self.rng.bool();
         if power {
             self.machine.disk.mend(true);
             // What the file system writes now comes after the cut.
