@@ -156,21 +156,21 @@ impl Disks {
         };
         let default = if self.long { LONG_MINUTES } else { SHORT_MINUTES };
         let minutes = if self.controls { 0.0 } else { self.minutes.unwrap_or(default) };
-        let begin = Instant::now();
+        let (begin, jobs) = (Instant::now(), self.jobs.max(1));
+        let at_once = jobs.min(kinds.len());
         let bar = ProgressBar::new(images);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} images  {msg}  {elapsed}")?);
         let campaign = Campaign {
             seed,
-            failing: Duration::from_secs_f64(minutes * 60.0 / kinds.len() as f64 * self.jobs as f64),
+            failing: Duration::from_secs_f64(minutes * 60.0 * at_once as f64 / kinds.len() as f64),
             goal: images,
             images: AtomicU64::new(0),
             cuts: (images / (2 * kinds.len() as u64)).clamp(1, CUTS),
             bar,
             findings: Mutex::default(),
         };
-        let spread = campaign.spread(&kinds, &tasks(&kinds, minutes > 0.0), self.jobs.max(1));
+        let spread = campaign.spread(&kinds, &tasks(&kinds, minutes > 0.0), jobs);
         campaign.bar.finish_and_clear();
-        spread?;
         let findings = campaign.findings.into_inner().expect("nobody panicked");
         let command = format!("pmo-evidence disks --images {images} --minutes {minutes} --seed {seed}");
         let mode = if self.long { Mode::Long } else { Mode::Short };
@@ -180,6 +180,7 @@ impl Disks {
         record.counts.insert("violations".into(), findings.violations.len() as u64);
         (record.caught, record.missed) = (findings.caught, findings.missed);
         record.print();
+        spread?;
         if self.only.is_none() && !self.controls {
             record.save()?;
         }
@@ -304,6 +305,9 @@ impl Campaign {
         let mut findings = self.findings.lock().expect("nobody panicked");
         for (what, count) in &counts {
             add(&mut findings.counts, what, *count);
+        }
+        if self.bar.is_hidden() {
+            println!("disks: {} of {} images", self.bar.position(), self.goal);
         }
         if let Some(violation) = violation {
             self.bar.suspend(|| eprintln!("VIOLATION: {}", violation.what));
