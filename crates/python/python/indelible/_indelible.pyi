@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "psync_all"]
+__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "__version__", "psync_all"]
 
 __version__: str
 
