@@ -9,6 +9,7 @@ mod hostile;
 mod kills;
 mod mutants;
 mod report;
+mod stores;
 mod strands;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +37,10 @@ enum Layer {
     Disks(disks::Disks),
     #[command(hide = true)]
     DisksChild(disks::Child),
+    /// Stores to objects in every way there is, under kills, and compares what is left with a model
+    Stores(stores::Stores),
+    #[command(hide = true)]
+    StoresChild(stores::Child),
     /// Flips every bit of small pools, and replays what fuzzing found
     Hostile(hostile::Hostile),
     /// Cuts the power of a simulated medium everywhere in short and in random programs
@@ -54,6 +59,8 @@ fn main() -> ExitCode {
         Layer::KillsChild(child) => child.run(),
         Layer::Disks(disks) => disks.run(),
         Layer::DisksChild(child) => child.run(),
+        Layer::Stores(stores) => stores.run(),
+        Layer::StoresChild(child) => child.run(),
         Layer::Hostile(hostile) => hostile.run(),
         Layer::Crashes(crashes) => crashes.run(),
         Layer::Mutants(mutants) => mutants.run(),

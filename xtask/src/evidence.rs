@@ -24,6 +24,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "kills", short: &["kills"], long: &["kills", "--long"] },
     Layer { name: "disks", short: &["disks"], long: &["disks", "--long"] },
+    Layer { name: "stores", short: &["stores"], long: &["stores", "--long"] },
     Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },
     Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];

@@ -14,9 +14,10 @@
 mod child;
 mod ground;
 mod scene;
-mod watch;
+pub(crate) mod watch;
 
 pub(crate) use child::Child;
+pub(crate) use watch::IDLE;
 
 use crate::strands::program::mixed;
 use anyhow::{Result, bail};

@@ -9,11 +9,12 @@ const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 12] = [
+const LAYERS: [(&str, &str); 13] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which layer notices them (x; .: it does not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
     ("disks", "power cuts and failures of a disk below ext4, xfs and btrfs"),
+    ("stores", "objects are stored to in every way there is, on every tracking rung, under SIGKILL"),
     ("faults", "each system call on a pool fails once, in each way"),
     ("hostile", "pools that were damaged on purpose"),
     ("power-cut", "emulated machines with persistent memory lose power"),
