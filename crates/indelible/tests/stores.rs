@@ -149,3 +149,45 @@ fn stores_of_a_cut_without_space_are_in_the_next_psync() {
         assert!(survives(&pool, object, 30 * PAGE, 5), "{tracking:?}");
     }
 }
+
+/// Pages that the program drops come back as psynced, also where the file lacks lines that are pending in memory.
+#[test]
+fn dropped_pages_come_back_as_psynced() {
+    everywhere(|world| {
+        if world.ground == Ground::Simulated || world.fault_in {
+            // No file is behind the memory: SAFETY.md.
+            return;
+        }
+        if !Tracking::WpAsync.is_available() {
+            return indelible_testing::not_tested(format_args!(
+                "dropped pages: this kernel does not announce them"
+            ));
+        }
+        let (pool, mut object) = settled(world);
+        for byte in 3..20 {
+            object.range_mut(5 * PAGE..7 * PAGE).fill(byte);
+            object.psync().unwrap();
+            // SAFETY: nobody refers to the pages.
+            let done = unsafe {
+                libc::madvise(object.as_mut_ptr().add(5 * PAGE).cast(), 2 * PAGE, libc::MADV_DONTNEED)
+            };
+            assert_eq!(done, 0);
+            assert!(object.as_slice()[5 * PAGE..7 * PAGE].iter().all(|b| *b == byte), "{:?}", world.tracking);
+            // What is stored beside it takes nothing back.
+            object.range_mut(6 * PAGE..6 * PAGE + 8).fill(byte);
+            object.psync().unwrap();
+        }
+        assert!(survives(&pool, object, 5 * PAGE + 9, 19));
+        let mut object = pool.attach("a").unwrap();
+        object.grow(2 * LEN as u64).unwrap();
+        let at = 2 * LEN - PAGE;
+        object.range_mut(at..at + 8).fill(1);
+        object.psync().unwrap();
+        // SAFETY: nobody refers to the page.
+        assert_eq!(
+            unsafe { libc::madvise(object.as_mut_ptr().add(at).cast(), PAGE, libc::MADV_DONTNEED) },
+            0
+        );
+        assert_eq!(object.as_slice()[at], 1, "in what the object grew by");
+    });
+}

@@ -38,7 +38,7 @@ impl Rig {
                 base: addr,
                 len: pages * PAGE,
                 rung,
-                watched_by: WatchedBy::Tracker,
+                watched_by: WatchedBy::Tracker(None),
                 filled: false,
             },
         )

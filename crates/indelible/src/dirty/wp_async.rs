@@ -50,8 +50,8 @@ const DEAR_NS: u128 = 2_000;
 /// Whose descriptor watches the range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchedBy {
-    /// This tracker registers the range, now and after a renewal.
-    Tracker,
+    /// This tracker registers the range, now and after a renewal; with this descriptor, if any.
+    Tracker(Option<&'static Uffd>),
     /// The fault service has registered it for missing pages and writes.
     Service(&'static Uffd),
 }
@@ -85,7 +85,8 @@ impl WpAsync {
     /// `filled`: the pages exist already and equal the primary.
     pub(super) fn new(base: usize, pages: usize, by: WatchedBy, filled: bool) -> io::Result<WpAsync> {
         let (uffd, registers) = match by {
-            WatchedBy::Tracker => (Uffd::wp_async()?, true),
+            WatchedBy::Tracker(Some(uffd)) => (uffd, true),
+            WatchedBy::Tracker(None) => (Uffd::wp_async()?, true),
             WatchedBy::Service(uffd) => (uffd, false),
         };
         let mut this = WpAsync {

@@ -13,6 +13,7 @@
 //! Lock order: `ranges`, then a range's `filling`. Neither is held while a system call of another
 //! thread could fault on a served range.
 
+pub(crate) mod removal;
 mod service;
 
 use std::io;

@@ -15,6 +15,7 @@ use super::stats::PsyncStats;
 use super::trust::Trust;
 use crate::dirty::{DirtyLines, PageRange, Rung};
 use crate::error::Cause;
+use crate::fault::removal::{self, Announced};
 use crate::pool::Inner as PoolInner;
 use crate::shadow::{Shadow, copy_lines};
 use crate::sys::PAGE;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     /// In the place of `shadow`, after a growth that could not be finished: memory that is good for nothing, but does
     /// not fault.
     lost: Option<Shadow>,
+    /// Writes pending lines out before pages are dropped; goes before `writer`.
+    announced: Option<Announced>,
     pub(super) writer: Option<Writer>,
     primary: *const u8,
     pub(super) pool: Arc<PoolInner>,
@@ -62,6 +65,7 @@ impl Core {
         let mut core = Core {
             shadow: None,
             lost: None,
+            announced: None,
             writer: Some(writer),
             primary: std::ptr::null(),
             pool,
@@ -75,6 +79,9 @@ impl Core {
         core.shadow = Some(core.pool.map(&core.writer()?.object().entry, true)?);
         core.find_primary()?;
         core.begin_trust()?;
+        if let Some(pending) = core.writer()?.pending() {
+            core.announced = removal::before(move || pending.write_out());
+        }
         Ok(core)
     }
 
@@ -230,7 +237,7 @@ impl Core {
 
     /// Ends the attachment; what was not psynced is forgotten.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
-        (self.shadow, self.lost) = (None, None);
+        (self.shadow, self.lost, self.announced) = (None, None, None);
         match self.writer.take() {
             Some(writer) => Ok(writer.detach()?),
             None => Ok(()),

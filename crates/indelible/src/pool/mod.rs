@@ -252,6 +252,7 @@ impl Inner {
             rung: self.settings.rung,
             fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
             ahead: 8,
+            pending: writable && self.media.memory_base().is_none(),
         }
     }
 

@@ -34,6 +34,7 @@ use crate::fault::{self, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
+use crate::sys::uffd::{Uffd, Watch};
 
 /// Objects of at most so many bytes are copied whole at attach rather than faulted in.
 const COPY_WHOLE: usize = 1 << 20;
@@ -62,6 +63,8 @@ pub(crate) struct Params<'a> {
     pub(crate) fault_in: Option<bool>,
     /// Pages to fill beyond the one touched.
     pub(crate) ahead: usize,
+    /// Whether the file may lack lines that were psynced, so that whoever drops pages has to wait until they are written.
+    pub(crate) pending: bool,
 }
 
 impl Params<'_> {
@@ -88,6 +91,8 @@ impl Params<'_> {
 pub(crate) struct Shadow {
     tracker: Option<Tracker>,
     served: Option<Served>,
+    /// Announces dropped pages, where that matters.
+    watcher: Option<&'static Uffd>,
     mapping: Mapping,
     /// What a growing shadow without file and fault service is filled from.
     refill: Option<(Arc<dyn Device>, u64)>,
@@ -101,7 +106,7 @@ impl Shadow {
             Source::PrivateFile { fd, offset } => Mapping::file(addr, len, *fd, *offset, protection),
             Source::Device { .. } => Mapping::anonymous(addr, len, protection),
         }?;
-        let mut shadow = Shadow { tracker: None, served: None, mapping, refill: None };
+        let mut shadow = Shadow { tracker: None, served: None, watcher: None, mapping, refill: None };
         shadow.arm(&params)?;
         Ok(shadow)
     }
@@ -124,7 +129,7 @@ impl Shadow {
     /// Nobody uses the object meanwhile.
     pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
         let marks = self.marks();
-        (self.tracker, self.served, self.refill) = (None, None, None);
+        (self.tracker, self.served, self.watcher, self.refill) = (None, None, None, None);
         let (Source::PrivateFile { offset, .. } | Source::Device { offset, .. }) = &params.source;
         // SAFETY: the caller's promise.
         let moved = unsafe { self.mapping.move_to(params.len, *offset, params.protection()) };
@@ -144,14 +149,16 @@ impl Shadow {
     fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
         let rung = p.rung();
         let Source::Device { device, offset } = &p.source else {
-            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker, false)?;
+            self.watcher = if p.pending { fault::removal::watcher().ok() } else { None };
+            self.watch(rung, 0)?;
+            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker(self.watcher), false)?;
             return Ok(());
         };
         let (device, offset) = (Arc::clone(device), *offset);
         if !p.faults_in() {
             fill(&self.mapping, 0, &*device, offset)?;
             protect(&self.mapping, 0, rung)?;
-            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker, true)?;
+            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker(None), true)?;
             self.refill = Some((device, offset));
             return Ok(());
         }
@@ -166,6 +173,16 @@ impl Shadow {
         let served = self.served.insert(served);
         self.tracker = track(&self.mapping, rung, WatchedBy::Service(served.uffd()), false)?;
         Ok(())
+    }
+
+    /// Has dropped pages of the mapping from `start` on announced, unless the tracker registers them itself.
+    fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
+        match self.watcher {
+            Some(uffd) if rung != Some(Rung::WpAsync) => uffd
+                .register(self.mapping.addr() + start, self.len() - start, Watch::Writes)
+                .map_err(ShadowError::Protect),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -305,6 +322,7 @@ impl Shadow {
             fill(&self.mapping, old, &**device, *offset)?;
             protect(&self.mapping, old, rung)?;
         }
+        self.watch(self.rung(), old)?;
         if let Some(served) = &mut self.served {
             served.grow(new_len).map_err(ShadowError::Serve)?;
         }

@@ -108,6 +108,7 @@ fn over_device(
         rung,
         fault_in: Some(fault_in),
         ahead: 3,
+        pending: false,
     }
 }
 
@@ -204,6 +205,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
             rung: Some(rung),
             fault_in: None,
             ahead: 0,
+            pending: false,
         })
         .unwrap();
         assert_eq!([load(&shadow, 0), load(&shadow, 2)], *b"ac");
@@ -236,6 +238,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         rung: Some(Rung::WpAsync),
         fault_in: None,
         ahead: 0,
+        pending: false,
     })
     .unwrap();
     let mut renewed = 0;

@@ -86,6 +86,9 @@ pub(crate) const WP_ASYNC: u64 = 1 << 15;
 /// A page can be made to raise SIGBUS (Linux 6.6).
 pub(crate) const FEATURE_POISON: u64 = 1 << 14;
 
+/// Whoever drops pages of a watched range waits until the event was read (Linux 4.11).
+pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
+
 /// Whose faults a descriptor sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -194,6 +197,25 @@ impl Uffd {
     /// Lets threads that wait for a page of the range try again.
     pub(crate) fn wake(&self, addr: usize, len: usize) -> io::Result<()> {
         ioctl(&self.fd, WAKE, &mut range(addr, len))
+    }
+
+    /// Makes reading return at once where there is nothing: what [`wait_for_removals`](Self::wait_for_removals) needs.
+    pub(crate) fn never_wait(&self) -> io::Result<()> {
+        use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+        Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)
+    }
+
+    /// Waits until pages of a watched range are about to be dropped, calls `before`, and lets them be dropped.
+    pub(crate) fn wait_for_removals(&self, before: impl FnOnce()) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        before();
+        // Reading the events is what lets their callers go on.
+        self.wait(|_| {})
     }
 
     /// Waits for faults and calls `each` with their addresses.

@@ -35,7 +35,7 @@ pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
-pub use primary::Primary;
+pub use primary::{Pending, Primary};
 pub use psync::{Changes, Staged, psync_all, stage};
 pub use repair::{RepairAction, RepairOptions};
 pub use twins::PageImage;

@@ -4,6 +4,7 @@ use super::Store;
 use super::attach::Writer;
 use super::lock;
 use super::twins::{PageImage, Twins};
+use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
@@ -88,7 +89,30 @@ impl Store {
     }
 }
 
+/// The lines of an object that were psynced and that its primary does not have yet.
+pub struct Pending {
+    twins: Arc<Mutex<Twins>>,
+    store: Arc<Store>,
+    lane: Arc<WriterLane>,
+}
+
+impl Pending {
+    /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next psync says so.
+    pub fn write_out(&self) {
+        if lock(&self.twins).write_out(&*self.store.device).is_err() {
+            self.lane.poison();
+        }
+    }
+}
+
 impl Writer {
+    /// For whoever reads the primary by other means and cannot ask the writer. `None`: nothing is ever pending on this medium.
+    #[must_use]
+    pub fn pending(&self) -> Option<Pending> {
+        let twins = self.twins.clone()?;
+        Some(Pending { twins, store: self.store.clone(), lane: self.lane.clone() })
+    }
+
     /// Brings what was psynced into the primary, where it is visible to whoever reads the medium; not
     /// durable there yet. Only what reads the primary on its own needs it.
     ///

@@ -1,0 +1,84 @@
+//! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do that give memory back).
+//!
+//! A dropped page of a private mapping comes back as the file has it. On media that keep a page cache of the primary, the
+//! file lacks the lines that are pending there, so that the page would come back older than the last psync. So the kernel
+//! announces each such call before it drops anything: the caller waits until the announcement was read, and it is
+//! read after all pending lines were written to the file. This costs a psync nothing.
+//!
+//! Invariant: what [`before`] was given never waits for a thread that may be dropping pages, nor touches an object's memory.
+//!
+//! Where the kernel lacks userfaultfd or its announcements, a dropped page may come back older: SAFETY.md says so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use crate::sys::fork::{self, ForkLocal};
+use crate::sys::uffd::{EVENT_REMOVE, Reach, Uffd, WP_ASYNC};
+
+/// Writes out what an object's file lacks.
+type WriteOut = Box<dyn Fn() + Send + Sync>;
+
+struct Service {
+    uffd: Uffd,
+    /// By the order in which they came.
+    objects: Mutex<(u64, BTreeMap<u64, WriteOut>)>,
+}
+
+fn service() -> io::Result<&'static Service> {
+    static SERVICE: ForkLocal<Service> = ForkLocal::new();
+    static STARTED: Mutex<Option<u32>> = Mutex::new(None);
+    let service = SERVICE.get_or_try(|| {
+        let uffd = Uffd::open(Reach::UserMode, WP_ASYNC | EVENT_REMOVE, 0)?;
+        uffd.never_wait()?;
+        Ok::<_, io::Error>(Service { uffd, objects: Mutex::default() })
+    })?;
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *started != Some(fork::generation()) {
+        std::thread::Builder::new().name("indelible-drop".into()).spawn(|| service.run())?;
+        *started = Some(fork::generation());
+    }
+    Ok(service)
+}
+
+impl Service {
+    fn run(&self) {
+        // Only a broken descriptor ends it: it is ours, and never closed.
+        while self.uffd.wait_for_removals(|| self.write_out()).is_ok() {}
+    }
+
+    fn write_out(&self) {
+        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.1.values().for_each(|write_out| write_out());
+    }
+}
+
+/// A descriptor for asynchronous write protection that also announces dropped pages, if the kernel has it.
+pub(crate) fn watcher() -> io::Result<&'static Uffd> {
+    Ok(&service()?.uffd)
+}
+
+/// An object whose pending lines are written out before pages are dropped, until drop.
+pub(crate) struct Announced {
+    number: u64,
+    generation: u32,
+}
+
+/// Has `write_out` called before any page of a range that [`watcher`] watches is dropped. `None`: the kernel cannot.
+pub(crate) fn before(write_out: impl Fn() + Send + Sync + 'static) -> Option<Announced> {
+    let mut objects = service().ok()?.objects.lock().unwrap_or_else(PoisonError::into_inner);
+    objects.0 += 1;
+    let number = objects.0;
+    objects.1.insert(number, Box::new(write_out));
+    Some(Announced { number, generation: fork::generation() })
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        if !fork::is_stale(self.generation)
+            && let Ok(service) = service()
+        {
+            service.objects.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.number);
+        }
+    }
+}
