@@ -26,6 +26,7 @@ const ADDRESS: &[&str] = &[
     "--",
     "--skip=foreign_faults_reach_the_earlier_handler",
     "--skip=a_fork_inherits_neither_memory_nor_locks",
+    "--skip=a_jump_into_an_object_dies_as_without_us",
     "--skip=s0_15_access_after_detach_is_a_fault",
 ];
 /// What does not map objects at fixed addresses.

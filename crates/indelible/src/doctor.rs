@@ -56,7 +56,9 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
             name: "tracking mprotect",
             available: Some(true),
             found: "always there".into(),
-            advice: "system calls that write into an object fail with EFAULT on this rung".into(),
+            advice: "system calls that write into an object fail with EFAULT on this rung, and a thread or handler that stores with \
+                     SIGSEGV blocked ends the process: leave SIGSEGV out of signal masks"
+                .into(),
         },
         Facility {
             name: "fault-in",

@@ -79,7 +79,9 @@ impl Core {
         core.shadow = Some(core.pool.map(&core.writer()?.object().entry, true)?);
         core.find_primary()?;
         core.begin_trust()?;
-        if let Some(pending) = core.writer()?.pending() {
+        if core.shadow()?.is_watched()
+            && let Some(pending) = core.writer()?.pending()
+        {
             core.announced = removal::before(move || pending.write_out());
         }
         Ok(core)

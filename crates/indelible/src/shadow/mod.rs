@@ -175,6 +175,11 @@ impl Shadow {
         Ok(())
     }
 
+    /// Whether dropped pages are announced.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watcher.is_some()
+    }
+
     /// Has dropped pages of the mapping from `start` on announced, unless the tracker registers them itself.
     fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
         match self.watcher {
