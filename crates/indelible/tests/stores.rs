@@ -191,3 +191,24 @@ fn dropped_pages_come_back_as_psynced() {
         assert_eq!(object.as_slice()[at], 1, "in what the object grew by");
     });
 }
+
+/// A reference to atomics is stores to come, by whoever has it, through any number of cuts.
+#[test]
+fn stores_through_shared_atomics_are_found() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    everywhere(|world| {
+        let (pool, mut object) = settled(world);
+        {
+            let shared = object.share::<[AtomicU64; 100]>().unwrap();
+            for value in [11, 12] {
+                shared[99].store(value, Ordering::Relaxed);
+                shared.psync_cut().unwrap();
+            }
+            shared[0].store(13, Ordering::Relaxed);
+        }
+        object.psync().unwrap();
+        assert_eq!(object.as_slice()[0], 13);
+        assert!(survives(&pool, object, 99 * 8, 12), "{:?}", world.tracking);
+        assert_eq!(pool.attach("a").unwrap().as_slice()[0], 13, "{:?}", world.tracking);
+    });
+}
