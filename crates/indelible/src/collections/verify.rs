@@ -1,8 +1,6 @@
 //! Verifying a heap whose bytes anything may have stored: every root is a value of its type, and no two values have a block in
 //! common (docs/decisions/0024-trust.md).
 
-#![allow(unsafe_code)]
-
 use super::claims::Claims;
 use super::persist::{Bounds, Persist};
 use super::roots::{Describing, place};
