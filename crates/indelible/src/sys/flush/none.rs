@@ -24,6 +24,10 @@ pub(super) fn fetch_line(_at: *const u8) {}
 /// # Safety
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
+    if cfg!(miri) {
+        // SAFETY: the caller's promise; in an interpreter nobody else maps the memory, and bytes one by one take long.
+        return unsafe { dst.copy_from_nonoverlapping(src, len) };
+    }
     for at in 0..len {
         // SAFETY: the caller's promise; volatile, because others may map the memory.
         unsafe { dst.add(at).write_volatile(src.add(at).read_volatile()) };
@@ -44,6 +48,11 @@ pub(super) unsafe fn write_back_lines(_start: *const u8, _lines: usize) {}
 /// # Safety
 /// See `flush::lines_changed`.
 pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u8; 2]) -> u64 {
+    if cfg!(miri) {
+        // SAFETY: both pages; as for `copy`.
+        let line = |page: *const u8, at: usize| unsafe { page.add(at * LINE).cast::<[u8; LINE]>().read() };
+        return (0..64).fold(0, |mask, at| mask | u64::from(line(a, at) != line(b, at)) << at);
+    }
     (0..4096).fold(0, |mask, at| {
         // SAFETY: within the page; volatile, because others may map the memory.
         let differs = unsafe { a.add(at).read_volatile() != b.add(at).read_volatile() };
