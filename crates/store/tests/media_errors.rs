@@ -230,7 +230,9 @@ fn a_change_made_from_dropped_pages_is_not_published() {
             let sim = formatted(1 << 20, config);
             let file = File::new(&sim);
             let store = Store::open(file.clone(), process(1)).unwrap();
-            (0..20).for_each(|nth| drop(store.create(&format!("{nth}"), &of(100)).unwrap()));
+            for nth in 0..20 {
+                store.create(&format!("{nth}"), &of(100)).unwrap();
+            }
             sim.settle();
             let before = sim.to_bytes();
             store.rename("0", "new", KEY).unwrap();

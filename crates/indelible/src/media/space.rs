@@ -66,7 +66,7 @@ pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), E
 /// there are none.
 pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     const FUSE: i64 = 0x6573_5546;
-    fstatfs(fd).is_ok_and(|found| i64::from(found.f_type) != FUSE)
+    fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
 /// Whether every block of the range was written before.

@@ -10,7 +10,9 @@
 //!    about other writes.
 //! 4. After a failed change ([`Fatal`]) nothing may be assumed about what is durable of all that was written
 //!    to the medium since the last successful barrier. Nothing is ever retried by this crate.
-//! 5. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
+//! 5. Where calls overlap, none succeeds because another was told of the failure that concerns it: barriers and durable
+//!    writes are told apart, and the fault latch makes no two of a kind at once.
+//! 6. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
 
 mod edit;
 mod error;

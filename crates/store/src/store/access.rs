@@ -129,7 +129,15 @@ impl Store {
         let changed = trusted(&epoch, change(&mut draft));
         let changed = changed.and_then(|out| held.publish(&epoch, draft).map(|()| out));
         held.state.nodes = nodes;
-        Ok(after(changed?))
+        match changed {
+            Ok(out) => Ok(after(out)),
+            Err(error) => {
+                drop(held);
+                // Others may have read that an object is bound to one of them, and wait for it.
+                self.forget_failed_lanes();
+                Err(error)
+            }
+        }
     }
 
     /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
