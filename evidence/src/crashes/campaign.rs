@@ -1,14 +1,14 @@
 //! Many programs on several threads.
 
-use super::judge::{Case, SAMPLE};
-use super::tally::Tally;
-use indelible_testing::oracle::{Program, Start, random, short, shrink, starts};
+use super::judge::{Case, Judged, SAMPLE, at_once, sweep};
+use indelible_testing::oracle::{How, Program, Start, Together, random, short, shrink, starts};
 use indelible_testing::scenario::media;
 use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// What to do.
 pub(crate) struct Plan {
@@ -16,6 +16,10 @@ pub(crate) struct Plan {
     /// Images to judge at least.
     pub(crate) images: u64,
     pub(crate) threads: usize,
+    /// No more programs are begun after this; then what is found depends on the machine.
+    pub(crate) until: Option<Instant>,
+    /// Of the programs in which chosen operations fail every so many'th.
+    pub(crate) stride: u64,
     /// One random program and nothing else.
     pub(crate) only: Option<u64>,
 }
@@ -23,7 +27,7 @@ pub(crate) struct Plan {
 /// What came of it.
 #[derive(Default)]
 pub(crate) struct Done {
-    pub(crate) tally: Tally,
+    pub(crate) judged: Judged,
     /// One line for each short program.
     pub(crate) lines: Vec<String>,
     /// The first violation, with the smallest program that shows it.
@@ -66,7 +70,7 @@ impl Chosen {
         Chosen { start, medium, program: random(start, len, &mut rng), seed: rng.u64(..) }
     }
 
-    pub(crate) fn judge(&self, pools: &Pools, limits: &Limits) -> Result<Tally, String> {
+    pub(crate) fn judge(&self, pools: &Pools, limits: &Limits) -> Result<Judged, String> {
         self.case(pools, &self.program).judge(&self.classes(), limits)
     }
 
@@ -75,8 +79,8 @@ impl Chosen {
     }
 
     #[cfg(feature = "mutants")]
-    pub(crate) fn exhaust(&self, pools: &Pools, limits: &ClassLimits) -> Result<Tally, String> {
-        self.case(pools, &self.program).exhaust(limits, &mut HashSet::new()).map(|(tally, _)| tally)
+    pub(crate) fn exhaust(&self, pools: &Pools, limits: &ClassLimits) -> Result<Judged, String> {
+        self.case(pools, &self.program).exhaust(limits, &mut HashSet::new()).map(|(judged, _)| judged)
     }
 
     pub(crate) fn case<'a>(&self, pools: &'a Pools, program: &'a Program) -> Case<'a> {
@@ -107,21 +111,21 @@ fn describe(config: SimConfig) -> String {
 /// what is counted does not depend on who was faster.
 #[derive(Default)]
 struct InOrder {
-    waiting: BTreeMap<u64, Result<Tally, String>>,
+    waiting: BTreeMap<u64, Result<Judged, String>>,
     next: u64,
-    tally: Tally,
+    judged: Judged,
     failure: Option<(u64, String)>,
 }
 
 impl InOrder {
     /// Takes a result in; true once there is enough.
-    fn take(&mut self, number: u64, result: Result<Tally, String>, aim: u64) -> bool {
+    fn take(&mut self, number: u64, result: Result<Judged, String>, aim: u64) -> bool {
         self.waiting.insert(number, result);
         while !self.is_done(aim)
             && let Some(result) = self.waiting.remove(&self.next)
         {
             match result {
-                Ok(tally) => self.tally += tally,
+                Ok(judged) => self.judged.join(judged),
                 Err(cause) => self.failure = Some((self.next, cause)),
             }
             self.next += 1;
@@ -130,7 +134,7 @@ impl InOrder {
     }
 
     fn is_done(&self, aim: u64) -> bool {
-        self.failure.is_some() || self.tally.judged() >= aim
+        self.failure.is_some() || self.judged.tally.judged() >= aim
     }
 }
 
@@ -139,8 +143,9 @@ fn in_order(
     threads: usize,
     aim: u64,
     end: u64,
+    until: Option<Instant>,
     bar: &ProgressBar,
-    work: impl Fn(u64) -> Result<Tally, String> + Sync,
+    work: impl Fn(u64) -> Result<Judged, String> + Sync,
 ) -> InOrder {
     let (next, enough) = (AtomicU64::new(0), AtomicBool::new(false));
     let results = Mutex::new(InOrder::default());
@@ -149,13 +154,13 @@ fn in_order(
             scope.spawn(|| {
                 while !enough.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= end {
+                    if number >= end || until.is_some_and(|until| Instant::now() >= until) {
                         break;
                     }
                     let result = work(number);
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Ok(tally) = &result {
-                        bar.inc(tally.judged());
+                    if let Ok(judged) = &result {
+                        bar.inc(judged.tally.judged());
                     }
                     enough.fetch_or(results.take(number, result, aim), Ordering::Relaxed);
                 }
@@ -172,7 +177,7 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     if let Some(nth) = plan.only {
         let chosen = Chosen::new(plan.seed, nth);
         match chosen.judge(&pools, &sample) {
-            Ok(tally) => done.tally = tally,
+            Ok(judged) => done.judged = judged,
             Err(cause) => done.failure = Some(chosen.explain(&pools, &sample, cause)),
         }
         return done;
@@ -181,37 +186,62 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     let (programs, kinds) = (short(), media());
     let limits = ClassLimits { seed: plan.seed, ..ClassLimits::default() };
     let lines = Mutex::new(BTreeMap::new());
-    let exhausted = in_order(plan.threads, u64::MAX, (programs.len() * kinds.len()) as u64, bar, |number| {
-        let (name, start, program) = &programs[number as usize / kinds.len()];
-        let medium = number as usize % kinds.len();
-        let case = Case { pool: pools.get(*start, medium), program, seed: plan.seed };
-        let (tally, log2) = case
-            .exhaust(&limits, &mut HashSet::new())
-            .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
-        let what = format!("{name}, on {}", describe(kinds[medium]));
-        if tally.covered == 0 {
-            return Err(format!("{what}: more than {} classes at some point", limits.per_point));
-        }
-        let line = format!("{what}: 2^{log2:.1} images in {} classes", tally.classes);
-        lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
-        Ok(tally)
-    });
+    let exhausted =
+        in_order(plan.threads, u64::MAX, (programs.len() * kinds.len()) as u64, None, bar, |number| {
+            let (name, start, program) = &programs[number as usize / kinds.len()];
+            let medium = number as usize % kinds.len();
+            let case = Case { pool: pools.get(*start, medium), program, seed: plan.seed };
+            let (judged, log2) = case
+                .exhaust(&limits, &mut HashSet::new())
+                .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
+            let what = format!("{name}, on {}", describe(kinds[medium]));
+            if judged.tally.covered == 0 {
+                return Err(format!("{what}: more than {} classes at some point", limits.per_point));
+            }
+            let line = format!("{what}: 2^{log2:.1} images in {} classes", judged.tally.classes);
+            lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
+            Ok(judged)
+        });
     done.lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect();
-    done.tally = exhausted.tally;
+    done.judged = exhausted.judged;
     if let Some((_, cause)) = exhausted.failure {
-        done.tally.violations = 1;
+        done.judged.tally.violations = 1;
         done.failure = Some(cause);
         return done;
     }
+    bar.set_message("calls that fail, and everybody goes on");
+    let swept =
+        in_order(plan.threads, u64::MAX, (programs.len() * kinds.len()) as u64, None, bar, |number| {
+            let (name, start, program) = &programs[number as usize / kinds.len()];
+            let medium = number as usize % kinds.len();
+            sweep(pools.get(*start, medium), program, plan.seed ^ number, plan.stride)
+                .map_err(|cause| format!("{name}, on {}: {cause}", describe(kinds[medium])))
+        });
+    bar.set_message("processes and threads at once");
+    let together = in_order(plan.threads, u64::MAX, 2000 / plan.stride, None, bar, |number| {
+        // Threads of one process share its cursor on the file's errors: one may be told of what another lost.
+        let how = if number % 2 == 0 { How::Processes } else { How::Threads };
+        let fails = how == How::Processes && number % 3 == 0;
+        let (actors, seed) = (2 + number as usize % 3, plan.seed ^ number << 8);
+        at_once(kinds[number as usize % kinds.len()], Together { how, actors, steps: 20, fails, seed })
+    });
+    for phase in [swept, together] {
+        done.judged.join(phase.judged);
+        if let Some((_, cause)) = phase.failure {
+            done.judged.tally.violations = 1;
+            done.failure = Some(cause);
+            return done;
+        }
+    }
     bar.set_message("random programs");
     // However many images the short programs leave: crashes during recovery are looked at here alone.
-    let aim = plan.images.saturating_sub(done.tally.judged()).max(plan.images / 2);
-    let sampled = in_order(plan.threads, aim, u64::MAX, bar, |number| {
+    let aim = plan.images.saturating_sub(done.judged.tally.judged()).max(plan.images / 2);
+    let sampled = in_order(plan.threads, aim, u64::MAX, plan.until, bar, |number| {
         Chosen::new(plan.seed, number).judge(&pools, &sample)
     });
-    done.tally += sampled.tally;
+    done.judged.join(sampled.judged);
     if let Some((number, cause)) = sampled.failure {
-        done.tally.violations = 1;
+        done.judged.tally.violations = 1;
         bar.set_message("a violation: looking for a smaller program that shows it");
         let text = Chosen::new(plan.seed, number).explain(&pools, &sample, cause);
         let again = format!("pmo-evidence crashes --seed {} --program {number}", plan.seed);
@@ -223,24 +253,26 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     fn plan(threads: usize) -> Plan {
-        Plan { seed: 3, images: 6000, threads, only: None }
+        Plan { seed: 3, images: 6000, threads, until: None, stride: 200, only: None }
     }
 
     #[test]
     fn what_is_found_does_not_depend_on_threads() {
         let begin = Instant::now();
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
-        println!("{} images twice in {:?}", one.tally.judged(), begin.elapsed());
-        assert_eq!((one.failure, three.failure), (None, None));
-        assert_eq!(one.tally, three.tally);
-        assert!(
-            one.tally.judged() >= 6000 && one.tally.recovery > 0 && one.tally.second > 0,
-            "{:?}",
-            one.tally
-        );
+        println!("{} images twice in {:?}", one.judged.tally.judged(), begin.elapsed());
+        assert_eq!((&one.failure, &three.failure), (&None, &None));
+        // Threads run as the machine has it: what they leave is not counted here.
+        let counted = |done: &Done| {
+            let tally = &done.judged.tally;
+            [tally.programs, tally.covered, tally.classes, tally.recovery, tally.second]
+        };
+        assert_eq!(counted(&one), counted(&three));
+        let tally = one.judged.tally;
+        assert!(tally.judged() >= 6000 && tally.recovery > 0 && tally.second > 0, "{tally:?}");
+        assert!(tally.sweeps > 0 && tally.failures > 0 && tally.together > 0, "{tally:?}");
     }
 
     /// Every image of programs that leave few enough of them, and one of each class: the same verdict,
@@ -257,7 +289,7 @@ mod tests {
             for (_, start, program) in short().iter().filter(|(name, ..)| few.contains(name)) {
                 let case = Case { pool: pools.get(*start, 4), program, seed: 1 };
                 verdicts.push(match case.exhaust(limits, &mut HashSet::new()) {
-                    Ok((tally, _)) => (tally.cut_short == 0).then_some(true),
+                    Ok((judged, _)) => (judged.tally.cut_short == 0).then_some(true),
                     Err(_) => Some(false),
                 });
             }

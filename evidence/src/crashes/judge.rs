@@ -4,13 +4,16 @@
 //! up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked before
 //! recovery too, then used (objects created, written, destroyed), compared again and checked again.
 
+use super::contents::{Contents, Phase};
 use super::tally::Tally;
 use indelible_store::store::Store;
 use indelible_store::with_seed;
-use indelible_testing::oracle::{Program, Promise};
+use indelible_testing::oracle::{Program, Promise, Together, failing};
 use indelible_testing::pool::{Snapshot, process, recover_all, snapshot};
-use indelible_testing::scenario::{judge_medium, judge_state};
-use indelible_testing::{ClassLimits, CrashImage, Limits, SimMedium, for_each_class, for_each_crash};
+use indelible_testing::scenario::{formatted, judge_by, judge_medium, judge_state};
+use indelible_testing::{
+    Choice, ClassLimits, CrashImage, Limits, SimConfig, SimMedium, for_each_class, for_each_crash,
+};
 use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -35,6 +38,20 @@ pub(crate) struct Case<'a> {
     pub(crate) seed: u64,
 }
 
+/// What was counted.
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) tally: Tally,
+    pub(crate) contents: Contents,
+}
+
+impl Judged {
+    pub(crate) fn join(&mut self, other: Judged) {
+        self.tally += other.tally;
+        self.contents.join(other.contents);
+    }
+}
+
 /// Images of one program that were judged: by contents and number of marks.
 type Seen = HashSet<(u64, usize)>;
 
@@ -56,24 +73,25 @@ fn judge(image: &CrashImage, allowed: &[impl Borrow<Snapshot>], in_full: bool) -
 impl Case<'_> {
     /// The program on a copy of its pool.
     fn run(&self, medium: &SimMedium) -> Result<Promise, String> {
+        medium.reseed(self.seed);
         self.program.run(medium).map_err(|wrong| wrong.to_string())
     }
 
     /// Covers every image, as far as `classes` reaches; then takes samples without regard to classes, and
     /// cuts the power again in some recoveries.
-    pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Tally, String> {
+    pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Judged, String> {
         let mut seen = Seen::new();
-        let (mut tally, _) = self.exhaust(classes, &mut seen)?;
-        tally += self.sample(limits, &mut seen)?;
-        Ok(tally)
+        let (mut judged, _) = self.exhaust(classes, &mut seen)?;
+        judged.join(self.sample(limits, &mut seen)?);
+        Ok(judged)
     }
 
     /// Cuts the power everywhere, taking samples of what each cut may leave; and again in some
     /// recoveries.
-    fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Tally, String> {
+    fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Judged, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
-            let tally = Cell::new(Tally::default());
+            let (tally, contents) = (Cell::new(Tally::default()), RefCell::new(Contents::default()));
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_crash(
                 &medium,
@@ -84,6 +102,7 @@ impl Case<'_> {
                     if !seen.insert((image.digest(), image.marks().len())) {
                         return Ok(());
                     }
+                    contents.borrow_mut().add(Phase::Before, image.digest());
                     let mut count = tally.get();
                     let allowed = promise.allowed(image);
                     let in_full = count.distinct % FULL == 0;
@@ -92,23 +111,24 @@ impl Case<'_> {
                     count.distinct += 1;
                     count.full += u64::from(in_full);
                     tally.set(count);
-                    if nested { recovery(image, &allowed, 1, &tally) } else { Ok(()) }
+                    if nested { recovery(image, &allowed, 1, &tally, &contents) } else { Ok(()) }
                 },
                 &Limits { seed: self.seed, ..*limits },
             );
             let report = report.map_err(|failure| failure.to_string())?;
             let mut tally = tally.get();
             tally.made = report.images;
-            Ok(tally)
+            Ok(Judged { tally, contents: contents.into_inner() })
         })
     }
 
     /// Judges one image at least of each class that the program may leave; also says how many images those
     /// are, as a binary logarithm.
-    pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Tally, f64), String> {
+    pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
             let mut tally = Tally { programs: 1, ..Tally::default() };
+            let mut contents = Contents::default();
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_class(
                 &medium,
@@ -117,6 +137,7 @@ impl Case<'_> {
                     let promise = promise.borrow();
                     let allowed = promise.as_ref().map_err(Clone::clone)?.allowed(image);
                     judge_state(medium, &allowed)?;
+                    contents.add(Phase::Before, image.digest());
                     tally.classes += 1;
                     tally.distinct += u64::from(seen.insert((image.digest(), image.marks().len())));
                     if tally.classes % FULL == 1 {
@@ -132,14 +153,69 @@ impl Case<'_> {
                 tally.steps = promise.steps;
                 tally.deaths = promise.deaths;
                 tally.refused = promise.refused;
+                tally.failures = promise.failures;
+                tally.unknown = promise.unknown;
             }
             tally.points = report.points;
             tally.cut_short = report.cut_short;
             tally.covered = u64::from(report.cut_short == 0);
             tally.merged = report.merged;
-            Ok((tally, report.legal_log2))
+            Ok((Judged { tally, contents }, report.legal_log2))
         })
     }
+}
+
+/// How thoroughly programs are cut of which there are many.
+const FEW: Limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 6, seed: 0 };
+
+/// Lets operations of each step of the program fail, in each way, and everybody go on.
+pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64) -> Result<Judged, String> {
+    let mut all = Judged::default();
+    failing(program, seed, stride, |program| {
+        guarded(seed, || {
+            let medium = pool.medium();
+            medium.reseed(seed);
+            let promise = program.run(&medium).map_err(|wrong| wrong.to_string())?;
+            let limits = Limits { seed, ..FEW };
+            for image in medium.power_cut_states(&limits).chain([medium.power_cut(Choice::None)]) {
+                judge(&image, &promise.allowed(&image), false)
+                    .map_err(|cause| format!("{cause} after {}", image.cut()))?;
+                all.contents.add(Phase::Before, image.digest());
+                all.tally.distinct += 1;
+            }
+            all.tally.programs += 1;
+            all.tally.sweeps += 1;
+            all.tally.steps += promise.steps;
+            all.tally.failures += promise.failures;
+            all.tally.unknown += promise.unknown;
+            all.tally.deaths += promise.deaths;
+            all.tally.refused += promise.refused;
+            Ok(promise.failures > 0)
+        })
+    })?;
+    Ok(all)
+}
+
+/// Runs actors at once, and cuts the power.
+pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, String> {
+    guarded(together.seed, || {
+        let medium = formatted(4 << 20, config);
+        medium.reseed(together.seed);
+        let shared = together.run(&medium)?;
+        let mut all = Judged::default();
+        let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 40, seed: together.seed };
+        for image in medium.power_cut_states(&limits) {
+            judge_by(&image.medium(), |found| shared.judge(&image, found))
+                .map_err(|cause| format!("{together:?}: {cause} after {}", image.cut()))?;
+            all.contents.add(Phase::Before, image.digest());
+            all.tally.distinct += 1;
+        }
+        all.tally.programs = 1;
+        all.tally.together = 1;
+        all.tally.steps = shared.calls;
+        all.tally.unknown = shared.failures;
+        Ok(all)
+    })
 }
 
 /// Cuts the power everywhere during the recovery of an image, and during the recovery from that.
@@ -148,6 +224,7 @@ fn recovery(
     allowed: &[impl Borrow<Snapshot>],
     depth: u32,
     tally: &Cell<Tally>,
+    contents: &RefCell<Contents>,
 ) -> Result<(), String> {
     let medium = image.medium();
     // What recovery decided once, it has decided for good.
@@ -181,13 +258,15 @@ fn recovery(
             count.full += u64::from(in_full);
             tally.set(count);
             let done = inner.last_mark().is_some();
+            let phase = if done { Phase::After } else { Phase::During };
+            contents.borrow_mut().add(phase, inner.digest());
             if done {
                 judge(inner, std::slice::from_ref(decided), in_full)?;
             } else {
                 judge(inner, allowed, in_full)?;
             }
             if depth == 1 && nth.get().is_multiple_of(8) && !done {
-                return recovery(inner, allowed, 2, tally);
+                return recovery(inner, allowed, 2, tally, contents);
             }
             Ok::<(), String>(())
         },
@@ -203,8 +282,8 @@ pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
         let medium = case.pool.medium();
         let promise = case.run(&medium)?;
         let limits = Limits { exhaustive: 1, singles: 0, random: 0, points: 4, seed: case.seed };
-        medium
-            .power_cut_states(&limits)
-            .try_for_each(|image| recovery(&image, &promise.allowed(&image), 2, &Cell::default()))
+        medium.power_cut_states(&limits).try_for_each(|image| {
+            recovery(&image, &promise.allowed(&image), 2, &Cell::default(), &RefCell::default())
+        })
     })
 }

@@ -1,6 +1,7 @@
 //! `crashes`: power cuts on a simulated medium.
 
 mod campaign;
+mod contents;
 mod judge;
 mod tally;
 
@@ -8,24 +9,28 @@ use anyhow::{Result, bail};
 use clap::Args;
 use indelible_record::{Mode, Record};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use campaign::{Plan, run};
 
 #[cfg(feature = "mutants")]
 pub(crate) use {
     campaign::{Chosen, Pools},
-    judge::{guarded, recovery_of},
+    judge::{at_once, guarded, recovery_of, sweep},
 };
 
-const SHORT: u64 = 200_000;
+/// Seconds of the short form.
+const SHORT: u64 = 45;
 const LONG: u64 = 10_000_000;
 
 #[derive(Args)]
 pub(crate) struct Crashes {
-    /// Images to judge at least [default: 200000]
+    /// Images to judge at least [default: as many as 45 seconds allow]
     #[arg(long, conflicts_with = "long")]
     images: Option<u64>,
+    /// Begins no more random programs after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
     /// A campaign: 10,000,000 images
     #[arg(long)]
     long: bool,
@@ -43,27 +48,34 @@ pub(crate) struct Crashes {
 impl Crashes {
     pub(crate) fn run(&self) -> Result<()> {
         let mode = if self.long { Mode::Long } else { Mode::Short };
-        let images = self.images.unwrap_or(if self.long { LONG } else { SHORT });
-        println!("seed {}, {images} images at least", self.seed);
-        let bar = ProgressBar::new(images).with_style(ProgressStyle::with_template(
-            "{bar:40} {human_pos}/{human_len} images, {per_sec}, {elapsed}, {eta} left; {msg}",
-        )?);
+        let timed = self.seconds.or((!self.long && self.images.is_none()).then_some(SHORT));
+        let images = self.images.unwrap_or(if self.long { LONG } else { u64::MAX });
+        println!("seed {}", self.seed);
+        let bar = ProgressBar::new(images)
+            .with_style(ProgressStyle::with_template("{human_pos} images, {per_sec}, {elapsed}; {msg}")?);
         let begin = Instant::now();
-        let plan = Plan { seed: self.seed, images, threads: self.threads, only: self.program };
-        let done = run(&plan, &bar);
+        let until = timed.map(|seconds| begin + Duration::from_secs(seconds));
+        let stride = if self.long { 1 } else { 40 };
+        let (seed, threads, only) = (self.seed, self.threads, self.program);
+        let done = run(&Plan { seed, images, threads, until, stride, only }, &bar);
         bar.finish_and_clear();
         let seconds = begin.elapsed().as_secs_f64();
         for line in &done.lines {
             println!("{line}");
         }
-        let mut counts = done.tally.counts();
-        counts.insert("distinct images".into(), done.tally.judged());
+        let mut counts = done.judged.tally.counts();
+        counts.insert("images judged".into(), done.judged.tally.judged());
+        counts.extend(done.judged.contents.counts());
         for (what, count) in &counts {
             println!("{count:>12}  {what}");
         }
-        println!("{:>12.0}  images a second", done.tally.judged() as f64 / seconds);
+        println!("{:>12.0}  images a second", done.judged.tally.judged() as f64 / seconds);
         if self.program.is_none() {
-            let length = if self.long { " --long".into() } else { format!(" --images {images}") };
+            let length = match (self.long, timed) {
+                (true, _) => " --long".to_owned(),
+                (false, Some(seconds)) => format!(" --seconds {seconds}"),
+                (false, None) => format!(" --images {images}"),
+            };
             let command = format!("pmo-evidence crashes{length} --seed {}", self.seed);
             Record { seconds, counts, ..Record::new("crashes", mode, command, self.seed) }.save()?;
         }

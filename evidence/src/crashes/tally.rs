@@ -35,17 +35,21 @@ tally! {
     steps = "steps",
     refused = "calls refused as the model said",
     deaths = "processes that died",
+    failures = "steps in which an operation of the medium failed",
+    unknown = "failed calls that may have happened or not",
+    sweeps = "programs in which a chosen operation of a step failed",
+    together = "concurrent programs, processes in turns and threads",
     made = "images sampled without regard to classes",
-    distinct = "distinct images after a run",
-    recovery = "distinct images during recovery",
-    second = "distinct images during recovery of recovery",
+    distinct = "images judged before recovery, each with what was promised by then",
+    recovery = "images judged during recovery",
+    second = "images judged during recovery of recovery",
     full = "images judged in full",
     violations = "violations",
 }
 
 impl Tally {
     /// Images judged, each different from all others of its run, or of its recovery, in contents or in what
-    /// had been promised by then.
+    /// had been promised by then. How many contents that are is counted apart.
     pub(crate) fn judged(&self) -> u64 {
         self.distinct + self.recovery + self.second
     }

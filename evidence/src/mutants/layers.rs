@@ -3,15 +3,15 @@
 //! A layer says what it found wrong, and nothing on the protocol as it is. To add one: a function and a
 //! line in [`LAYERS`].
 
-use crate::crashes::{Chosen, Pools, guarded, recovery_of};
+use crate::crashes::{Chosen, Pools, at_once, guarded, recovery_of, sweep};
 use indelible_store::Mutant;
 use indelible_store::format::lane::BODY;
 use indelible_store::medium::Medium;
 use indelible_store::store::{FormatOptions, Severity, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_testing::oracle::{PROCESSES, Program, Start, Step, random, short};
+use indelible_testing::oracle::{How, PROCESSES, Program, Start, Step, Together, random, short};
 use indelible_testing::pool::{Snapshot, check_tiling, contents, process, psync, snapshot};
-use indelible_testing::scenario::{formatted, judge_medium, judge_state};
+use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
 use indelible_testing::{
     Choice, ClassLimits, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit, for_each_crash,
 };
@@ -40,6 +40,8 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer { name: "model", what: "random programs against the model, without power cuts", run: model },
     Layer { name: "check", what: "the pool's own check after random programs", run: check },
     Layer { name: "barriers", what: "each barrier and each durable write fails once", run: barriers },
+    Layer { name: "failing", what: "operations that fail in programs that go on", run: failing_programs },
+    Layer { name: "at once", what: "processes interleaved at every operation", run: interleaved },
     Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
     Layer { name: "damage", what: "a batch where it does not belong", run: damage },
 ];
@@ -213,6 +215,22 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
         judge_medium(&medium.power_cut(choice).medium(), &allowed)?;
     }
     Ok(())
+}
+
+fn failing_programs(pools: &Pools) -> Verdict {
+    for (nth, (name, start, program)) in (0..).zip(short()) {
+        let medium = MEDIA[nth as usize % 2];
+        sweep(pools.get(start, medium), &program, SEED, 25).map_err(|cause| format!("{name}: {cause}"))?;
+    }
+    Ok(())
+}
+
+fn interleaved(_: &Pools) -> Verdict {
+    (0..12).try_for_each(|seed| {
+        let how = How::Processes;
+        let together = Together { how, actors: 3, steps: 16, fails: seed % 3 == 0, seed };
+        at_once(media()[seed as usize % media().len()], together).map(drop)
+    })
 }
 
 fn format(_: &Pools) -> Verdict {

@@ -26,7 +26,12 @@ struct Line {
 
 impl Line {
     fn noticed(&self) -> bool {
-        self.verdicts.values().any(Option::is_some)
+        self.by() > 0
+    }
+
+    /// Layers that noticed it.
+    fn by(&self) -> usize {
+        self.verdicts.values().flatten().count()
     }
 
     fn mark(&self, layer: &str) -> &'static str {
@@ -138,6 +143,8 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
         add(&mut record.counts, "deliberate faults", lines.len() as u64);
         add(&mut record.counts, "deliberate faults noticed", caught.len() as u64);
         add(&mut record.counts, "deliberate faults left to cargo xtask power-cut", left.len() as u64);
+        let alone = caught.iter().filter(|line| line.by() == 1).count();
+        add(&mut record.counts, "deliberate faults noticed by one layer alone", alone as u64);
         for (name, what) in columns() {
             let by = lines.iter().filter(|line| line.mark(name) == "x").count();
             add(&mut record.counts, &format!("noticed by {name}: {what}"), by as u64);
