@@ -90,7 +90,9 @@ fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
     ]);
     let medium = Start::Used.pool(media()[5]).medium();
     let promise = program.run(&medium).unwrap();
-    assert_eq!((promise.failures, promise.unknown, promise.refused), (1, 1, 1));
+    // The attach may be told of the failure once more, by a barrier.
+    assert_eq!((promise.failures, promise.refused), (1, 1));
+    assert!(promise.unknown >= 1);
 }
 
 /// It had failed to look whether the object was poisoned, and succeeded.
@@ -156,7 +158,7 @@ fn processes_that_take_turns_do_the_same_again() {
 fn threads_that_join_one_commit_keep_what_they_were_promised() {
     let mut wrong = Vec::new();
     for seed in 0..9 {
-        let program = Together { how: How::Threads, actors: 4, steps: 14, fails: false, seed };
+        let program = Together { how: How::Threads, actors: 4, steps: 14, fails: seed % 3 == 0, seed };
         if let Err(cause) = together(program, [5, 1, 4][seed as usize % 3]) {
             wrong.push(format!("{program:?}: {cause}"));
         }

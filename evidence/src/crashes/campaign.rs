@@ -219,9 +219,8 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         });
     bar.set_message("processes and threads at once");
     let together = in_order(plan.threads, u64::MAX, 2000 / plan.stride, None, bar, |number| {
-        // Threads of one process share its cursor on the file's errors: one may be told of what another lost.
         let how = if number % 2 == 0 { How::Processes } else { How::Threads };
-        let fails = how == How::Processes && number % 3 == 0;
+        let fails = number % 3 == 0;
         let (actors, seed) = (2 + number as usize % 3, plan.seed ^ number << 8);
         at_once(kinds[number as usize % kinds.len()], Together { how, actors, steps: 20, fails, seed })
     });

@@ -5,6 +5,7 @@ use super::event::{EventKind, Extent};
 use super::fault::{Fault, OpKind};
 use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
+use super::writeback::Asker;
 use crate::seed::derived;
 use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 
@@ -38,12 +39,13 @@ impl SimMedium {
     /// Making durable fails, and the caller is told: the others are yet to be.
     fn fail(&self, shared: &mut Shared, event: EventKind, fault: Fault) {
         let no_space = fault == Fault::NoSpace;
+        let asker = if event == EventKind::BarrierFailed { Asker::Barrier } else { Asker::DurableWrite };
         shared.lose(self.holder, event, no_space);
         if derived(shared.seed, shared.recording.next()).bool() {
             // The file system lost more than it was asked for.
             shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: self.len }, no_space);
         }
-        let _told = shared.report(self.holder);
+        let _told = shared.report(self.holder, asker);
     }
 
     fn discarded(&self, shared: &Shared, offset: u64, len: u64) -> Vec<Extent> {
@@ -135,7 +137,7 @@ impl Medium for SimMedium {
         std::thread::yield_now();
         super::turns::pass();
         let mut shared = self.lock();
-        shared.report(self.holder)?;
+        shared.report(self.holder, Asker::DurableWrite)?;
         shared.log(self.holder, EventKind::Persisted { write, offset, len: visible }, Vec::new());
         Ok(())
     }
@@ -153,9 +155,17 @@ impl Medium for SimMedium {
         std::thread::yield_now();
         super::turns::pass();
         let mut shared = self.lock();
-        shared.report(self.holder)?;
+        shared.report(self.holder, Asker::Barrier)?;
         shared.log(self.holder, EventKind::Barrier { before }, Vec::new());
         Ok(())
+    }
+
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        let (mut shared, fault) = self.enter(OpKind::Verify)?;
+        match fault {
+            Some(fault) => Err(fault.error().into()),
+            None => Ok(shared.report(self.holder, Asker::DurableWrite)?),
+        }
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {

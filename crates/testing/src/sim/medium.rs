@@ -33,8 +33,8 @@ pub struct SimMedium {
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
-    /// The last error of the file that it was told of.
-    pub(super) cursor: u64,
+    /// The last error of the file that each of its [`Asker`](super::writeback::Asker)s was told of.
+    pub(super) cursors: [u64; 2],
 }
 
 /// What all handles share. `volatile` is what `recording` leaves when all of it is applied.
@@ -157,8 +157,8 @@ impl SimMedium {
         let mut shared = self.lock();
         let holder = shared.next_holder;
         shared.next_holder += 1;
-        let cursor = shared.errors.sample();
-        shared.processes.insert(holder, Process { dead: false, cursor });
+        let cursors = [shared.errors.sample(); 2];
+        shared.processes.insert(holder, Process { dead: false, cursors });
         drop(shared);
         let shared = Arc::clone(&self.shared);
         Self { shared, holder, writable, len: self.len, config: self.config }

@@ -46,6 +46,13 @@ impl Errors {
     }
 }
 
+/// Who asks: a handle is two descriptions of the file, one for barriers and one for everything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    Barrier,
+    DurableWrite,
+}
+
 impl Shared {
     /// Writing back failed. The pages of `event` are clean but lost, and everybody is to be told.
     pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
@@ -57,10 +64,10 @@ impl Shared {
         }
     }
 
-    /// What the barrier or durable write of a handle has to report.
-    pub(super) fn report(&mut self, holder: u64) -> Result<(), MediumError> {
+    /// What a call of a handle has to report, by the cursor that such calls share.
+    pub(super) fn report(&mut self, holder: u64, whose: Asker) -> Result<(), MediumError> {
         let process = self.processes.entry(holder).or_default();
-        self.errors.check_and_advance(&mut process.cursor)
+        self.errors.check_and_advance(&mut process.cursors[whose as usize])
     }
 
     /// Evicts pages that are clean but lost, some or all of them.
@@ -76,11 +83,13 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// Whether this handle has yet to be told of a write-back error: its next barrier or durable write fails.
+    /// Whether this handle has yet to be told of a write-back error: its next barrier, or its next durable write, or
+    /// both fail.
     #[must_use]
     pub fn error_due(&self) -> bool {
         let shared = self.lock();
-        shared.processes.get(&self.holder).is_some_and(|process| shared.errors.is_due(process.cursor))
+        let cursors = shared.processes.get(&self.holder).map(|process| process.cursors);
+        cursors.is_some_and(|cursors| cursors.iter().any(|cursor| shared.errors.is_due(*cursor)))
     }
 
     /// The system tries to write back what is pending, and fails: nobody is told before its next barrier or
