@@ -311,10 +311,11 @@ impl std::error::Error for Error {}
 
 fn store_kind(error: &StoreError) -> ErrorKind {
     match error {
-        StoreError::Medium(error) => medium_kind(error),
+        StoreError::Medium(error) | StoreError::EntryRefused { cause: Some(error), .. } => medium_kind(error),
         StoreError::Failed(MediumError::Gone { .. }) => ErrorKind::Gone,
         StoreError::Failed(_) => ErrorKind::Io,
         StoreError::NoSpace => ErrorKind::NoSpace,
+        StoreError::LaneRefused { cause, .. } => store_kind(cause),
         StoreError::NotAPool => ErrorKind::NotAPool,
         StoreError::Version { .. } | StoreError::Features { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,

@@ -19,7 +19,7 @@ mod lane;
 mod medium;
 #[path = "../../store/src/mutant.rs"]
 mod mutant;
-#[path = "../../store/src/recovery.rs"]
+#[path = "../../store/src/recovery/mod.rs"]
 mod recovery;
 #[path = "../../store/src/space/mod.rs"]
 mod space;

@@ -101,6 +101,37 @@ pub enum StoreError {
         /// Where, in bytes from the start of the pool.
         offset: u64,
     },
+    /// The lane of a writer that died cannot be recovered as it is. Nothing of it was given up.
+    #[error(
+        "lane {lane}, which has psyncs of a writer that is gone, cannot be recovered: {cause}; nothing of it is lost, \
+         `pmo check` and `pmo repair` say what can be done"
+    )]
+    LaneRefused {
+        /// Which.
+        lane: u32,
+        /// Why.
+        cause: Box<StoreError>,
+    },
+    /// The table entry of an object that a lane has psyncs of is damaged, or cannot be read.
+    #[error("the table entry at {offset} {what}{}", because(.cause.as_ref()))]
+    EntryRefused {
+        /// Where the slot lies, in bytes from the start of the pool.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+        /// Why it cannot be read.
+        cause: Option<MediumError>,
+    },
+    /// A lane ends before a batch that is known to have been durable.
+    #[error("its batch {sequence} at {offset} is damaged: {proof}")]
+    BatchDamaged {
+        /// Number of the batch.
+        sequence: u64,
+        /// Where it should begin, in bytes from the start of the pool.
+        offset: u64,
+        /// How that is known.
+        proof: String,
+    },
     /// No free extent of this size.
     #[error(
         "no room: {needed} bytes in one piece are needed, the largest free piece has {largest} ({free} bytes are free in all)"
@@ -258,6 +289,11 @@ impl From<ReserveError> for StoreError {
             ReserveError::Fatal(fatal) => fatal.into(),
         }
     }
+}
+
+/// A cause, if there is one, behind what it caused.
+fn because(cause: Option<&MediumError>) -> String {
+    cause.map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 
 impl StoreError {

@@ -71,6 +71,14 @@ mutants! {
     BindingIgnored,
     /// What is visible in a lane is taken for durable.
     VisibleIsDurable,
+    /// Recovery takes an object whose entry it cannot read for one that was destroyed.
+    UnreadIsAbsent,
+    /// A dead writer's lane that is damaged stops whoever looks for a lane.
+    RefusedBlocksAll,
+    /// Recovery does not ask whether psyncs were applied that the lane lacks.
+    AppliedIgnored,
+    /// The generation of a lane is what the copies of its header say, whatever its batches are.
+    CopiesAlone,
     /// The superblock is written before the table.
     SuperblockFirst,
     /// A change of the table reaches its pages before it is published.

@@ -6,7 +6,7 @@
 //! 2. No batch of `generation` is written before that generation is durable (in the lane's header or
 //!    in the directory): otherwise recovery would take what an earlier lap left for the present.
 
-use crate::error::{Part, Result, StoreError};
+use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::lane::{BODY, HEADERS, Header};
 use crate::medium::{Medium, read_struct};
@@ -33,22 +33,6 @@ impl LaneLog {
     #[must_use]
     pub fn at_start(offset: u64, len: u64, generation: u64) -> Self {
         LaneLog { offset, len, generation, sequence: 0, tail: BODY }
-    }
-
-    /// Reads the generation of the lane; `at_least` is what the directory says.
-    ///
-    /// # Errors
-    /// Both header copies are damaged.
-    pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64, at_least: u64) -> Result<Self> {
-        let mut generation = None;
-        for copy in HEADERS {
-            let header: Header = read_struct(medium, offset + copy)?;
-            generation = generation.max(header.generation(seed, offset));
-        }
-        match generation {
-            Some(found) => Ok(LaneLog::at_start(offset, len, found.max(at_least))),
-            None => Err(StoreError::damaged(Part::LaneHeader, offset)),
-        }
     }
 
     /// Whether the lane is still in this generation, as far as the first header copy tells: it is the

@@ -1,13 +1,16 @@
 //! Lanes: the redo log of one writer, and the table's own.
 
 mod batch;
-mod beyond;
+mod ending;
+mod generation;
 mod lender;
 mod log;
 mod scan;
 
 pub use batch::Batch;
-pub use beyond::{Later, beyond, broken, ends_damaged};
+pub(crate) use ending::damaged;
+pub use ending::{Ending, Search, ending, expect_sound};
+pub use generation::Witnesses;
 pub use lender::{Done, Lender};
 pub use log::LaneLog;
 pub use scan::{BatchView, scan};

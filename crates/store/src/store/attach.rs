@@ -16,7 +16,7 @@ use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
 use crate::space::Draft;
 use crate::sync::Mutex;
-use crate::table::{CreateOptions, Key, Located, directory};
+use crate::table::{CreateOptions, Key, Located, directory, directory_slot};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
@@ -204,8 +204,12 @@ impl Store {
         if lane >= LANES {
             return Err(StoreError::damaged(Part::Entry, object.offset));
         }
-        let stale = directory(draft, lane)?
-            .is_some_and(|directory| object.entry.binding.get() >= directory.since.get());
+        let Some(directory) = directory(draft, lane)? else {
+            // The object would have been detached before its lane was given up.
+            let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
+            return Err(StoreError::LaneRefused { lane, cause });
+        };
+        let stale = object.entry.binding.get() >= directory.since.get();
         Ok(stale.then_some(lane))
     }
 

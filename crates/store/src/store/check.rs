@@ -36,7 +36,7 @@ pub(super) use space::{Claim, Owner, gaps};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-pub(super) use table::{TableLane, first_batch, read_headers};
+pub(super) use table::TableLane;
 use trees::Leaves;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 

@@ -7,6 +7,7 @@ use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
 use crate::lane::LaneLog;
+use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
 use crate::space::Draft;
 use crate::table::{directory, put_directory};
@@ -98,14 +99,18 @@ impl Store {
     }
 
     pub(super) fn acquire_any(&self, draft: &mut Draft<'_>) -> Result<Arc<WriterLane>> {
-        let mut unused = None;
+        let (mut unused, mut refused) = (None, None);
         for index in 0..LANES {
             match directory(draft, index) {
-                Ok(Some(_)) => {
-                    if let Some((lane, _)) = self.acquire(draft, index)? {
-                        return Ok(lane);
+                Ok(Some(_)) => match self.acquire(draft, index) {
+                    Ok(Some((lane, _))) => return Ok(lane),
+                    Ok(None) => {}
+                    // It costs a lane, and the objects bound to it, until it is repaired. Nothing was written.
+                    Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
+                        refused = Some(error);
                     }
-                }
+                    Err(error) => return Err(error),
+                },
                 Ok(None) => unused = unused.or(Some(index)),
                 // A damaged slot costs a lane, not the pool; check reports it.
                 Err(StoreError::Damaged { .. }) => {}
@@ -115,7 +120,7 @@ impl Store {
                 break;
             }
         }
-        let index = unused.ok_or(StoreError::NoLane { lanes: LANES })?;
+        let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
         self.make_lane(draft, index, LaneLog::default_len(self.len))
     }
 

@@ -5,9 +5,8 @@ use super::Store;
 use super::inspect::{Status, Waiting};
 use super::objects::HIDDEN;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{FREE_MAGIC, Slot};
 use crate::format::root::TreeId;
-use crate::table::Located;
+use crate::table::{Located, SlotFound};
 
 impl Store {
     /// Where the objects' entries are, ascending.
@@ -29,7 +28,7 @@ impl Store {
     }
 
     /// The objects whose entries are at these offsets, with their states. One destroyed meanwhile is left
-    /// out, one that is damaged is an error of its own.
+    /// out, one that is damaged or cannot be read is an error of its own.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -38,16 +37,20 @@ impl Store {
             let mut waiting = Waiting::default();
             let mut all = Vec::with_capacity(entries.len());
             for offset in entries {
-                let Slot { entry, progress: line } = draft.pages().read(*offset)?;
-                if entry.magic.get() == FREE_MAGIC {
-                    continue;
-                }
-                if !entry.verify(draft.seed(), *offset, draft.pool_len()) {
-                    all.push(Err(StoreError::damaged(Part::Entry, *offset)));
-                    continue;
-                }
-                if entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
-                    let object = Located { offset: *offset, entry, line };
+                let object = match draft.slot(*offset) {
+                    SlotFound::Used(object) => *object,
+                    // Destroyed since.
+                    SlotFound::Free => continue,
+                    SlotFound::Damaged => {
+                        all.push(Err(StoreError::damaged(Part::Entry, *offset)));
+                        continue;
+                    }
+                    SlotFound::Unreadable(error) => {
+                        all.push(Err(error.into()));
+                        continue;
+                    }
+                };
+                if object.entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
                     all.push(self.status_in(draft, &object, &mut waiting).map(|status| (object, status)));
                 }
             }

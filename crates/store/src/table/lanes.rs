@@ -6,7 +6,8 @@ use crate::format::{LANE_DIRECTORY, LINE};
 use crate::space::Draft;
 
 /// Offset of lane `index`'s slot.
-fn slot(index: u32) -> u64 {
+#[must_use]
+pub fn directory_slot(index: u32) -> u64 {
     LANE_DIRECTORY + u64::from(index) * LINE
 }
 
@@ -15,16 +16,16 @@ fn slot(index: u32) -> u64 {
 /// # Errors
 /// The slot is damaged.
 pub fn directory(draft: &Draft<'_>, index: u32) -> Result<Option<Directory>> {
-    let found: Directory = draft.pages().read(slot(index))?;
+    let found: Directory = draft.pages().read(directory_slot(index))?;
     match found.in_use(draft.seed(), draft.pool_len()) {
         Some(true) => Ok(Some(found)),
         Some(false) => Ok(None),
-        None => Err(StoreError::damaged(Part::LaneDirectory, slot(index))),
+        None => Err(StoreError::damaged(Part::LaneDirectory, directory_slot(index))),
     }
 }
 
 /// Replaces what the directory says of lane `index`.
 pub fn put_directory(draft: &mut Draft<'_>, index: u32, value: Directory) -> Result<()> {
     let sealed = value.sealed(draft.seed());
-    Ok(draft.edit().write(slot(index), &sealed)?)
+    Ok(draft.edit().write(directory_slot(index), &sealed)?)
 }

@@ -3,7 +3,9 @@
 mod lanes;
 mod names;
 mod objects;
+mod slots;
 
-pub use lanes::{directory, put_directory};
+pub use lanes::{directory, directory_slot, put_directory};
 pub use names::check_name;
 pub use objects::{CreateOptions, Key, Located, Page, id_key, name_hash};
+pub use slots::{SlotFound, slot_at};

@@ -6,9 +6,9 @@
 
 use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{self, Entry, PROGRESS, Progress, Slot};
+use crate::format::entry::{self, Entry, PROGRESS, Progress};
 use crate::format::root::TreeId;
-use crate::format::{DATA, LINE, PAGE, checksum, pages_for};
+use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft, PAGES, next_key};
@@ -78,19 +78,6 @@ impl Draft<'_> {
     #[must_use]
     pub fn name_hash(&self, name: &str) -> u64 {
         name_hash(self.seed(), name)
-    }
-
-    /// Reads and verifies the entry at `offset`.
-    pub fn entry(&self, offset: u64) -> Result<Located> {
-        if !offset.is_multiple_of(entry::SIZE) || !(DATA..self.pool_len()).contains(&offset) {
-            return Err(StoreError::damaged(Part::Entry, offset));
-        }
-        let Slot { entry, progress: line } = self.pages().read(offset)?;
-        if entry.verify(self.seed(), offset, self.pool_len()) {
-            Ok(Located { offset, entry, line })
-        } else {
-            Err(StoreError::damaged(Part::Entry, offset))
-        }
     }
 
     /// Writes an entry back.

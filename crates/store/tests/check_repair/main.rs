@@ -9,8 +9,10 @@
 //! 4. Repair can be interrupted anywhere and run again; run twice, it has nothing left to do.
 
 mod clean;
+mod dead_lanes;
 mod damage;
 mod found;
+mod generations;
 mod hostile;
 mod rebuild;
 mod sample;

@@ -115,7 +115,7 @@ fn what_was_psynced_is_recovered() {
     }
 }
 
-fn void_table_lane(medium: &SimMedium) {
+pub fn void_table_lane(medium: &SimMedium) {
     use indelible_store::medium::Medium;
     let seed = crate::sample::seed_of(medium);
     let mut log = indelible_store::lane::LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();

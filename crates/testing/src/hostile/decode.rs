@@ -10,7 +10,7 @@ use indelible_store::format::node::{CAPACITY, Node};
 use indelible_store::format::root::Root;
 use indelible_store::format::superblock::Superblock;
 use indelible_store::format::{LINE, PAGE};
-use indelible_store::lane::{LaneLog, beyond, scan};
+use indelible_store::lane::{LaneLog, Search, ending, scan};
 use indelible_store::medium::Medium;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
@@ -136,7 +136,7 @@ fn read_lane(image: &Image, seed: u64) {
     });
     assert!(scanned.is_ok(), "memory does not fail");
     assert!(log.tail <= log.len);
-    let _ = beyond(image, seed, &log);
+    let _ = ending(image, seed, &log, Search::Whole);
 }
 
 /// Structures of the real pools, one of each kind wanted per pool, each followed by `behind` more bytes.

@@ -1,15 +1,14 @@
 //! The lane directory, the lanes' headers, and the batches of writers that are gone.
 
 use super::space::{Claim, Owner};
-use super::table::{first_batch, read_headers};
 use super::{Cure, Found, Meter, Severity, Survey};
-use crate::error::{Part, Result};
-use crate::format::batch::{Section, kind};
+use crate::error::{Part, Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_ROOT};
-use crate::lane::{LaneLog, beyond, broken, scan};
+use crate::lane::{Ending, Search, Witnesses};
 use crate::medium::LockKey;
-use std::collections::{HashMap, HashSet};
+use crate::recovery::{LaneView, judge};
+use std::collections::HashMap;
 
 /// A lane with space.
 pub(in crate::store) struct LaneFound {
@@ -17,12 +16,12 @@ pub(in crate::store) struct LaneFound {
     pub directory: Directory,
     /// Whether a process has it.
     pub held: bool,
-    /// Generations of the header copies, `None` for a damaged one.
-    pub headers: [Option<u64>; 2],
-    /// Batches that wait, by entry.
+    /// What states its generation.
+    pub witnesses: Witnesses,
+    /// The generation, once the lane was read.
+    pub generation: u64,
+    /// Batches that wait, by entry: those whose progress lines they write.
     pub waiting: HashMap<u64, u64>,
-    /// Entries whose progress lines those batches write.
-    pub advances: HashSet<u64>,
     /// Why what waits cannot be replayed, if it cannot.
     pub refused: Option<String>,
 }
@@ -57,9 +56,9 @@ impl Survey {
                 index,
                 directory,
                 held: self.is_held(LockKey::Lane(index)),
-                headers: [None; 2],
+                witnesses: Witnesses::default(),
+                generation: 0,
                 waiting: HashMap::new(),
-                advances: HashSet::new(),
                 refused: None,
             });
         }
@@ -84,85 +83,49 @@ impl Survey {
 
     fn read_lane(&mut self, lane: &mut LaneFound) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
-        let (medium, seed) = (self.medium.clone(), self.seed);
-        lane.headers = read_headers(&*medium, seed, offset)?;
+        let (medium, seed, index) = (self.medium.clone(), self.seed, lane.index);
+        lane.witnesses = Witnesses::read(&*medium, seed, offset, len)?;
         if lane.held {
             return Ok(());
         }
-        self.judge_headers(&format!("the header of lane {}", lane.index), offset, lane.headers);
-        let stated = lane.headers.into_iter().flatten().max();
-        let generation = match stated {
-            Some(generation) => generation,
-            None => match first_batch(&*medium, seed, offset, len)? {
-                Some(generation) => generation,
-                None => return Ok(()),
-            },
-        };
-        let mut log = LaneLog::at_start(offset, len, generation.max(lane.directory.generation.get()));
-        scan(&*medium, seed, &mut log, &mut |batch| {
-            let mut runs = batch.runs;
-            for section in batch.sections {
-                let (own, later) = runs.split_at(section.runs.get() as usize);
-                runs = later;
-                let low = own.iter().map(|run| run.target.get()).min();
-                let high = own.iter().map(|run| run.target.get() + run.lines.get() * LINE).max();
-                self.judge_section(lane, section, low.zip(high));
-            }
-            Ok(())
-        })?;
-        let later = beyond(&*medium, seed, &log)?;
-        if let Some(later) = later.filter(|later| later.proves_damage) {
-            let what = format!(
-                "lane {}: batch {} is damaged, though batch {} behind it is intact",
-                lane.index, log.sequence, later.sequence
-            );
-            self.find(Severity::Error, Part::Record, log.position(), Cure::Drop, what.clone());
+        self.judge_headers(&format!("the header of lane {index}"), offset, &lane.witnesses);
+        if lane.witnesses.generation(lane.directory.generation.get()).is_none() {
+            return Ok(());
+        }
+        let next_binding = self.root.map(|root| root.next_binding.get());
+        let view = LaneView { medium: &*medium, seed, len: self.len, next_binding };
+        let judged = judge(&view, index, &lane.directory, Search::Whole)?;
+        let (number, at) = (judged.end.sequence, judged.end.position());
+        lane.waiting = judged.objects.iter().map(|(entry, object)| (*entry, object.batches)).collect();
+        lane.generation = judged.start.generation;
+        if let Some(cause) = judged.refused {
+            let what = format!("lane {index} cannot be recovered: {cause}");
+            let (part, at) = match cause {
+                StoreError::EntryRefused { offset, .. } => (Part::Entry, offset),
+                StoreError::Damaged { part, .. } => (part, offset),
+                _ => (Part::Record, at),
+            };
+            self.find(Severity::Error, part, at, Cure::Drop, what.clone());
             lane.refused = Some(what);
-        } else if let Some(later) = later {
-            let what = format!(
-                "lane {}: batch {} is not whole, though batch {} of the same write is: either that was cut short, \
-                 and nothing acknowledged is lost, or it is damaged, and what follows it is lost",
-                lane.index, log.sequence, later.sequence
-            );
-            self.find(Severity::Warning, Part::Record, log.position(), Cure::None, what);
-        } else if broken(&*medium, seed, &log)? {
-            let what = format!(
-                "lane {}: the last batch is not whole: its commit was cut short, or it is damaged and lost",
-                lane.index
-            );
-            self.find(Severity::Note, Part::Record, log.position(), Cure::None, what);
+            return Ok(());
+        }
+        match judged.ending {
+            Ending::Clean | Ending::Damaged { .. } => {}
+            Ending::Torn { beside: Some(later) } => {
+                let what = format!(
+                    "lane {index}: batch {number} is not whole, though batch {later} of the same write is: either that \
+                     was cut short, and nothing acknowledged is lost, or it is damaged, and what follows it is lost"
+                );
+                self.find(Severity::Warning, Part::Record, at, Cure::None, what);
+            }
+            Ending::Torn { beside: None } => {
+                let what = format!(
+                    "lane {index}: the last batch is not whole: its commit was cut short, or it is damaged and lost"
+                );
+                self.find(Severity::Note, Part::Record, at, Cure::None, what);
+            }
         }
         Ok(())
-    }
-
-    /// Counts a section, if it is one that recovery will redo.
-    fn judge_section(&mut self, lane: &mut LaneFound, section: &Section, span: Option<(u64, u64)>) {
-        let (entry, binding) = (section.entry.get(), section.binding.get());
-        if section.kind.get() == kind::TABLE || binding < lane.directory.since.get() {
-            return;
-        }
-        if self.damaged.binary_search(&entry).is_ok() {
-            if lane.refused.is_none() {
-                let what =
-                    format!("lane {} holds batches of it, which cannot be told from void ones", lane.index);
-                self.find_of(entry, Found(Severity::Error, Part::Record, entry, Cure::Drop), &what);
-                lane.refused = Some(what);
-            }
-            return;
-        }
-        let Some(object) = self.object(entry).copied() else { return };
-        if !object.bound || object.lane != lane.index || object.binding != binding {
-            return;
-        }
-        let (start, end) = (object.primary * PAGE, (object.primary + object.pages) * PAGE);
-        if span.is_some_and(|(low, high)| low < start || high > end) {
-            let what = format!("a batch in lane {} writes beyond the object", lane.index);
-            self.find_of(entry, Found(Severity::Error, Part::Record, entry, Cure::Drop), &what);
-            lane.refused = Some(what);
-            return;
-        }
-        *lane.waiting.entry(entry).or_default() += 1;
-        lane.advances.insert(entry);
     }
 
     /// Objects whose entry says that a writer has them.
@@ -193,12 +156,11 @@ impl Survey {
                     self.find_of(offset, found, what);
                 }
                 None => {
-                    let found = Found(Severity::Warning, Part::Entry, offset, Cure::Recover);
-                    self.find_of(
-                        offset,
-                        found,
-                        format!("it is bound to lane {}, which has no space", object.lane),
-                    );
+                    let slot = LANE_DIRECTORY + u64::from(object.lane) * LINE;
+                    let found = Found(Severity::Error, Part::LaneDirectory, slot, Cure::Rebuild);
+                    let what = format!("its last writer is gone, and the slot of its lane {} is erased", object.lane);
+                    self.find_of(offset, found, what);
+                    self.lost_lanes.push(object.lane);
                 }
                 Some(lane) if lane.held => {
                     let what = "its writer has not detached it, but has let it go";

@@ -252,7 +252,7 @@ impl Survey {
     pub(super) fn judge_progress(&mut self) {
         let suspects = std::mem::take(&mut self.progress);
         for offset in suspects {
-            let waits = self.lanes.iter().any(|lane| lane.advances.contains(&offset));
+            let waits = self.lanes.iter().any(|lane| lane.waiting.contains_key(&offset));
             let writing = self.held_as(LockKey::Object(offset)) == Some(LockMode::Exclusive);
             let found = |severity, cure| Found(severity, Part::Progress, offset + PROGRESS, cure);
             if waits {
@@ -266,9 +266,10 @@ impl Survey {
         }
     }
 
-    /// How another process has the key.
+    /// How another process has the key. Where that cannot be told, as if it had it: what it alone may judge is
+    /// left to it.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
-        self.medium.probe(key).unwrap_or(None)
+        self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }
 
     pub(super) fn is_held(&self, key: LockKey) -> bool {

@@ -5,7 +5,6 @@ use super::{Cure, Found, Severity, Survey};
 use crate::error::Part;
 use crate::format::entry::{Entry, FREE_MAGIC, SIZE};
 use crate::format::{PAGE, TABLE_ROOT};
-use crate::medium::read_struct;
 use std::collections::HashSet;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
@@ -131,7 +130,11 @@ impl Survey {
 
     /// A slot that nothing leads to.
     fn judge_stray(&mut self, offset: u64) {
-        let Ok(slot) = read_struct::<Entry>(&*self.medium, offset) else { return };
+        let Some(slot) = self.read::<Entry>(Part::Entry, offset) else {
+            self.damaged.push(offset);
+            self.slots_sound = false;
+            return;
+        };
         if slot.verify(self.seed, offset, self.len) {
             let found = Found(Severity::Error, Part::Entry, offset, Cure::Rebuild);
             self.find_of(offset, found, "no tree leads to it");

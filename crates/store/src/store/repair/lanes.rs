@@ -3,20 +3,21 @@
 use super::plan::Plan;
 use super::table::highest_generation;
 use super::{Repair, scan};
-use crate::error::{Part, Result};
+use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
-use crate::format::entry::{NO_LANE, PROGRESS, STATE_D};
+use crate::format::entry::{Entry, NO_LANE, PROGRESS, STATE_D};
 use crate::format::lane::{DIRECTORY_MAGIC, Directory};
 use crate::format::root::{Root, TreeId};
 use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE};
-use crate::lane::{LaneLog, scan as scan_lane};
+use crate::lane::{LaneLog, Witnesses, scan as scan_lane};
+use crate::medium::read_struct;
 use crate::recovery::{Standing, put_progress, replay};
 use crate::space::Draft;
-use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, first_batch, gaps, read_headers};
+use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, gaps};
 use crate::table::put_directory;
 use std::collections::BTreeMap;
-use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Entries changed in one batch: the table's lane has room for that.
 const TOGETHER: usize = 128;
@@ -38,40 +39,24 @@ impl Repair {
         }
         let bound: Vec<Object> =
             survey.objects.iter().filter(|o| o.bound && !left.contains(&o.lane)).copied().collect();
-        for part in bound.chunks(TOGETHER) {
-            self.update(|draft| {
-                for object in part {
-                    let mut located = draft.entry(object.offset)?;
-                    located.entry.state = STATE_D;
-                    located.entry.lane = U32::new(NO_LANE);
-                    draft.put_entry(&located)?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
+        self.detach(&bound)
     }
 
     /// Writes damaged header copies again.
     fn rewrite_lane(&mut self, lane: &LaneFound, is_bound: bool) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
-        if lane.headers.iter().all(Option::is_some) {
+        let copies = lane.witnesses.copies;
+        if copies.iter().all(Option::is_some) {
             return Ok(());
         }
         let at_least = lane.directory.generation.get();
-        if let Some(generation) = lane.headers.into_iter().flatten().max() {
-            return self.rewrite_headers(offset, lane.headers, generation.max(at_least));
+        if let Some(generation) = lane.witnesses.generation(at_least) {
+            return self.rewrite_headers(offset, copies, generation);
         }
-        match first_batch(&*self.medium, self.seed, offset, len)?.filter(|found| *found >= at_least) {
-            // Whoever used the lane last wrote its first batch, so that no other generation counts.
-            Some(generation) => self.rewrite_headers(offset, lane.headers, generation)?,
-            None => {
-                let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
-                self.rewrite_headers(offset, lane.headers, generation)?;
-                if is_bound {
-                    self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
-                }
-            }
+        let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
+        self.rewrite_headers(offset, copies, generation)?;
+        if is_bound {
+            self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
         }
         Ok(())
     }
@@ -95,11 +80,13 @@ impl Repair {
         };
         let (generation, lost) = match replayed {
             Ok((log, _)) => (log.generation, None),
-            Err(error) if self.options.drop_damaged && lane.refused.is_some() => {
-                let headers = lane.headers.into_iter().flatten().max().unwrap_or(0);
+            Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
+                // Above whatever is in it, so that no batch of it counts again.
+                let (offset, len) = (directory.offset.get(), directory.len.get());
+                let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();
                 let lost = format!("{waiting} batches that wait in it: {error}");
-                (headers.max(directory.generation.get()), Some(lost))
+                (highest.max(lane.generation).max(directory.generation.get()), Some(lost))
             }
             Err(error) => return Err(error),
         };
@@ -125,13 +112,15 @@ impl Repair {
     }
 
     /// Replays lanes whose directory slot is damaged: found by their headers, told apart by the
-    /// objects their batches are for.
-    pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
+    /// objects their batches are for. Then detaches those objects: without a slot, their lanes are given up. False:
+    /// a lane was found that cannot be replayed, and may not be given up.
+    pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<bool> {
         let mut wanted: Vec<_> =
             plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
+        let detached = wanted.clone();
         let mut known = plan.pages.clone();
         known.extend(survey.table_pages());
         let free = &survey.trees[TreeId::FreeByPage as usize];
@@ -158,11 +147,25 @@ impl Repair {
         }
         for (lane, directory) in best {
             let offset = directory.offset.get();
-            let headers = read_headers(&*self.medium, self.seed, offset)?;
-            self.rewrite_headers(offset, headers, directory.generation.get())?;
             let medium = self.medium.clone();
+            let witnesses = Witnesses::read(&*medium, self.seed, offset, directory.len.get())?;
+            self.rewrite_headers(offset, witnesses.copies, directory.generation.get())?;
             let draft = Draft::blank(&*medium, self.seed, self.len, Root::new_zeroed());
-            let (_, recovered) = replay(&draft, lane, &directory)?;
+            let recovered = match replay(&draft, lane, &directory) {
+                Ok((_, recovered)) => recovered,
+                Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
+                    self.did(Part::LaneHeader, offset, None, format!("lane {lane}, whose slot is damaged, is given up"));
+                    self.losing(format!("what waits in it: {error}"));
+                    wanted.retain(|object| object.lane != lane);
+                    continue;
+                }
+                Err(error @ StoreError::LaneRefused { .. }) => {
+                    let what = format!("lane {lane}, whose slot is damaged, was found and not recovered: {error}");
+                    self.leave(Part::LaneHeader, offset, what);
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            };
             wanted.retain(|object| object.lane != lane);
             let what = format!(
                 "lane {lane}, whose slot is damaged, was found by its batches: {} redone into {} objects",
@@ -175,6 +178,25 @@ impl Repair {
             let what = format!("its lane {} has no batch of it that can be found", object.lane);
             self.did(Part::Entry, object.offset, Some(name), what);
             self.losing("what it psynced since its lane's last checkpoint, if it did");
+        }
+        self.detach(&detached)?;
+        Ok(true)
+    }
+
+    /// Detaches objects of writers that are gone, whose lanes were replayed or are given up. Their entries are intact;
+    /// the rest of the table need not be.
+    fn detach(&mut self, objects: &[Object]) -> Result<()> {
+        for part in objects.chunks(TOGETHER) {
+            let mut entries = Vec::with_capacity(part.len());
+            for object in part {
+                let mut entry: Entry = read_struct(&*self.medium, object.offset)?;
+                entry.state = STATE_D;
+                entry.lane = U32::new(NO_LANE);
+                entries.push((object.offset, entry.sealed(self.seed)));
+            }
+            self.publish(|batch| {
+                entries.iter().for_each(|(offset, entry)| batch.copy_lines(*offset, entry.as_bytes()));
+            })?;
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Repair {
             Some(start) => start,
             None => LaneLog::at_start(offset, len, highest_generation(&*medium, seed, offset, len)? + 1),
         };
-        self.rewrite_headers(offset, survey.table.headers, start.generation)?;
+        self.rewrite_headers(offset, survey.table.witnesses.copies, start.generation)?;
         if survey.table.start.is_none() {
             self.losing("changes to the table since the lane was last voided, if there were any and they were not in place");
         }

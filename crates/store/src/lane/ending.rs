@@ -1,0 +1,148 @@
+//! How a lane ends: the one judgement, for attach, check and repair.
+//!
+//! Behind the last batch that verifies, a lane has what a commit left that was cut short, or a batch that had
+//! been durable and is damaged. An intact batch further on tells: one whose write began after the batch at the
+//! end was durable proves damage. Redoing what comes before a damaged batch would mix it with what that
+//! batch brought in place, so that a lane with such an ending is refused.
+
+use super::{LaneLog, Witnesses};
+use crate::error::{Result, StoreError};
+use crate::format::LINE;
+use crate::format::batch::{Header, MAGIC};
+use crate::medium::{Medium, read_struct};
+use std::ops::RangeInclusive;
+use zerocopy::FromBytes;
+
+/// Bytes read at a time.
+const PIECE: u64 = 1 << 20;
+/// Bytes behind the end of a log that are looked at, of a short one and of any.
+const NEAR: u64 = 64 << 10;
+const FAR: u64 = 1 << 20;
+
+/// What follows the last batch that verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing was begun.
+    Clean,
+    /// A batch that is not whole, as a commit that was cut short leaves it. A last batch that was damaged at rest
+    /// looks the same.
+    Torn {
+        /// An intact batch of the same durable write: if the one at the end is damaged, that one is lost too.
+        beside: Option<u64>,
+    },
+    /// A batch that had been durable is damaged.
+    Damaged {
+        /// The intact batch that proves it.
+        proof: u64,
+    },
+}
+
+/// How much of a lane is searched where nothing shows that a batch was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// As much again as the log has, between 64 KiB and 1 MiB: so that recovering a lane costs no more than
+    /// reading what it holds.
+    Near,
+    /// All of it.
+    Whole,
+}
+
+/// How the lane ends, of which `log` has every batch that verifies.
+pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<Ending> {
+    let mut generations = log.generation..=log.generation;
+    if log.sequence == 0 {
+        // Without copy 0 the lane may be in the generation after: its first batch would have told, if that is
+        // not damaged itself.
+        let witnesses = Witnesses::read(medium, seed, log.offset, log.len)?;
+        if witnesses.copies[0].is_none() {
+            generations = log.generation..=log.generation.saturating_add(1);
+        }
+    }
+    let begun = begun(medium, seed, log)?;
+    let reach = match search {
+        Search::Near if !begun => log.used().clamp(NEAR, FAR),
+        _ => log.len,
+    };
+    let later = later(medium, seed, log, generations, reach)?;
+    Ok(match later {
+        Some(Later { sequence, proves_damage: true }) => Ending::Damaged { proof: sequence },
+        Some(Later { sequence, .. }) => Ending::Torn { beside: Some(sequence) },
+        None if begun => Ending::Torn { beside: None },
+        None => Ending::Clean,
+    })
+}
+
+/// Fails unless the lane, of which `log` has every batch that verifies, ends as a commit leaves it.
+pub fn expect_sound(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<()> {
+    match ending(medium, seed, log, search)? {
+        Ending::Clean | Ending::Torn { .. } => Ok(()),
+        Ending::Damaged { proof } => Err(damaged(log, format!("batch {proof} behind it is intact"))),
+    }
+}
+
+/// The batch at the end of `log` is damaged, which `proof` proves.
+pub(crate) fn damaged(log: &LaneLog, proof: String) -> StoreError {
+    StoreError::BatchDamaged { sequence: log.sequence, offset: log.position(), proof }
+}
+
+/// An intact batch behind the end of a log.
+struct Later {
+    sequence: u64,
+    proves_damage: bool,
+}
+
+/// A batch of these generations in the next `reach` bytes; one that proves damage before any other.
+fn later(
+    medium: &dyn Medium,
+    seed: u64,
+    log: &LaneLog,
+    generations: RangeInclusive<u64>,
+    reach: u64,
+) -> Result<Option<Later>> {
+    let mut found = None;
+    let end = (log.offset + log.len).min(log.position().saturating_add(reach));
+    let mut at = log.position() + LINE;
+    let mut piece = Vec::new();
+    while at < end {
+        piece.resize((end - at).min(PIECE) as usize, 0);
+        medium.read(at, &mut piece)?;
+        for (index, line) in piece.chunks_exact(LINE as usize).enumerate() {
+            if line[..4] != MAGIC.to_le_bytes() {
+                continue;
+            }
+            let Ok(header) = Header::read_from_bytes(line) else { continue };
+            let room = log.offset + log.len - at - index as u64 * LINE;
+            let (generation, sequence) = (header.generation.get(), header.sequence.get());
+            if sequence > log.sequence
+                && generations.contains(&generation)
+                && header.verify(seed, generation, sequence, room)
+            {
+                let proves_damage = sequence - log.sequence > header.joined.get().into();
+                let later = Later { sequence, proves_damage };
+                if proves_damage {
+                    return Ok(Some(later));
+                }
+                found = found.or(Some(later));
+            }
+        }
+        at += piece.len() as u64;
+    }
+    Ok(found)
+}
+
+/// Whether a batch of this generation was begun at the end of the log. An intact header of an earlier
+/// generation may lie there too, and says nothing.
+fn begun(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
+    if !log.fits(LINE) {
+        return Ok(false);
+    }
+    let found: Header = read_struct(medium, log.position())?;
+    let is_intact = found.head_sum.get() == found.sum(seed);
+    let signs = [
+        found.magic.get() == MAGIC,
+        found.generation.get() == log.generation,
+        found.sequence.get() == log.sequence,
+    ];
+    let fitting = signs.iter().filter(|sign| **sign).count();
+    Ok(fitting == signs.len() || (fitting == 2 && !is_intact && log.sequence > 0))
+}

@@ -1,0 +1,89 @@
+//! Which generation a lane is in: the one rule, for attach, check and repair.
+//!
+//! Three witnesses state a generation: the two copies of the lane's header and the header of the batch at the
+//! start of the body. (The directory's slot is a fourth, of what the lane was acquired with.) What is known:
+//!
+//! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
+//!    checkpoint behind, and copy 0 never.
+//! 2. No batch of a generation is written before copy 0, or the directory, states that generation durably.
+//! 3. The first batch of a generation takes the place of the first batch of the one before.
+//!
+//! Therefore the lane is in the highest generation that an intact witness states. Case by case, with *g* the
+//! generation before a checkpoint:
+//!
+//! | copy 0 | copy 1 | first batch | generation |
+//! |---|---|---|---|
+//! | *g* + 1 | any | any | *g* + 1 by copy 0 |
+//! | torn in the checkpoint | *g* | of *g* | *g*: no batch of *g* + 1 exists, and all of *g* are in place |
+//! | torn in the checkpoint | damaged | of *g* | *g* by the first batch (2) |
+//! | damaged | *g* + 1 | any | *g* + 1 by copy 1 |
+//! | damaged | *g*, not rewritten yet | of *g* + 1 | *g* + 1 by the first batch (2) |
+//! | damaged | *g*, not rewritten yet | of *g* | *g*: nothing was committed in *g* + 1 (3), all of *g* is in place |
+//! | damaged | *g*, not rewritten yet | damaged | *g*, and [`ending`](super::ending) looks for later batches of *g* + 1 |
+//! | damaged | damaged | intact, not below the directory's | that of the first batch (2, 3) |
+//! | damaged | damaged | damaged, or below | unknown: the lane is refused |
+
+use super::LaneLog;
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch;
+use crate::format::lane::{BODY, HEADERS, Header};
+use crate::format::{LINE, TABLE_LANE};
+use crate::medium::{Medium, read_struct};
+use crate::mutant::Mutant;
+
+/// What states the generation of a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Witnesses {
+    /// The header copies; `None`: damaged. 0: never written.
+    pub copies: [Option<u64>; 2],
+    /// The first batch, if its header is intact.
+    pub first: Option<u64>,
+}
+
+impl Witnesses {
+    /// Reads the witnesses of the lane of `len` bytes at `offset`.
+    pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Witnesses> {
+        let mut copies = [None; 2];
+        for (generation, copy) in copies.iter_mut().zip(HEADERS) {
+            let header: Header = read_struct(medium, offset + copy)?;
+            *generation = header.generation(seed, offset);
+        }
+        // A format writes the copies of the table's lane, and copy 0 of any lane is written before copy 1: zeros
+        // are then an erased copy.
+        if offset == TABLE_LANE {
+            copies = copies.map(|copy| copy.filter(|generation| *generation > 0));
+        } else if copies[0] == Some(0) && copies[1] > Some(0) {
+            copies[0] = None;
+        }
+        let mut first = None;
+        if len >= BODY + LINE {
+            let header: batch::Header = read_struct(medium, offset + BODY)?;
+            let stated = header.generation.get();
+            first = header.verify(seed, stated, 0, len - BODY).then_some(stated);
+        }
+        if Mutant::CopiesAlone.is_on() {
+            first = None;
+        }
+        Ok(Witnesses { copies, first })
+    }
+
+    /// The lane's generation; `at_least` is what its directory slot says. `None`: nothing tells.
+    #[must_use]
+    pub fn generation(&self, at_least: u64) -> Option<u64> {
+        let first = self.first.filter(|first| *first >= at_least);
+        let stated = self.copies.into_iter().flatten().max().map(|stated| stated.max(at_least));
+        first.max(stated)
+    }
+}
+
+impl LaneLog {
+    /// The lane's log, up to now without a batch; `at_least` is the generation that the directory states.
+    ///
+    /// # Errors
+    /// Damaged: nothing tells the generation.
+    pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64, at_least: u64) -> Result<Self> {
+        let witnesses = Witnesses::read(medium, seed, offset, len)?;
+        let unknown = StoreError::damaged(Part::LaneHeader, offset);
+        Ok(LaneLog::at_start(offset, len, witnesses.generation(at_least).ok_or(unknown)?))
+    }
+}

@@ -1,0 +1,194 @@
+//! The judgement of a writers' lane: what of it is to be redone, and whether it can be. Attach, check and repair
+//! all act on this one.
+//!
+//! What a lane may touch is not believed but checked: a section counts only if the entry it names is
+//! bound to this lane under the same binding number, and a run only within that object's extent. A section is left
+//! out only where its entry proves to be free, or bound otherwise. Where it cannot be read, or does not verify, the
+//! lane is refused.
+
+use super::Standing;
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch::{Run, Section, kind};
+use crate::format::lane::Directory;
+use crate::format::LINE;
+use crate::lane::{Ending, LaneLog, Search, damaged, ending, scan};
+use crate::medium::{Medium, read_struct};
+use crate::mutant::Mutant;
+use crate::space::Draft;
+use crate::table::{Located, SlotFound, slot_at};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
+
+/// What a lane is judged by: the pool, with its table up to date.
+pub struct LaneView<'v> {
+    /// The pool.
+    pub medium: &'v dyn Medium,
+    /// Seed of its checksums.
+    pub seed: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Number of the next write attach, if the table's root is known.
+    pub next_binding: Option<u64>,
+}
+
+impl<'v> LaneView<'v> {
+    /// What the table that `draft` changes knows.
+    #[must_use]
+    pub fn of(draft: &'v Draft<'_>) -> LaneView<'v> {
+        let next = draft.root.next_binding.get();
+        LaneView {
+            medium: draft.pages().medium(),
+            seed: draft.seed(),
+            len: draft.pool_len(),
+            next_binding: (next > 0).then_some(next),
+        }
+    }
+}
+
+/// An object with batches that wait in a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Its entry.
+    pub located: Located,
+    /// Where it stands after the last of them.
+    pub standing: Standing,
+    /// How many there are.
+    pub batches: u64,
+}
+
+impl Waiting {
+    /// Whether a section of this binding is to be redone.
+    pub(super) fn takes(&self, directory: &Directory, binding: u64) -> bool {
+        binding >= directory.since.get()
+            && (self.located.entry.binding.get() == binding || Mutant::BindingIgnored.is_on())
+    }
+}
+
+/// See the module.
+pub struct Judgement {
+    /// Where the lane's batches begin.
+    pub start: LaneLog,
+    /// Where they end.
+    pub end: LaneLog,
+    /// How.
+    pub ending: Ending,
+    /// Objects with batches to be redone, by entry.
+    pub objects: BTreeMap<u64, Waiting>,
+    /// Why the lane cannot be replayed, if it cannot.
+    pub refused: Option<StoreError>,
+}
+
+impl Judgement {
+    /// The judgement, unless it refuses the lane.
+    pub(super) fn accepted(mut self) -> Result<Self> {
+        match self.refused.take() {
+            Some(cause) => Err(cause),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Judges the lane that `directory` describes. Nothing is written.
+///
+/// # Errors
+/// The lane cannot be read, or nothing tells its generation.
+pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Search) -> Result<Judgement> {
+    let (medium, seed) = (view.medium, view.seed);
+    let start = LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
+    let mut end = start;
+    let mut met = Met { view, lane, directory, objects: BTreeMap::new(), refused: None };
+    scan(medium, seed, &mut end, &mut |batch| {
+        let mut runs = batch.runs;
+        for section in batch.sections {
+            let (own, later) = runs.split_at(section.runs.get() as usize);
+            runs = later;
+            met.section(section, own);
+        }
+        Ok(())
+    })?;
+    let ending = ending(medium, seed, &end, search)?;
+    let Met { objects, mut refused, .. } = met;
+    let mut objects: BTreeMap<u64, Waiting> =
+        objects.into_iter().filter_map(|(entry, object)| Some((entry, object?))).collect();
+    objects.retain(|_, object| object.batches > 0);
+    if let Ending::Damaged { proof } = ending {
+        refused = Some(damaged(&end, format!("batch {proof} behind it is intact")));
+    } else if let Some(proof) = objects.values().find_map(|object| applied_beyond(view, object)) {
+        refused = refused.or(Some(damaged(&end, proof)));
+    }
+    Ok(Judgement { start, end, ending, objects, refused })
+}
+
+/// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is counted in the
+/// progress line only after its batch was durable: the lane then lacks a batch that it had.
+fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
+    // A line that is damaged says nothing; recovery writes it again.
+    let line = object.located.progress(view.seed).ok()?;
+    let (counted, found) = (line.psyncs.get(), object.standing.psyncs);
+    if counted <= found || Mutant::AppliedIgnored.is_on() {
+        return None;
+    }
+    let name = object.located.entry.name();
+    Some(format!("{counted} psyncs of {name:?} were applied, the lane has them up to {found}"))
+}
+
+/// Sections, as they are met.
+struct Met<'v> {
+    view: &'v LaneView<'v>,
+    lane: u32,
+    directory: &'v Directory,
+    /// By entry; `None`: no section of it counts.
+    objects: BTreeMap<u64, Option<Waiting>>,
+    refused: Option<StoreError>,
+}
+
+impl Met<'_> {
+    fn section(&mut self, section: &Section, runs: &[Run]) {
+        if section.kind.get() == kind::TABLE || section.binding.get() < self.directory.since.get() {
+            return;
+        }
+        if let Err(cause) = self.count(section, runs) {
+            self.refused.get_or_insert(cause);
+        }
+    }
+
+    fn count(&mut self, section: &Section, runs: &[Run]) -> Result<()> {
+        let (entry, binding) = (section.entry.get(), section.binding.get());
+        if self.view.next_binding.is_some_and(|next| binding >= next) {
+            let what = "was attached later than the table knows: changes to the table are lost";
+            return Err(StoreError::EntryRefused { offset: entry, what, cause: None });
+        }
+        let object = match self.objects.entry(entry) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(new) => new.insert(bound(self.view, self.lane, entry)?),
+        };
+        let Some(object) = object.as_mut().filter(|object| object.takes(self.directory, binding)) else {
+            return Ok(());
+        };
+        let start = object.located.entry.primary_offset();
+        let end = start + object.located.entry.extent_len();
+        for run in runs {
+            let (from, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
+            if from < start || to > end {
+                return Err(StoreError::damaged(Part::Record, from));
+            }
+        }
+        object.batches += 1;
+        object.standing = Standing::of(section);
+        Ok(())
+    }
+}
+
+/// The object of this entry, if it is bound to the lane.
+fn bound(view: &LaneView<'_>, lane: u32, entry: u64) -> Result<Option<Waiting>> {
+    let refused = |what, cause| Err(StoreError::EntryRefused { offset: entry, what, cause });
+    match slot_at(read_struct(view.medium, entry), view.seed, entry, view.len) {
+        SlotFound::Used(located) if located.is_bound() && located.entry.lane.get() == lane => {
+            Ok(Some(Waiting { located: *located, standing: Standing::default(), batches: 0 }))
+        }
+        SlotFound::Used(_) | SlotFound::Free => Ok(None),
+        _ if Mutant::UnreadIsAbsent.is_on() => Ok(None),
+        SlotFound::Damaged => refused("is damaged", None),
+        SlotFound::Unreadable(cause) => refused("cannot be read", Some(cause)),
+    }
+}

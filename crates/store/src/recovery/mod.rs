@@ -1,0 +1,135 @@
+//! Recovery: replay what lanes hold.
+//!
+//! Replaying is redo of whole lines in the order of commits, so doing it twice, or starting again
+//! after dying half-way, ends in the same bytes. Nothing is voided before what was replayed is
+//! durable.
+//!
+//! A lane is judged whole ([`judge`]) before anything of it is redone: a batch that is damaged, or an object whose
+//! entry cannot be read, refuses the lane. Nothing is voided then, so that nothing is lost: a failing read may
+//! succeed the next time, and repair can do more.
+//!
+//! What is found in a lane is visible, which is less than durable: its writer may have died, or
+//! failed, between the two. It is made durable (`LaneLog::confirm`) before any of it is redone;
+//! otherwise a power cut could keep a part of the redo and lose the batch.
+//!
+//! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
+//! before the whole lane was replayed.
+
+mod judge;
+mod progress;
+mod table;
+
+pub use judge::{Judgement, LaneView, Waiting, judge};
+pub use progress::{Standing, clear, put_progress, put_progress_at};
+pub(crate) use table::redo_table;
+pub use table::catch_up;
+
+use crate::error::{Result, StoreError};
+use crate::format::lane::Directory;
+use crate::lane::{BatchView, LaneLog, Search, damaged, scan};
+use crate::medium::{Gather, Medium};
+use crate::mutant::Mutant;
+use crate::space::Draft;
+
+/// Redo of as many bytes in one piece is not gathered.
+const DIRECT: usize = if cfg!(any(miri, feature = "mutants")) { 2 << 10 } else { 32 << 10 };
+
+/// What recovering a lane did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Batches found.
+    pub batches: u64,
+    /// Bytes of lane read.
+    pub lane_bytes: u64,
+    /// Objects that had something to recover.
+    pub objects: u64,
+    /// Bytes written to primaries.
+    pub bytes: u64,
+}
+
+/// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
+/// The caller holds the table and the lane, and voids the lane afterwards.
+///
+/// The lane is read twice: to be judged, and to be redone. Memory: that of [`Gather`], 64 MiB at most, that
+/// of [`scan`], and 1 KiB for each object in the lane.
+///
+/// # Errors
+/// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
+pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
+    let (medium, seed) = (draft.pages().medium(), draft.seed());
+    let refused = |cause: StoreError| StoreError::LaneRefused { lane, cause: Box::new(cause) };
+    let judged =
+        judge(&LaneView::of(draft), lane, directory, Search::Near).and_then(Judgement::accepted).map_err(refused)?;
+    let Judgement { start, end, objects, .. } = judged;
+    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
+    if end.sequence > 0 {
+        end.confirm(medium, seed, start.position())?;
+    }
+    let mut redo = Redo { medium, pages: Gather::new(medium), direct: 0 };
+    let mut log = start;
+    scan(medium, seed, &mut log, &mut |batch| {
+        if Mutant::LastBatchForgotten.is_on() && batch.log == end {
+            return Ok(());
+        }
+        redo.batch(batch, |entry, binding| {
+            objects.get(&entry).is_some_and(|object| object.takes(directory, binding))
+        })
+    })?;
+    if log != end {
+        return Err(refused(damaged(&log, "it was intact a moment ago".into())));
+    }
+    let mut done = Recovered {
+        batches: end.sequence,
+        lane_bytes: end.used(),
+        objects: objects.len() as u64,
+        bytes: redo.pages.flush()? + redo.direct,
+    };
+    for object in objects.values() {
+        put_progress(medium, seed, &object.located, &object.standing)?;
+    }
+    if objects.is_empty() {
+        done.bytes = 0;
+    } else if !Mutant::EarlyVoid.is_on() {
+        medium.barrier()?;
+    }
+    Ok((log, done))
+}
+
+/// Redo on its way from a lane to primaries.
+struct Redo<'m> {
+    medium: &'m dyn Medium,
+    pages: Gather<'m>,
+    /// Bytes written past `pages`.
+    direct: u64,
+}
+
+impl Redo<'_> {
+    /// Takes the sections of a batch that `counts(entry, binding)`.
+    fn batch(&mut self, batch: &mut BatchView<'_, '_>, counts: impl Fn(u64, u64) -> bool) -> Result<()> {
+        for index in 0..batch.sections.len() {
+            let section = batch.sections[index];
+            if counts(section.entry.get(), section.binding.get()) {
+                batch.redo(index, &mut |target, bytes| self.put(target, bytes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is long goes where it belongs, without a detour.
+    ///
+    /// A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
+    /// sees it before the lane was replayed to its end.
+    fn put(&mut self, target: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() >= DIRECT {
+            self.pages.forget(target, bytes.len() as u64);
+            self.medium.prepare(target, bytes.len() as u64)?;
+            self.direct += bytes.len() as u64;
+            return Ok(self.medium.write(target, bytes)?);
+        }
+        self.pages.put(target, bytes);
+        if self.pages.is_full() {
+            self.pages.flush()?;
+        }
+        Ok(())
+    }
+}

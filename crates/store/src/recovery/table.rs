@@ -1,0 +1,78 @@
+//! The table's lane: whoever takes the table redoes what others, or an earlier run, published.
+//!
+//! Of every line of the table only the newest content is written, so that whoever dies while redoing
+//! does not take anything back to an earlier state: a process that knows the batches would not redo them.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::root::Root;
+use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
+use crate::lane::{LaneLog, Search, damaged, expect_sound, scan};
+use crate::medium::{Gather, Medium, read_struct};
+use crate::mutant::Mutant;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
+/// `log` before, so that what it says is durable. The caller holds the table.
+pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
+    let (mut end, mut last) = (*log, 0);
+    let mut newest_root = None;
+    // Never full: a table lane is small.
+    let mut pages = Gather::new(medium);
+    scan(medium, seed, &mut end, &mut |batch| {
+        last = batch.at;
+        for index in 0..batch.sections.len() {
+            if batch.sections[index].kind.get() == kind::TABLE {
+                batch.redo(index, &mut |target, bytes| {
+                    let at = TABLE_ROOT.checked_sub(target).map(|at| at as usize);
+                    let root = at.and_then(|at| bytes.get(at..at + LINE as usize));
+                    newest_root = root.and_then(|line| line.try_into().ok()).or(newest_root);
+                    redo_table(&mut pages, target, bytes)
+                })?;
+            }
+        }
+        Ok(())
+    })?;
+    if known && end == *log {
+        return Ok(());
+    }
+    if !known {
+        expect_sound(medium, seed, &end, Search::Whole)?;
+        expect_newest(medium, seed, &end, newest_root)?;
+    }
+    // Whoever published a batch had made the one before it durable.
+    end.confirm(medium, seed, last)?;
+    pages.flush()?;
+    *log = end;
+    Ok(())
+}
+
+pub(crate) fn redo_table(pages: &mut Gather<'_>, target: u64, bytes: &[u8]) -> Result<()> {
+    let end = target + bytes.len() as u64;
+    // Superblocks and the table lane itself are never redone.
+    if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
+        return Err(StoreError::damaged(Part::Record, target));
+    }
+    pages.put(target, bytes);
+    Ok(())
+}
+
+/// Fails if the root in place is of a later change than the newest that the lane redoes, of which `line` is the
+/// root's first line: numbers of attaches only grow, so that the lane lacks a batch that had been applied.
+fn expect_newest(
+    medium: &dyn Medium,
+    seed: u64,
+    end: &LaneLog,
+    line: Option<[u8; LINE as usize]>,
+) -> Result<()> {
+    let Some(line) = line.filter(|_| !Mutant::AppliedIgnored.is_on()) else { return Ok(()) };
+    let placed: Root = read_struct(medium, TABLE_ROOT)?;
+    let mut redone = Root::new_zeroed();
+    redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
+    let (placed_at, redone_at) = (placed.next_binding.get(), redone.next_binding.get());
+    if placed.verify(seed, medium.len()) && placed_at > redone_at {
+        let proof = format!("attach {placed_at} of an object was applied, the lane has them up to {redone_at}");
+        return Err(damaged(end, proof));
+    }
+    Ok(())
+}
