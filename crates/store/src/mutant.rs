@@ -99,6 +99,10 @@ mutants! {
     LeakedSpace,
     /// An object that grows takes its new place before the copy is durable.
     EarlyExchange,
+    /// A repair builds where the table in force says that nothing was ever written.
+    UnsaidSite,
+    /// A table whose batches are lost goes on saying what was never written.
+    UnwrittenKept,
     /// A failed barrier is tried again.
     BarrierRetried,
     /// A failed barrier is the business of the lane alone that asked for it.

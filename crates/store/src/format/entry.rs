@@ -5,7 +5,7 @@
 
 use super::{PAGE, checksum};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Magic of a used slot.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"PMOE");
@@ -168,6 +168,16 @@ impl Entry {
             && pages.saturating_mul(PAGE) <= self.reserved.get()
             && self.address.get().is_multiple_of(PAGE)
             && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
+    }
+
+    /// A free slot at `offset`, followed by `next` in the list of them.
+    #[must_use]
+    pub fn free(offset: u64, next: u64) -> Self {
+        let mut slot = Entry::new_zeroed();
+        slot.magic = U32::new(FREE_MAGIC);
+        slot.own_offset = U64::new(offset);
+        slot.next_free = U64::new(next);
+        slot
     }
 
     /// The name's bytes.

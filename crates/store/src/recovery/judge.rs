@@ -8,9 +8,9 @@
 
 use super::Standing;
 use crate::error::{Part, Result, StoreError};
+use crate::format::LINE;
 use crate::format::batch::{Run, Section, kind};
 use crate::format::lane::Directory;
-use crate::format::LINE;
 use crate::lane::{Ending, LaneLog, Search, damaged, ending, scan};
 use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
@@ -74,6 +74,8 @@ pub struct Judgement {
     pub ending: Ending,
     /// Objects with batches to be redone, by entry.
     pub objects: BTreeMap<u64, Waiting>,
+    /// The highest number of an attach that it has batches of, whether they count or not.
+    pub newest: u64,
     /// Why the lane cannot be replayed, if it cannot.
     pub refused: Option<StoreError>,
 }
@@ -94,9 +96,10 @@ impl Judgement {
 /// The lane cannot be read, or nothing tells its generation.
 pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Search) -> Result<Judgement> {
     let (medium, seed) = (view.medium, view.seed);
-    let start = LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
+    let start =
+        LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
     let mut end = start;
-    let mut met = Met { view, lane, directory, objects: BTreeMap::new(), refused: None };
+    let mut met = Met { view, lane, directory, objects: BTreeMap::new(), newest: 0, refused: None };
     scan(medium, seed, &mut end, &mut |batch| {
         let mut runs = batch.runs;
         for section in batch.sections {
@@ -107,7 +110,7 @@ pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Sear
         Ok(())
     })?;
     let ending = ending(medium, seed, &end, search)?;
-    let Met { objects, mut refused, .. } = met;
+    let Met { objects, newest, mut refused, .. } = met;
     let mut objects: BTreeMap<u64, Waiting> =
         objects.into_iter().filter_map(|(entry, object)| Some((entry, object?))).collect();
     objects.retain(|_, object| object.batches > 0);
@@ -116,7 +119,7 @@ pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Sear
     } else if let Some(proof) = objects.values().find_map(|object| applied_beyond(view, object)) {
         refused = refused.or(Some(damaged(&end, proof)));
     }
-    Ok(Judgement { start, end, ending, objects, refused })
+    Ok(Judgement { start, end, ending, objects, newest, refused })
 }
 
 /// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is counted in the
@@ -139,11 +142,13 @@ struct Met<'v> {
     directory: &'v Directory,
     /// By entry; `None`: no section of it counts.
     objects: BTreeMap<u64, Option<Waiting>>,
+    newest: u64,
     refused: Option<StoreError>,
 }
 
 impl Met<'_> {
     fn section(&mut self, section: &Section, runs: &[Run]) {
+        self.newest = self.newest.max(section.binding.get());
         if section.kind.get() == kind::TABLE || section.binding.get() < self.directory.since.get() {
             return;
         }

@@ -21,8 +21,8 @@ mod table;
 
 pub use judge::{Judgement, LaneView, Waiting, judge};
 pub use progress::{Standing, clear, put_progress, put_progress_at};
-pub(crate) use table::redo_table;
 pub use table::catch_up;
+pub(crate) use table::redo_table;
 
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
@@ -50,7 +50,7 @@ pub struct Recovered {
 /// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
-/// The lane is read twice: to be judged, and to be redone. Memory: that of [`Gather`], 64 MiB at most, that
+/// The lane is read three times: to be judged, to be judged again once it is durable, and to be redone. Memory: that of [`Gather`], 64 MiB at most, that
 /// of [`scan`], and 1 KiB for each object in the lane.
 ///
 /// # Errors
@@ -58,13 +58,15 @@ pub struct Recovered {
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());
     let refused = |cause: StoreError| StoreError::LaneRefused { lane, cause: Box::new(cause) };
-    let judged =
-        judge(&LaneView::of(draft), lane, directory, Search::Near).and_then(Judgement::accepted).map_err(refused)?;
-    let Judgement { start, end, objects, .. } = judged;
+    let judged = || judge(&LaneView::of(draft), lane, directory, Search::Near).and_then(Judgement::accepted);
+    let mut found = judged().map_err(refused)?;
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
-    if end.sequence > 0 {
-        end.confirm(medium, seed, start.position())?;
+    if found.end.sequence > 0 {
+        found.end.confirm(medium, seed, found.start.position())?;
+        // Of a write that failed, pages that were seen may be gone by then: what counts is what is there now.
+        found = judged().map_err(refused)?;
     }
+    let Judgement { start, end, objects, .. } = found;
     let mut redo = Redo { medium, pages: Gather::new(medium), direct: 0 };
     let mut log = start;
     scan(medium, seed, &mut log, &mut |batch| {

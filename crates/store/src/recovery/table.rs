@@ -16,11 +16,23 @@ use zerocopy::{FromZeros, IntoBytes};
 /// `log` before, so that what it says is durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
     let (mut end, mut last) = (*log, 0);
-    let mut newest_root = None;
-    // Never full: a table lane is small.
-    let mut pages = Gather::new(medium);
     scan(medium, seed, &mut end, &mut |batch| {
         last = batch.at;
+        Ok(())
+    })?;
+    if known && end == *log {
+        return Ok(());
+    }
+    if !known {
+        expect_sound(medium, seed, &end, Search::Whole)?;
+    }
+    // Whoever published a batch had made the one before it durable.
+    end.confirm(medium, seed, last)?;
+    // What is redone is read after that: of a write that failed, pages that were seen may be gone by then.
+    let (mut done, mut newest_root) = (*log, None);
+    // Never full: a table lane is small.
+    let mut pages = Gather::new(medium);
+    scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {
             if batch.sections[index].kind.get() == kind::TABLE {
                 batch.redo(index, &mut |target, bytes| {
@@ -33,17 +45,11 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
         }
         Ok(())
     })?;
-    if known && end == *log {
-        return Ok(());
-    }
     if !known {
-        expect_sound(medium, seed, &end, Search::Whole)?;
-        expect_newest(medium, seed, &end, newest_root)?;
+        expect_newest(medium, seed, &done, newest_root)?;
     }
-    // Whoever published a batch had made the one before it durable.
-    end.confirm(medium, seed, last)?;
     pages.flush()?;
-    *log = end;
+    *log = done;
     Ok(())
 }
 
@@ -71,7 +77,8 @@ fn expect_newest(
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
     let (placed_at, redone_at) = (placed.next_binding.get(), redone.next_binding.get());
     if placed.verify(seed, medium.len()) && placed_at > redone_at {
-        let proof = format!("attach {placed_at} of an object was applied, the lane has them up to {redone_at}");
+        let proof =
+            format!("attach {placed_at} of an object was applied, the lane has them up to {redone_at}");
         return Err(damaged(end, proof));
     }
     Ok(())

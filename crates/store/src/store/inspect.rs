@@ -129,7 +129,9 @@ impl Store {
         let needs_recovery = held.is_none() && stale.is_some();
         // The writer may be at it, or have died of it: then recovery writes the line again.
         let progress = match object.progress(draft.seed()).or_else(|_| draft.progress(object)) {
-            Err(StoreError::Damaged { .. }) if held == Some(STATE_W) || stale.is_some() => Progress::default(),
+            Err(StoreError::Damaged { .. }) if held == Some(STATE_W) || stale.is_some() => {
+                Progress::default()
+            }
             found => found?,
         };
         let (published, psyncs) = (progress.published.get(), progress.psyncs.get());

@@ -206,12 +206,13 @@ impl Repair {
             }
             survey = self.survey(progress)?;
         }
-        if asked(&survey, &[Cure::Rebuild]) || (drop && asked(&survey, &[Cure::Drop])) {
+        let rebuilt = asked(&survey, &[Cure::Rebuild]) || (drop && asked(&survey, &[Cure::Drop]));
+        if rebuilt {
             self.rebuild(&survey, progress)?;
             survey = self.survey(progress)?;
         }
         if survey.root.is_some() {
-            self.recover(&survey)?;
+            self.recover(&survey, rebuilt)?;
             self.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
                 self.reap(&survey)?;

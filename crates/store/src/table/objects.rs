@@ -278,11 +278,9 @@ impl Draft<'_> {
         Ok(offset)
     }
 
-    fn give_slot(&mut self, offset: u64) -> Result<()> {
-        let mut free = Entry::new_zeroed();
-        free.magic = U32::new(entry::FREE_MAGIC);
-        free.own_offset = U64::new(offset);
-        free.next_free = self.root.free_slot;
+    /// Makes the slot at `offset` the first free one.
+    pub(crate) fn give_slot(&mut self, offset: u64) -> Result<()> {
+        let free = Entry::free(offset, self.root.free_slot.get());
         self.edit().write(offset, &free)?;
         self.root.free_slot = U64::new(offset);
         Ok(())

@@ -131,7 +131,8 @@ fn no_generation_is_lost_with_a_header_of_the_table_lane() {
         loop {
             count += 1;
             let (from, to) = if count % 2 == 1 { ("a", "b") } else { ("b", "a") };
-            let fill = 256 * 1024 - store.lanes().unwrap()[0].batches.iter().map(|b| b.lines * 64 + 256).sum::<u64>();
+            let fill = 256 * 1024
+                - store.lanes().unwrap()[0].batches.iter().map(|b| b.lines * 64 + 256).sum::<u64>();
             if fill < 3000 {
                 break;
             }
@@ -174,7 +175,9 @@ fn no_generation_is_lost_with_a_header_of_the_table_lane() {
                     let kept = actions.iter().all(|action| action.done && action.lost.is_none());
                     let state = listed(&medium).map_err(|error| error.to_string())?;
                     if kept && !allowed.contains(&state) {
-                        return Err(format!("{name}: repair lost a change: {state:?}, {allowed:?} {actions:?}"));
+                        return Err(format!(
+                            "{name}: repair lost a change: {state:?}, {allowed:?} {actions:?}"
+                        ));
                     }
                     let report = check(&medium);
                     if !report.is_clean() {

@@ -9,11 +9,12 @@
 //! 4. Repair can be interrupted anywhere and run again; run twice, it has nothing left to do.
 
 mod clean;
-mod dead_lanes;
 mod damage;
+mod dead_lanes;
 mod found;
 mod generations;
 mod hostile;
+mod killed;
 mod rebuild;
 mod sample;
 mod writers;

@@ -20,6 +20,8 @@ pub(in crate::store) struct LaneFound {
     pub witnesses: Witnesses,
     /// The generation, once the lane was read.
     pub generation: u64,
+    /// The highest number of an attach that it has batches of.
+    pub newest: u64,
     /// Batches that wait, by entry: those whose progress lines they write.
     pub waiting: HashMap<u64, u64>,
     /// Why what waits cannot be replayed, if it cannot.
@@ -58,6 +60,7 @@ impl Survey {
                 held: self.is_held(LockKey::Lane(index)),
                 witnesses: Witnesses::default(),
                 generation: 0,
+                newest: 0,
                 waiting: HashMap::new(),
                 refused: None,
             });
@@ -98,6 +101,7 @@ impl Survey {
         let (number, at) = (judged.end.sequence, judged.end.position());
         lane.waiting = judged.objects.iter().map(|(entry, object)| (*entry, object.batches)).collect();
         lane.generation = judged.start.generation;
+        lane.newest = judged.newest;
         if let Some(cause) = judged.refused {
             let what = format!("lane {index} cannot be recovered: {cause}");
             let (part, at) = match cause {
@@ -158,7 +162,10 @@ impl Survey {
                 None => {
                     let slot = LANE_DIRECTORY + u64::from(object.lane) * LINE;
                     let found = Found(Severity::Error, Part::LaneDirectory, slot, Cure::Rebuild);
-                    let what = format!("its last writer is gone, and the slot of its lane {} is erased", object.lane);
+                    let what = format!(
+                        "its last writer is gone, and the slot of its lane {} is erased",
+                        object.lane
+                    );
                     self.find_of(offset, found, what);
                     self.lost_lanes.push(object.lane);
                 }

@@ -48,8 +48,7 @@ impl Survey {
                 return Ok(());
             }
             Ending::Torn { .. } => {
-                let what =
-                    "the last change of the table is not whole: it was cut short, or it was made and is damaged";
+                let what = "the last change of the table is not whole: it was cut short, or it was made and is damaged";
                 self.find(Severity::Note, Part::Record, end.position(), Cure::None, what);
             }
         }

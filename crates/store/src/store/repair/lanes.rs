@@ -20,11 +20,13 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Entries changed in one batch: the table's lane has room for that.
-const TOGETHER: usize = 128;
+pub(super) const TOGETHER: usize = 128;
 
 impl Repair {
     /// Recovers what lanes hold and detaches the objects bound to them.
-    pub(super) fn recover(&mut self, survey: &Survey) -> Result<()> {
+    ///
+    /// After a new table was built, of whatever slots there still are, no lane keeps batches that name others.
+    pub(super) fn recover(&mut self, survey: &Survey, rebuilt: bool) -> Result<()> {
         // Lanes that are left as they are, with the objects bound to them.
         let mut left = survey.lost_lanes.clone();
         for lane in &survey.lanes {
@@ -33,7 +35,8 @@ impl Repair {
             self.rewrite_lane(lane, !bound.is_empty())?;
             // One that nobody waits for is voided all the same if it is damaged: the next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
-            if (!bound.is_empty() || spoilt) && !self.recover_lane(lane, &bound, survey)? {
+            let emptied = rebuilt && lane.newest > 0;
+            if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
                 left.push(lane.index);
             }
         }
@@ -56,7 +59,9 @@ impl Repair {
         let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
         self.rewrite_headers(offset, copies, generation)?;
         if is_bound {
-            self.losing("what objects of this lane psynced since its last checkpoint, if they did: no batch verifies");
+            self.losing(
+                "what objects of this lane psynced since its last checkpoint, if they did: no batch verifies",
+            );
         }
         Ok(())
     }
@@ -154,13 +159,19 @@ impl Repair {
             let recovered = match replay(&draft, lane, &directory) {
                 Ok((_, recovered)) => recovered,
                 Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
-                    self.did(Part::LaneHeader, offset, None, format!("lane {lane}, whose slot is damaged, is given up"));
+                    self.did(
+                        Part::LaneHeader,
+                        offset,
+                        None,
+                        format!("lane {lane}, whose slot is damaged, is given up"),
+                    );
                     self.losing(format!("what waits in it: {error}"));
                     wanted.retain(|object| object.lane != lane);
                     continue;
                 }
                 Err(error @ StoreError::LaneRefused { .. }) => {
-                    let what = format!("lane {lane}, whose slot is damaged, was found and not recovered: {error}");
+                    let what =
+                        format!("lane {lane}, whose slot is damaged, was found and not recovered: {error}");
                     self.leave(Part::LaneHeader, offset, what);
                     return Ok(false);
                 }

@@ -2,14 +2,17 @@
 //! batch.
 
 use super::Repair;
+use super::lanes::TOGETHER;
 use super::nodes::{Pair, build, nodes_for};
 use super::plan::Plan;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{Entry, FREE_MAGIC, SIZE};
+use crate::format::entry::{Entry, SIZE};
 use crate::format::lane::Directory;
 use crate::format::root::{self, Root, TreeId};
 use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE, TABLE_ROOT};
-use crate::store::check::{Claim, Owner, Survey, gaps};
+use crate::medium::read_struct;
+use crate::mutant::Mutant;
+use crate::store::check::{Claim, Object, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -35,7 +38,9 @@ impl Repair {
             self.leave(Part::Root, TABLE_ROOT, what);
             return Ok(());
         };
-        self.salvage_lanes(survey, &plan)?;
+        if !self.salvage_lanes(survey, &plan)? {
+            return Ok(());
+        }
         let (names, ids) = name_keys(&plan);
         let (from, len) = survey.window;
         let addresses = gaps(&plan.addresses, from, from.saturating_add(len));
@@ -50,6 +55,7 @@ impl Repair {
         root.free_pages = U64::new(free.iter().map(|(first, end)| end - first).sum());
         let mut at = site.pages();
         let medium = self.medium.clone();
+        self.spoil_site(survey, &site)?;
         for &(first, end) in &site.pieces {
             medium.reserve(first * PAGE, (end - first) * PAGE)?;
         }
@@ -74,10 +80,14 @@ impl Repair {
         }
         self.list_pages(&mut root, at.map(|page| page / PAGE).collect())?;
         if !plan.keeps_free_slots {
-            root.free_slot = U64::new(self.list_slots(&plan)?);
+            self.clear_slots(&plan)?;
+            root.free_slot = U64::new(0);
         }
         medium.barrier()?;
         self.put_in_force(survey, root)?;
+        if !plan.keeps_free_slots {
+            self.list_slots(&plan)?;
+        }
         let what = format!("built anew for {} objects; {} free extents", root.objects, free.len());
         self.did(Part::Root, TABLE_ROOT, None, what);
         if survey.root.is_none() {
@@ -120,9 +130,7 @@ impl Repair {
 
     /// The old root's fields where it is intact, else what is safe to assume.
     fn new_root(&self, survey: &Survey, plan: &Plan, claimed: &[Claim]) -> Root {
-        let bindings = plan.objects.iter().map(|object| object.binding.saturating_add(1));
-        let since = survey.lanes.iter().map(|lane| lane.directory.since.get());
-        let next = bindings.chain(since).max().unwrap_or(1).max(1);
+        let next = next_binding(survey, &plan.objects);
         let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
         let mut root = Root::new_zeroed();
         root.magic = U32::new(root::MAGIC);
@@ -154,23 +162,46 @@ impl Repair {
         Ok(())
     }
 
-    /// Makes every slot that is not used a free one; returns the first.
-    fn list_slots(&mut self, plan: &Plan) -> Result<u64> {
-        let mut head = 0;
-        for page in plan.slot_pages.iter().rev() {
-            for offset in (0..PAGE / SIZE).rev().map(|index| page + index * SIZE) {
-                if plan.uses(offset) {
-                    continue;
-                }
-                let mut free = Entry::new_zeroed();
-                free.magic = U32::new(FREE_MAGIC);
-                free.own_offset = U64::new(offset);
-                free.next_free = U64::new(head);
-                self.medium.write(offset, free.as_bytes())?;
-                head = offset;
+    /// Clears every slot that is not used, before the new table is in force. The old one is not misled: what it has in its
+    /// list of free slots stays there, and nothing is added to it that it has in use.
+    fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
+        let mut unclean = Vec::new();
+        for offset in unused_slots(plan) {
+            if !is_clean(&read_struct(&*self.medium, offset)?, offset) {
+                unclean.push(offset);
             }
         }
-        Ok(head)
+        for part in unclean.chunks(TOGETHER) {
+            self.publish(|batch| {
+                part.iter().for_each(|offset| batch.copy_lines(*offset, Entry::free(*offset, 0).as_bytes()));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Lists the cleared slots, once the new table is in force. A repair that dies here leaves free slots that are not
+    /// listed, which check reports.
+    fn list_slots(&mut self, plan: &Plan) -> Result<()> {
+        let mut free: Vec<_> = unused_slots(plan).collect();
+        // The first is listed last, and is the first to be used.
+        free.reverse();
+        for part in free.chunks(TOGETHER) {
+            self.update(|draft| part.iter().try_for_each(|slot| draft.give_slot(*slot)))?;
+        }
+        Ok(())
+    }
+
+    /// Says in the old table that the site is no longer untouched, before it is written to: should this repair die,
+    /// whoever uses the old table must not take what was built for zeros.
+    fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
+        let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
+        let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };
+        if Mutant::UnsaidSite.is_on() {
+            return Ok(());
+        }
+        root.virgin = U64::new(end);
+        let sealed = root.sealed(self.seed);
+        self.publish(|batch| batch.copy_lines(TABLE_ROOT, sealed.as_bytes()))
     }
 
     /// The step from the old table to the new one.
@@ -193,6 +224,20 @@ impl Repair {
         }
         Ok(())
     }
+}
+
+fn unused_slots(plan: &Plan) -> impl Iterator<Item = u64> + '_ {
+    let slots =
+        plan.slot_pages.iter().flat_map(|page| (0..PAGE / SIZE).map(move |index| page + index * SIZE));
+    slots.filter(|slot| !plan.uses(*slot))
+}
+
+/// A number above that of every attach that anything tells of.
+pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
+    let bindings = objects.iter().map(|object| object.binding);
+    let waiting = survey.lanes.iter().map(|lane| lane.newest);
+    let since = survey.lanes.iter().map(|lane| lane.directory.since.get());
+    bindings.chain(waiting).map(|binding| binding.saturating_add(1)).chain(since).max().unwrap_or(1).max(1)
 }
 
 /// Keys of the trees of names and of IDs.

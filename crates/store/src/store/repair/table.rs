@@ -1,17 +1,21 @@
 //! The table lane: brought into the table, then voided, so that repair starts from what lies in place.
 
 use super::Repair;
+use super::rebuild::next_binding;
 use crate::error::{Part, Result};
 use crate::format::batch::{self, kind};
 use crate::format::lane::{HEADERS, Header};
-use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::format::root::Root;
+use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{Gather, Medium, Overlay, read_struct};
+use crate::mutant::Mutant;
 use crate::recovery::{catch_up, redo_table};
 use crate::store::check::{Severity, Survey};
 use std::collections::HashMap;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
 
 /// The highest generation of which the lane has the header of a batch.
 pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<u64> {
@@ -55,6 +59,10 @@ impl Repair {
             Some(start) => start,
             None => LaneLog::at_start(offset, len, highest_generation(&*medium, seed, offset, len)? + 1),
         };
+        if survey.table.start.is_none() {
+            // As soon as a header is written the lane is void.
+            self.doubt_root(survey)?;
+        }
         self.rewrite_headers(offset, survey.table.witnesses.copies, start.generation)?;
         if survey.table.start.is_none() {
             self.losing("changes to the table since the lane was last voided, if there were any and they were not in place");
@@ -62,7 +70,9 @@ impl Repair {
         let mut log = start;
         if survey.table.gap {
             self.close_gap(survey, start, progress)?;
+            self.doubt_root(survey)?;
         } else if let Err(error) = catch_up(&*medium, seed, &mut log, false) {
+            self.doubt_root(survey)?;
             self.did(
                 Part::Record,
                 offset,
@@ -77,6 +87,22 @@ impl Repair {
         medium.barrier()?;
         self.log = Some(log);
         Ok(())
+    }
+
+    /// Changes of the table are lost with its lane. They may have told of space written for the first time, and
+    /// of attaches: so all space counts as written, and numbers go on above every one that is known. Written in place,
+    /// while the lane still shows what is wrong: if this tears, the next repair builds the table anew.
+    fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
+        let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
+        if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
+            // Built anew, with all space written.
+            return Ok(());
+        }
+        let next = next_binding(survey, &survey.objects);
+        root.virgin = U64::new(self.len);
+        root.next_binding = U64::new(root.next_binding.get().max(next));
+        self.medium.write(TABLE_ROOT, root.sealed(self.seed).as_bytes())?;
+        Ok(self.medium.barrier()?)
     }
 
     /// One batch is damaged, later ones are intact. What lies in place may be newer than all of them;

@@ -1,0 +1,165 @@
+//! Repair dies at any of its stores, and the pool is used before repair is run again.
+
+use crate::dead_lanes::dead;
+use crate::rebuild::BEARABLE;
+use crate::sample::{Map, check, copy, map, open, same, settled, try_repair};
+use indelible_store::error::StoreError;
+use indelible_store::format::{PAGE, TABLE_LANE, TABLE_LANE_LEN};
+use indelible_store::lane::{LaneLog, scan};
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::{Snapshot, contents, snapshot};
+use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
+
+const KEY: Key<'static> = Key(&[]);
+const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
+
+/// What there was is as it was, or refused; what is new reads as zeros, wherever space is left for it.
+fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), String> {
+    let Ok(store) = open(medium, 7) else { return Ok(()) };
+    for (name, (id, _, bytes)) in expected {
+        let found = store
+            .attach_reader(name, KEY)
+            .and_then(|reader| Ok((reader.object().entry.id, contents(&store, reader.object())?)));
+        match found {
+            Ok((found, now)) if found != *id || now != *bytes => {
+                return Err(format!("{name:?} shows what it did not psync"));
+            }
+            Err(StoreError::NotFound) if !lost.contains(&&**name) => return Err(format!("{name:?} is gone")),
+            _ => {}
+        }
+        if let Ok(found) = store.find_id(id)
+            && found.entry.id != *id
+        {
+            return Err(format!("the ID of {name:?} leads to another object"));
+        }
+    }
+    for index in 0..64 {
+        let Ok(info) = store.info() else { return Ok(()) };
+        let size = if index % 2 == 0 { info.largest / 2 } else { PAGE };
+        let how = CreateOptions { size: size.max(1), ..CreateOptions::default() };
+        let Ok(new) = store.create(&format!("new {index}"), &how) else { continue };
+        let bytes = contents(&store, &new).map_err(|error| error.to_string())?;
+        if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+            return Err(format!("a new object of {} bytes is not zero at {at}", bytes.len()));
+        }
+    }
+    Ok(())
+}
+
+fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop: bool) {
+    damaged.settle();
+    let judge = |image: &CrashImage| {
+        used(&image.medium(), expected, lost).map_err(|error| format!("used at once: {error}"))?;
+        let medium = image.medium();
+        let actions = try_repair(&medium, drop).map_err(|error| error.to_string())?;
+        if let Some(left) = actions.iter().find(|action| !action.done) {
+            return Err(format!("repaired again: {left}"));
+        }
+        let report = check(&medium);
+        // A change of the table that the power cut short is a note that stays.
+        if !report.is_clean() {
+            return Err(format!("repaired again: {report:#?}"));
+        }
+        let mut left = expected.clone();
+        lost.iter().for_each(|name| drop_name(&mut left, name));
+        let store = open(&medium, 6).map_err(|error| error.to_string())?;
+        let found = snapshot(&store).map_err(|error| error.to_string())?;
+        std::mem::drop(store);
+        same(&found, &left).map_err(|error| format!("repaired again: {error}"))?;
+        used(&medium, &left, &[]).map_err(|error| format!("repaired again and used: {error}"))
+    };
+    for_each_crash(damaged, |medium| std::mem::drop(try_repair(medium, drop)), judge, &LIMITS)
+        .unwrap_or_else(|failure| panic!("{name}: {failure}"));
+}
+
+fn drop_name(state: &mut Snapshot, name: &str) {
+    state.remove(name);
+}
+
+#[test]
+fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
+    let (medium, expected) = settled(6);
+    let map = map(&medium);
+    for (name, damage) in BEARABLE {
+        let damaged = copy(&medium);
+        damage(&damaged, &map);
+        die(name, &damaged, &expected, &[], false);
+    }
+}
+
+/// A part of a list is damaged, so that the table is made anew, but most of what is there can be used meanwhile.
+#[test]
+fn a_repair_that_dies_keeps_never_used_space_zero() {
+    let (medium, expected) = settled(6);
+    let Map { free, free_pages, .. } = map(&medium);
+    for (name, at) in [
+        ("the last free slot", free[free.len() - 1] + 32),
+        ("the last free page", *free_pages.last().unwrap()),
+    ] {
+        let damaged = copy(&medium);
+        damaged.scribble(at..at + 8, 4);
+        die(name, &damaged, &expected, &[], false);
+    }
+}
+
+/// An entry beyond reading is dropped: its slot is nobody's before the new table is in force.
+#[test]
+fn a_repair_that_dies_gives_no_slot_away_twice() {
+    let (medium, expected) = settled(6);
+    let slots = map(&medium).used;
+    let store = open(&medium, 3).unwrap();
+    let objects = indelible_testing::pool::objects(&store).unwrap();
+    drop(store);
+    for slot in slots.iter().step_by(2) {
+        let name = objects.iter().find(|object| object.offset == *slot).unwrap().entry.name();
+        let damaged = copy(&medium);
+        damaged.scribble(slot + 16..slot + 400, 5);
+        die(&name, &damaged, &expected, &[&name], true);
+    }
+}
+
+/// A batch of the table's lane is damaged that told of space written for the first time: when the lane is given up, all
+/// space counts as written.
+#[test]
+fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
+    let (medium, _) = settled(6);
+    let store = open(&medium, 2).unwrap();
+    crate::sample::create(&store, "large", 500_000);
+    // Changes that leave the root alone.
+    store.rename("large", "larger", KEY).unwrap();
+    store.rename("larger", "largest", KEY).unwrap();
+    drop(store);
+    medium.settle();
+    let seed = crate::sample::seed_of(&medium);
+    let mut log = LaneLog::read(&medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
+    let mut batches = Vec::new();
+    scan(&medium, seed, &mut log, &mut |batch| {
+        batches.push(batch.at);
+        Ok(())
+    })
+    .unwrap();
+    for at in &batches[..batches.len() - 1] {
+        let damaged = copy(&medium);
+        damaged.flip(at + 80, 1);
+        damaged.flip(at + 81, 2);
+        try_repair(&damaged, true).unwrap();
+        used(&damaged, &Snapshot::new(), &[]).unwrap();
+    }
+}
+
+/// The same for a writer's lane that is recovered, given up, or found without its slot.
+#[test]
+fn a_repair_that_dies_in_a_lane_loses_no_psync() {
+    for choice in [Choice::None, Choice::All] {
+        let (medium, states) = dead(choice);
+        map(&medium);
+        crate::writers::void_table_lane(&medium);
+        die("recovered", &copy(&medium), &states[3], &[], false);
+        let slots = copy(&medium);
+        crate::writers::slots(&slots);
+        die("without a slot", &slots, &states[3], &[], false);
+        let erased = copy(&medium);
+        crate::writers::erased(&erased);
+        die("with an erased slot", &erased, &states[3], &[], false);
+    }
+}
