@@ -302,7 +302,7 @@ fn three_batches() -> (SimMedium, u64, usize) {
 fn is_refused(image: SimMedium) {
     let store = Store::open(Arc::new(image), process(2)).unwrap();
     let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
-    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(matches!(error, StoreError::LaneRefused { .. }), "{error}");
 }
 
 /// Batches before a damaged one were redone into a primary that had later ones in place: a state that no
