@@ -211,3 +211,23 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     let actions = try_repair(&image, false).unwrap();
     assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
 }
+
+/// The table's root is lost, and a page with entries cannot be read for now: repair hands nothing of it out.
+#[test]
+fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
+    use indelible_store::format::{PAGE, TABLE_ROOT};
+    let (medium, expected) = crate::sample::settled(6);
+    let (entry, _) = slot(&medium, "renamed");
+    medium.scribble(TABLE_ROOT..TABLE_ROOT + PAGE, 3);
+    let before = copy(&medium);
+    medium.spoil(entry..entry + 512);
+    let actions = try_repair(&medium, false).unwrap();
+    assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
+    let data = indelible_store::format::DATA as usize;
+    assert!(
+        medium.to_bytes()[data..] == before.to_bytes()[data..],
+        "something was written to the data region"
+    );
+    try_repair(&before, false).unwrap();
+    assert_recovers(&before, &expected);
+}

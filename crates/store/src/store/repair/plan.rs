@@ -55,7 +55,7 @@ impl Repair {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Plan>> {
         let known = entries_are_known(survey);
-        let Scanned { mut objects, mut damaged } = match known {
+        let Scanned { mut objects, mut damaged, mut unreadable } = match known {
             true => Scanned::default(),
             false => scan::entries(&*self.medium, self.seed, self.len, progress)?,
         };
@@ -80,7 +80,20 @@ impl Repair {
             !is_intact && !is_data(slot / PAGE)
         });
 
+        unreadable.retain(|page| !is_data(page / PAGE));
+
         let RepairOptions { drop_damaged, .. } = self.options;
+        for page in &unreadable {
+            if drop_damaged {
+                self.did(Part::Entry, *page, None, "a page that cannot be read was dropped");
+                self.losing("the objects whose entries it had, if it had any");
+            } else {
+                self.leave(Part::Entry, *page, "a page that cannot be read, and may have entries of objects");
+            }
+        }
+        if !unreadable.is_empty() && !drop_damaged {
+            return Ok(None);
+        }
         let mut slot_pages: BTreeSet<u64> =
             objects.iter().map(|object| object.offset).chain(damaged.iter().copied()).map(page_of).collect();
         let mut kept = Vec::new();

@@ -22,10 +22,13 @@ pub(super) struct Scanned {
     pub objects: Vec<Object>,
     /// Slots beside intact ones, or beside free ones, that are neither.
     pub damaged: Vec<u64>,
+    /// Pages that cannot be read: there may be entries in them.
+    pub unreadable: Vec<u64>,
 }
 
-/// Calls `look(offset, page)` for every page from `from` to `to`; pages that cannot be read are left out.
-fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) {
+/// Calls `look(offset, page)` for every page from `from` to `to`; returns the pages that cannot be read.
+fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) -> Vec<u64> {
+    let mut unreadable = Vec::new();
     let mut buffer = vec![0; PIECE as usize];
     let mut at = from;
     while at < to {
@@ -37,13 +40,15 @@ fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8
         } else {
             for (index, page) in piece.chunks_exact_mut(PAGE as usize).enumerate() {
                 let offset = at + index as u64 * PAGE;
-                if medium.read(offset, page).is_ok() {
-                    look(offset, page);
+                match medium.read(offset, page) {
+                    Ok(()) => look(offset, page),
+                    Err(_) => unreadable.push(offset),
                 }
             }
         }
         at += PIECE;
     }
+    unreadable
 }
 
 /// All intact entries of the pool.
@@ -55,7 +60,7 @@ pub(super) fn entries(
 ) -> Result<Scanned> {
     let mut found = Scanned::default();
     let mut suspects = Vec::new();
-    pages(medium, DATA, len, &mut |offset, page| {
+    let unreadable = pages(medium, DATA, len, &mut |offset, page| {
         if offset % PIECE == 0 {
             progress(offset, len);
         }
@@ -83,6 +88,7 @@ pub(super) fn entries(
     });
     progress(len, len);
     found.damaged = suspects;
+    found.unreadable = unreadable;
     Ok(found)
 }
 
@@ -92,7 +98,8 @@ pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Ve
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(first, end) in ranges {
         let (first, end) = (first * PAGE, end * PAGE);
-        pages(medium, first, end, &mut |offset, page| {
+        // A lane whose first pages cannot be read is not found, and then named as lost.
+        let _ = pages(medium, first, end, &mut |offset, page| {
             let headers = HEADERS.map(|copy| {
                 let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];
                 let magic = bytes[..4] == HEADER_MAGIC.to_le_bytes();
