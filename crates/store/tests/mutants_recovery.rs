@@ -160,13 +160,20 @@ fn new_is_zero(medium: &SimMedium) -> Verdict {
 
 fn repair(medium: &SimMedium) {
     let options = RepairOptions { dry_run: false, drop_damaged: true };
-    let _ = Store::repair(Arc::new(medium.handle()), &options, &mut |_, _| {});
+    let actions = Store::repair(Arc::new(medium.handle()), &options, &mut |_, _| {}).unwrap();
+    assert!(!actions.is_empty(), "there was something to repair");
 }
 
 #[test]
 fn a_repair_says_where_it_builds() {
     caught(Mutant::UnsaidSite, || {
         let medium = pool();
+        let store = open(&medium, 2);
+        for round in 0..4 {
+            create(&store, &format!("gone {round}"), 1);
+        }
+        (0..4).for_each(|round| store.destroy(&format!("gone {round}"), KEY).unwrap());
+        drop(store);
         let mut slot = open(&medium, 3).info().unwrap().root.free_slot.get();
         loop {
             let next = read_struct::<Entry>(&medium, slot).unwrap().next_free.get();
