@@ -77,6 +77,8 @@ mutants! {
     RefusedBlocksAll,
     /// Recovery does not ask whether psyncs were applied that the lane lacks.
     AppliedIgnored,
+    /// A batch with one wrong bit counts as torn.
+    BitIgnored,
     /// The generation of a lane is what the copies of its header say, whatever its batches are.
     CopiesAlone,
     /// The superblock is written before the table.

@@ -121,6 +121,17 @@ fn an_applied_psync_is_not_undone() {
 }
 
 #[test]
+fn one_wrong_bit_is_no_torn_batch() {
+    caught(Mutant::BitIgnored, || {
+        let (medium, promised, lane) = dead(Choice::None, psyncs);
+        let batch = |lines: u64| 64 + 64 * lines + (2 * 48 + 2 * 16_u64).next_multiple_of(LINE);
+        let last = lane.offset + BODY + lane.batches[..2].iter().map(|dump| batch(dump.lines)).sum::<u64>();
+        medium.flip(last + 100, 5);
+        found(&medium, &promised)
+    });
+}
+
+#[test]
 fn batches_say_which_generation_is_current() {
     caught(Mutant::CopiesAlone, || {
         let (medium, promised, lane) = dead(Choice::None, |medium, writers| {
@@ -137,7 +148,7 @@ fn batches_say_which_generation_is_current() {
 fn a_refused_lane_blocks_nobody_else() {
     caught(Mutant::RefusedBlocksAll, || {
         let (medium, _, lane) = dead(Choice::All, psyncs);
-        medium.flip(lane.offset + BODY + 80, 3);
+        medium.scribble(lane.offset + BODY + 80..lane.offset + BODY + 90, 3);
         let store = open(&medium, 4);
         store.attach_writer("a", KEY).err().ok_or("the damaged lane was redone")?;
         store.attach_writer("idle", KEY).map(drop).map_err(|error| error.to_string())

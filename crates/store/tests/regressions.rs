@@ -310,7 +310,7 @@ fn is_refused(image: SimMedium) {
 #[test]
 fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     let (medium, second, _) = three_batches();
-    medium.flip(second + 80, 1);
+    medium.scribble(second + 80..second + 90, 1);
     is_refused(medium.power_cut(Choice::All).medium());
 }
 

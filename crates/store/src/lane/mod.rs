@@ -5,6 +5,7 @@ mod ending;
 mod generation;
 mod lender;
 mod log;
+mod mend;
 mod scan;
 
 pub use batch::Batch;
@@ -13,4 +14,5 @@ pub use ending::{Ending, Search, ending, expect_sound};
 pub use generation::Witnesses;
 pub use lender::{Done, Lender};
 pub use log::LaneLog;
+pub use mend::mend;
 pub use scan::{BatchView, scan};

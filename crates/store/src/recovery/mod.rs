@@ -26,7 +26,7 @@ pub(crate) use table::redo_table;
 
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
-use crate::lane::{BatchView, LaneLog, Search, damaged, scan};
+use crate::lane::{BatchView, LaneLog, Search, damaged, mend, scan};
 use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
@@ -57,7 +57,12 @@ pub struct Recovered {
 /// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
 pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (draft.pages().medium(), draft.seed());
-    let refused = |cause: StoreError| StoreError::LaneRefused { lane, cause: Box::new(cause) };
+    let refused = |cause| match cause {
+        // A write failed: that is no judgement.
+        StoreError::Failed(_) => cause,
+        cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
+    };
+    mend_lane(medium, seed, directory).map_err(refused)?;
     let judged = || judge(&LaneView::of(draft), lane, directory, Search::Near).and_then(Judgement::accepted);
     let mut found = judged().map_err(refused)?;
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
@@ -95,6 +100,12 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
         medium.barrier()?;
     }
     Ok((log, done))
+}
+
+/// Puts single wrong bits of the lane's batches right; returns where.
+pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -> Result<Vec<u64>> {
+    let (offset, len) = (directory.offset.get(), directory.len.get());
+    mend(medium, seed, &LaneLog::read(medium, seed, offset, len, directory.generation.get())?)
 }
 
 /// Redo on its way from a lane to primaries.

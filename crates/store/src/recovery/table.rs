@@ -7,7 +7,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::root::Root;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
-use crate::lane::{LaneLog, Search, damaged, expect_sound, scan};
+use crate::lane::{LaneLog, Search, damaged, expect_sound, mend, scan};
 use crate::medium::{Gather, Medium, read_struct};
 use crate::mutant::Mutant;
 use zerocopy::{FromZeros, IntoBytes};
@@ -15,6 +15,9 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
 /// `log` before, so that what it says is durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
+    if !known {
+        mend(medium, seed, log)?;
+    }
     let (mut end, mut last) = (*log, 0);
     scan(medium, seed, &mut end, &mut |batch| {
         last = batch.at;

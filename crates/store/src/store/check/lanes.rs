@@ -7,7 +7,7 @@ use crate::format::lane::Directory;
 use crate::format::{DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_ROOT};
 use crate::lane::{Ending, Search, Witnesses};
 use crate::medium::LockKey;
-use crate::recovery::{LaneView, judge};
+use crate::recovery::{LaneView, judge, mend_lane};
 use std::collections::HashMap;
 
 /// A lane with space.
@@ -94,6 +94,10 @@ impl Survey {
         self.judge_headers(&format!("the header of lane {index}"), offset, &lane.witnesses);
         if lane.witnesses.generation(lane.directory.generation.get()).is_none() {
             return Ok(());
+        }
+        // In the overlay, as recovery does on the medium.
+        for at in mend_lane(&*medium, seed, &lane.directory)? {
+            self.find_mended(at);
         }
         let next_binding = self.root.map(|root| root.next_binding.get());
         let view = LaneView { medium: &*medium, seed, len: self.len, next_binding };

@@ -5,7 +5,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::lane::HEADERS;
 use crate::format::root::Root;
 use crate::format::{DATA, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
-use crate::lane::{Ending, LaneLog, Search, Witnesses, ending, scan};
+use crate::lane::{Ending, LaneLog, Search, Witnesses, ending, mend, scan};
 use crate::recovery::catch_up;
 
 /// What became of the table lane.
@@ -36,6 +36,10 @@ impl Survey {
         let Some(generation) = witnesses.generation(1) else { return Ok(()) };
         let start = LaneLog::at_start(offset, len, generation);
         self.table.start = Some(start);
+        // In the overlay, as whoever opens the pool does on the medium.
+        for at in mend(&*self.medium, seed, &start)? {
+            self.find_mended(at);
+        }
         let mut end = start;
         scan(&*self.medium, seed, &mut end, &mut |_| Ok(()))?;
         match ending(&*self.medium, seed, &end, Search::Whole)? {
@@ -61,6 +65,12 @@ impl Survey {
             }
             caught_up => caught_up,
         }
+    }
+
+    /// Reports a batch with one wrong bit. A commit that was cut short may look so, too.
+    pub(super) fn find_mended(&mut self, at: u64) {
+        let what = "one bit of this batch is wrong, its checksum says which";
+        self.find(Severity::Note, Part::Record, at, Cure::Recover, what);
     }
 
     /// Reports damaged header copies.
