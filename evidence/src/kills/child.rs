@@ -144,10 +144,7 @@ impl Child {
                 Ok(object) => {
                     let first = object.as_slice().to_vec();
                     if name.starts_with("ring") {
-                        let ring: &ring::Ring = object.root()?;
-                        let ring: Vec<u64> =
-                            ring.iter().map(|word| word.load(std::sync::atomic::Ordering::Relaxed)).collect();
-                        ring::last(&ring)
+                        ring::last(object.root::<ring::Numbers>()?)
                             .map_err(|why| Trouble::Wrong(format!("a reader of {name}: {why}")))?;
                     }
                     thread::yield_now();

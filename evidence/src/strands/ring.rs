@@ -3,7 +3,6 @@
 //! The thread stores 1, 2, 3, … to words that lie apart, around and around. A consistent cut holds all
 //! numbers up to some number, and none after it.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of a ring: three pages.
@@ -12,6 +11,8 @@ pub(crate) const SIZE: u64 = WORDS as u64 * 8;
 
 /// A ring, as it lies in its object.
 pub(crate) type Ring = [AtomicU64; WORDS];
+/// The same, while nobody stores to it.
+pub(crate) type Numbers = [u64; WORDS];
 
 /// Name of a strand's ring.
 pub(crate) fn name(strand: u32) -> String {
@@ -23,11 +24,9 @@ fn word(number: u64) -> usize {
     (number.wrapping_mul(613) % WORDS as u64) as usize
 }
 
-/// Stores a number, after all smaller ones; returns where.
-pub(crate) fn put(ring: &Ring, number: u64) -> Range<usize> {
-    let word = word(number);
-    ring[word].store(number, Ordering::Release);
-    word * 8..word * 8 + 8
+/// Stores a number, after all smaller ones.
+pub(crate) fn put(ring: &Ring, number: u64) {
+    ring[word(number)].store(number, Ordering::Release);
 }
 
 /// Whether the number was stored, or one that came after it in its place.

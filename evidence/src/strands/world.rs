@@ -1,7 +1,7 @@
 //! The objects of a strand, as they are in a pool: held against the model, and worked on.
 
 use super::program::{Action, Source, Strand};
-use super::ring::{self, Ring};
+use super::ring::{self, Numbers, Ring};
 use super::wire::Spec;
 use indelible::{CreateOptions, ErrorKind, Object, Pool, psync_all};
 use std::collections::BTreeMap;
@@ -105,8 +105,7 @@ fn mismatch(found: &[u8], expected: &[u8]) -> Option<usize> {
 /// Reads a ring that must hold at least what was promised.
 pub(crate) fn read_ring(pool: &Pool, strand: u32, promised: u64) -> Result<u64, Trouble> {
     let object = patient(|| pool.attach_read(&ring::name(strand)))?;
-    let ring: &Ring = object.root()?;
-    let numbers: Vec<u64> = ring.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    let numbers = object.root::<Numbers>()?.to_vec();
     object.detach()?;
     let last = ring::last(&numbers).map_err(|why| Trouble::Wrong(format!("ring {strand}: {why}")))?;
     if last < promised {
@@ -207,36 +206,30 @@ impl Worker {
 
     /// Psyncs the ring while a thread stores to it.
     fn cut(&mut self) -> Result<(), Trouble> {
-        let Some(object) = &self.ring else { return Ok(()) };
-        let ring: &Ring = object.root()?;
+        let Some(object) = &mut self.ring else { return Ok(()) };
+        let ring = object.share::<Ring>()?;
         let first = self.next;
         if self.alone {
-            let stored = ring::put(ring, first);
-            if object.needs_marks() {
-                object.mark_dirty(stored);
-            }
+            ring::put(&ring, first);
             self.next += 1;
-            return Ok(object.psync_cut()?);
+            return Ok(ring.psync_cut()?);
         }
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let store = || {
                 let mut number = first;
                 while !stop.load(Ordering::Relaxed) {
-                    let stored = ring::put(ring, number);
-                    if object.needs_marks() {
-                        object.mark_dirty(stored);
-                    }
+                    ring::put(&ring, number);
                     number += 1;
                 }
                 number
             };
             let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
             // Killed by want of memory, a thread may end before it begins.
-            while !ring::holds(ring, first) && !storing.is_finished() {
+            while !ring::holds(&ring, first) && !storing.is_finished() {
                 thread::yield_now();
             }
-            let result = object.psync_cut();
+            let result = ring.psync_cut();
             stop.store(true, Ordering::Relaxed);
             let died = |_| Trouble::Threads(std::io::Error::other("the storing thread died"));
             self.next = storing.join().map_err(died)?;
