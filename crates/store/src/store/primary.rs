@@ -92,14 +92,13 @@ impl Store {
 /// The lines of an object that were psynced and that its primary does not have yet.
 pub struct Pending {
     twins: Arc<Mutex<Twins>>,
-    store: Arc<Store>,
     lane: Arc<WriterLane>,
 }
 
 impl Pending {
     /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next psync says so.
     pub fn write_out(&self) {
-        if lock(&self.twins).write_out(&*self.store.device).is_err() {
+        if lock(&self.twins).write_out(self.lane.medium()).is_err() {
             self.lane.poison();
         }
     }
@@ -110,7 +109,7 @@ impl Writer {
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
         let twins = self.twins.clone()?;
-        Some(Pending { twins, store: self.store.clone(), lane: self.lane.clone() })
+        Some(Pending { twins, lane: self.lane.clone() })
     }
 
     /// Brings what was psynced into the primary, where it is visible to whoever reads the medium; not
