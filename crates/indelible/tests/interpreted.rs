@@ -61,21 +61,29 @@ fn use_all(heap: &mut Heap, number: u64) {
     parts.push(Part::Tree(PBTreeMap::new_in(place)));
 }
 
-#[test]
-fn collections_are_used_psynced_and_found_again() {
-    let pool = pool();
+/// A heap with containers of every kind, not psynced: an interpreter knows which bytes between fields nobody wrote, and would not let
+/// psync compare them.
+fn filled(pool: &Pool) -> Heap {
     let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
     fill(&mut heap);
-    heap.psync().unwrap();
+    heap
+}
+
+#[test]
+fn collections_are_used_and_found_again() {
+    let pool = pool();
+    let mut heap = filled(&pool);
     use_all(&mut heap, 7);
     assert_eq!(heap.check_roots(&types()), []);
-    heap.psync().unwrap();
-    drop(heap);
-    let heap = ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
-    assert_eq!(heap.root_ref::<PVec<Planted>>(LIST).unwrap().len(), 3);
-    assert_eq!(heap.check_roots(&types()), []);
-    drop(heap);
-    let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    if !cfg!(miri) {
+        heap.psync().unwrap();
+        drop(heap);
+        let read = ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
+        assert_eq!(read.root_ref::<PVec<Planted>>(LIST).unwrap().len(), 1);
+        assert_eq!(read.check_roots(&types()), []);
+        drop(read);
+        heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    }
     list(&mut heap).clear();
     heap.drop_root::<PHashMap<PString, PBox<u64>>>("map").unwrap();
     heap.drop_root::<PVec<Part>>("parts").unwrap();
@@ -87,40 +95,38 @@ fn collections_are_used_psynced_and_found_again() {
 #[test]
 fn hostile_bytes_are_refused_or_do_no_harm() {
     let pool = pool();
-    let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
-    fill(&mut heap);
-    heap.psync().unwrap();
-    let base = heap.base().addr();
-    let words: Vec<usize> = heap
-        .blocks()
-        .flat_map(|block| {
-            let block = block.unwrap();
-            (block.address - base..block.address - base + block.size).step_by(8)
-        })
-        .collect();
-    drop(heap);
     let mut random = Seeded::new(8);
     let (mut refused, mut used) = (0, 0);
     for round in 0..ROUNDS {
-        let mut object = pool.attach("heap").unwrap();
+        let heap = filled(&pool);
+        let base = heap.base().addr();
+        let words: Vec<usize> = heap
+            .blocks()
+            .flat_map(|block| {
+                let block = block.unwrap();
+                (block.address - base..block.address - base + block.size).step_by(8)
+            })
+            .collect();
+        let mut object = heap.into_object();
         let at = words[random.usize(..words.len())];
         let other = words[random.usize(..words.len())];
         let value = match round % 4 {
-            0 => u64::from_le_bytes(object.as_slice()[other..other + 8].try_into().unwrap()),
-            1 => (base + other) as u64 / 16 * 16,
+            0 if !cfg!(miri) => u64::from_le_bytes(object.as_slice()[other..other + 8].try_into().unwrap()),
+            0 | 1 => (base + other) as u64 / 16 * 16,
             2 => random.u64(..),
             _ => random.u64(..70),
         };
         object.as_mut_slice()[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        let Ok(mut heap) = Heap::open(object) else { continue };
+        let mut heap = Heap::open(object).unwrap();
         if heap.verify(&types()).is_err() {
             refused += 1;
-            // Readers use it as it is.
-            continue;
+        } else {
+            used += 1;
+            let _ = catch_unwind(AssertUnwindSafe(|| use_all(&mut heap, 7)));
+            assert_eq!(heap.check_roots(&types()), []);
         }
-        used += 1;
-        let _ = catch_unwind(AssertUnwindSafe(|| use_all(&mut heap, 7)));
-        assert_eq!(heap.check_roots(&types()), []);
+        drop(heap);
+        pool.destroy("heap").unwrap();
     }
     assert!(refused > 0 && used > 0, "{refused} refused, {used} used");
 }
