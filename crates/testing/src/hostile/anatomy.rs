@@ -132,6 +132,15 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
     }
 }
 
+/// Starts the next generation of the table's lane, so that nothing in it is redone over what is forged afterwards.
+pub fn void_table_lane(image: &Image, seed: u64) {
+    let generations = HEADERS.map(|copy| read::<LaneHeader>(image, TABLE_LANE + copy).generation.get());
+    let next = generations.into_iter().max().unwrap_or(0).wrapping_add(1);
+    for copy in HEADERS {
+        image.put(TABLE_LANE + copy, LaneHeader::new(seed, TABLE_LANE, next).as_bytes());
+    }
+}
+
 /// The offset of the field that says where the structure lies, if it has one.
 #[must_use]
 pub fn own_offset(kind: Kind) -> Option<u64> {

@@ -13,7 +13,7 @@
 //! lengths let a fuzzer's mutations stay local.
 
 use super::Image;
-use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures};
+use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures, void_table_lane};
 use super::pool::{Pool, pools};
 use indelible_store::format::node::{CAPACITY, Node, Slot};
 use indelible_store::format::root::{HEIGHT, Root, TREES, TreeId, TreeRoot};
@@ -177,6 +177,7 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
 /// # Panics
 /// If the image holds no root, or is shorter than the tower.
 pub fn tower(image: &Image, seed: u64, tree: TreeId, height: u32, slots: usize, value: u64) {
+    void_table_lane(image, seed);
     let place = |level: u32| image.len() - PAGE * u64::from(level + 1);
     for level in 0..height {
         let mut node = Node::empty(level as u16, place(level));
