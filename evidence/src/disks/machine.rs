@@ -15,8 +15,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Folders begin so, then comes the process that made them.
-const PREFIX: &str = "indelible-disks-";
+/// Folders begin so, too, then comes the process that made them.
+const PREFIX: &str = DISK;
 
 /// A file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -161,7 +161,7 @@ impl Machine {
         let server = fuser::spawn_mount(Server(disk.clone()), folder.path().join("fuse"), &config)
             .context("cannot mount by FUSE")?;
         let mut machine = Machine { kind, disk, folder, server: Some(server), device: String::new() };
-        let file = machine.path("fuse").join(DISK);
+        let file = machine.path("fuse").join(format!("{DISK}{}-disk", std::process::id()));
         let file = text(&file)?;
         // Direct, so that the loop device keeps nothing back and passes on every flush.
         machine.device = run("losetup", &["--find", "--show", "--direct-io=on", file])?.trim().to_owned();

@@ -325,8 +325,8 @@ impl Campaign {
     }
 }
 
-/// Turns the signals that end a process into an orderly end, with everything unmounted; the second one ends it
-/// at once. To be called before there are threads, which inherit that these signals wait; children do not.
+/// Turns the signals that end a process into an orderly end, with everything unmounted; one that comes a second
+/// later or more ends it at once. To be called before there are threads, which inherit that these signals wait; children do not.
 fn end_in_order() -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -334,8 +334,11 @@ fn end_in_order() -> Result<()> {
     }
     signals.thread_block()?;
     thread::spawn(move || {
+        let mut first: Option<Instant> = None;
         while let Ok(signal) = signals.wait() {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            INTERRUPTED.store(true, Ordering::Relaxed);
+            // Some who end a process tell it twice: itself, and its group.
+            if first.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
                 std::process::exit(128 + signal as i32);
             }
         }

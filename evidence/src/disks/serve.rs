@@ -10,8 +10,9 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The file that is the disk.
-pub(crate) const DISK: &str = "disk";
+/// What the name of the file that is the disk begins with. The process follows: of a loop device that a killed
+/// campaign left, the kernel knows this name alone.
+pub(crate) const DISK: &str = "indelible-disks-";
 /// Every line written to this file goes to the tape, before the write returns.
 pub(crate) const SAID: &str = "said";
 
@@ -60,8 +61,8 @@ fn errno(failure: Failure) -> Errno {
 impl Filesystem for Server {
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let inode = match name.to_str() {
-            Some(DISK) => DISK_INODE,
             Some(SAID) => SAID_INODE,
+            Some(name) if name.starts_with(DISK) => DISK_INODE,
             _ => return reply.error(Errno::ENOENT),
         };
         match self.attributes(inode) {
