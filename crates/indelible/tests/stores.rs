@@ -184,10 +184,8 @@ fn dropped_pages_come_back_as_psynced() {
         object.range_mut(at..at + 8).fill(1);
         object.psync().unwrap();
         // SAFETY: nobody refers to the page.
-        assert_eq!(
-            unsafe { libc::madvise(object.as_mut_ptr().add(at).cast(), PAGE, libc::MADV_DONTNEED) },
-            0
-        );
+        let done = unsafe { libc::madvise(object.as_mut_ptr().add(at).cast(), PAGE, libc::MADV_DONTNEED) };
+        assert_eq!(done, 0);
         assert_eq!(object.as_slice()[at], 1, "in what the object grew by");
     });
 }

@@ -116,12 +116,12 @@ impl Tools {
         let direct =
             if means == Means::Direct { Some(open(libc::O_DIRECT).context("O_DIRECT")?) } else { None };
         std::fs::remove_file(&name)?;
-        let ring = match means {
+        let ring = if means == Means::IoUring {
             // SAFETY: the caller's promise.
-            Means::IoUring => {
-                Some(unsafe { Ring::pin(base, len) }.context("io_uring with registered buffers")?)
-            }
-            _ => None,
+            let pinned = unsafe { Ring::pin(base, len) };
+            Some(pinned.context("io_uring with registered buffers")?)
+        } else {
+            None
         };
         Ok(Tools { means, file, direct, ring })
     }

@@ -59,7 +59,7 @@ impl Rig {
     /// Marks a page where the rung does not find stores by itself.
     fn stored(&self, page: usize) {
         if self.tracker.rung() == Rung::Named {
-            self.tracker.marks().mark([page * PAGE..(page + 1) * PAGE]);
+            self.tracker.marks().mark(std::iter::once(page * PAGE..(page + 1) * PAGE));
         }
     }
 

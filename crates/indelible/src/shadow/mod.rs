@@ -255,7 +255,8 @@ impl Shadow {
     /// Marks pages that are to be compared in the next psync, on every rung.
     pub(crate) fn mark_again(&self, pages: PageRange) {
         if let Some(tracker) = &self.tracker {
-            tracker.marks().mark([pages.start as usize * PAGE..pages.end() as usize * PAGE]);
+            let bytes = pages.start as usize * PAGE..pages.end() as usize * PAGE;
+            tracker.marks().mark(std::iter::once(bytes));
         }
     }
 
