@@ -173,6 +173,14 @@ impl Medium for FileMedium {
         writeback::take_error(live(&self.fd)?).map_err(space::failed)
     }
 
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        match &self.barriers {
+            Barriers::Own(fd) => writeback::take_error(live(fd)?).map_err(space::failed),
+            // They have no reports of their own.
+            Barriers::Shared(_) => Ok(()),
+        }
+    }
+
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         space::zero(self.writable(offset, len)?, offset, len).map_err(space::failed)
     }

@@ -1,7 +1,7 @@
 //! Attaching objects of a pool.
 
 use super::engine::Core;
-use super::reader::{Copied, ReadCore, ReadObject};
+use super::reader::{ReadCore, ReadObject};
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
@@ -105,15 +105,15 @@ pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result
             }
             None => {}
         }
-        let core = match ReadCore::new(pool.clone(), name, reader)? {
-            Copied::Whole(core) => Arc::new(core),
+        let core = match ReadCore::attach(pool.clone(), name, reader)? {
+            Some(core) => Arc::new(core),
             // A writer came while the object was copied.
-            Copied::Changed if begin.elapsed() < pool.store.patience() => {
+            None if begin.elapsed() < pool.store.patience() => {
                 drop(shared);
                 reader = pool.patiently(|| Ok(pool.store.attach_reader(name, Key(key))?))?;
                 continue;
             }
-            Copied::Changed => {
+            None => {
                 let seconds = pool.store.patience().as_secs_f64();
                 return Err(StoreError::TableInMotion { seconds }.into());
             }

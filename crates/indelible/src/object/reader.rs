@@ -18,24 +18,21 @@ pub(crate) struct ReadCore {
     pub(crate) name: String,
 }
 
-/// What became of a read attach.
-pub(crate) enum Copied {
-    /// The object, as one psync left it.
-    Whole(ReadCore),
-    /// A writer changed it meanwhile: nothing is mapped.
-    Changed,
-}
-
 impl ReadCore {
-    /// Maps the object, or copies it where nothing keeps writers away.
-    pub(crate) fn new(pool: Arc<PoolInner>, name: &str, reader: Reader) -> Result<Copied, Cause> {
+    /// Maps the object, or copies it where nothing keeps writers away. `None`: a writer changed it meanwhile, and
+    /// nothing is mapped.
+    pub(crate) fn attach(
+        pool: Arc<PoolInner>,
+        name: &str,
+        reader: Reader,
+    ) -> Result<Option<ReadCore>, Cause> {
         let shadow = pool.map(&reader.object().entry, false)?;
         // Asked last: what was copied before is the object's if nobody had come by now.
         if !reader.is_current()? {
-            return Ok(Copied::Changed);
+            return Ok(None);
         }
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(Copied::Whole(ReadCore { shadow, reader, pool, name: name.to_owned() }))
+        Ok(Some(ReadCore { shadow, reader, pool, name: name.to_owned() }))
     }
 
     pub(crate) fn base(&self) -> *const u8 {

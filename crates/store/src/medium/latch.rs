@@ -57,6 +57,16 @@ impl FaultLatch {
         result
     }
 
+    /// Takes what else the system has to say of a failure that was counted: a report that waits for the other kind of
+    /// call would fail somebody who relies on nothing of it. If there is one, it counts as another failure, as it may
+    /// concern writes of an epoch that began meanwhile. The caller has neither lock.
+    fn take_reports(&self) {
+        let _barrier = lock(&self.barrier);
+        let _durable = lock(&self.durable);
+        let _ = self.note(self.device.check_barriers());
+        let _ = self.note(self.device.check_writeback());
+    }
+
     /// Whether the system is asked for durability by each durable write.
     fn asks_system(&self) -> bool {
         self.device.prefers_group_commit()
@@ -86,6 +96,14 @@ impl Epoch {
         self.latch.note(change(&*self.latch.device))
     }
 
+    /// What a call came to that asked the system for durability; if it failed, all reports of that are taken.
+    fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
+        if done.is_err() {
+            self.latch.take_reports();
+        }
+        done
+    }
+
     fn claim(&self, claim: impl FnOnce(&dyn Device) -> Result<(), ReserveError>) -> Result<(), ReserveError> {
         self.check()?;
         match claim(&*self.latch.device) {
@@ -112,29 +130,41 @@ impl Medium for Epoch {
         self.change(|device| device.stream(offset, bytes))
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        let _one = self.latch.asks_system().then(|| lock(&self.latch.durable));
+        let one = self.latch.asks_system().then(|| lock(&self.latch.durable));
         if Mutant::FaultOfOneWrite.is_on() {
             return self.latch.device.write_durable(offset, bytes);
         }
-        self.change(|device| device.write_durable(offset, bytes))
+        let done = self.change(|device| device.write_durable(offset, bytes));
+        drop(one);
+        self.reported(done)
     }
     fn barrier(&self) -> Result<(), Fatal> {
-        let _one = lock(&self.latch.barrier);
+        let one = lock(&self.latch.barrier);
         if Mutant::BarrierRetried.is_on() {
             return self.latch.device.barrier().or_else(|_| self.latch.device.barrier());
         }
         if Mutant::FailureNotShared.is_on() {
             return self.latch.device.barrier();
         }
-        self.change(|device| device.barrier())?;
-        if self.latch.asks_system() {
+        let mut done = self.change(|device| device.barrier());
+        if done.is_ok() && self.latch.asks_system() {
             drop(lock(&self.latch.durable));
+            done = self.check();
         }
-        self.check()
+        drop(one);
+        self.reported(done)
     }
     fn check_writeback(&self) -> Result<(), Fatal> {
-        let _one = self.latch.asks_system().then(|| lock(&self.latch.durable));
-        self.change(|device| device.check_writeback())
+        let one = self.latch.asks_system().then(|| lock(&self.latch.durable));
+        let done = self.change(|device| device.check_writeback());
+        drop(one);
+        self.reported(done)
+    }
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        let one = lock(&self.latch.barrier);
+        let done = self.change(|device| device.check_barriers());
+        drop(one);
+        self.reported(done)
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // On memory this may ask the system.
@@ -148,8 +178,10 @@ impl Medium for Epoch {
         self.claim(|device| device.prepare(offset, len))
     }
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        let _one = lock(&self.latch.durable);
-        self.change(|device| device.persist(offset, len))
+        let one = lock(&self.latch.durable);
+        let done = self.change(|device| device.persist(offset, len));
+        drop(one);
+        self.reported(done)
     }
     fn discard(&self, offset: u64, len: u64) {
         if !self.is_over() {

@@ -72,6 +72,12 @@ pub trait Medium: Send + Sync {
         Ok(())
     }
 
+    /// As [`check_writeback`](Medium::check_writeback), of what the next barrier would be told, where the system keeps
+    /// the two apart.
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        Ok(())
+    }
+
     /// Makes the range read as zeros (as a write: durable after a barrier). Its space may be given back
     /// to the system: a range that is to stay reserved is reserved again.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;

@@ -45,7 +45,7 @@ pub fn failing(
                 for fault in faults {
                     number += 1;
                     let choice: u64 = seed.wrapping_add(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-                    if choice % stride != 0 {
+                    if !choice.is_multiple_of(stride) {
                         any = true;
                         continue;
                     }

@@ -191,7 +191,8 @@ impl Run<'_> {
         if let Step::Attach { object } | Step::Detach { object } = *call {
             self.left.push((process, object));
         }
-        if !may_fail && !beside && !(matches!(call, Step::Detach { .. }) && matches!(error, E::Poisoned)) {
+        let detached = matches!(call, Step::Detach { .. }) && matches!(error, E::Poisoned);
+        if !(may_fail || beside || detached) {
             return Err(contrary());
         }
         let nothing = matches!(error, E::Medium(_) | E::NoSpace | E::NoRoom { .. }) || beside && !may_fail;

@@ -168,6 +168,14 @@ impl Medium for SimMedium {
         }
     }
 
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        let (mut shared, fault) = self.enter(OpKind::Verify)?;
+        match fault {
+            Some(fault) => Err(fault.error().into()),
+            None => Ok(shared.report(self.holder, Asker::Barrier)?),
+        }
+    }
+
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Zero)?;
         self.check_change(offset, len)?;
