@@ -111,7 +111,7 @@ impl ReadObject {
     /// # fn example(object: &indelible::ReadObject) -> indelible::Result<()> {
     /// object.root::<AtomicU64>()?.store(1, Ordering::Relaxed);
     /// # Ok(()) }
-    /// # let _ = example;
+    /// # let _ = example as fn(_) -> _;
     /// ```
     ///
     /// # Errors

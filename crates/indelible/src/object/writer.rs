@@ -149,14 +149,14 @@ impl Object {
     /// object.root::<AtomicU64>()?.store(1, Ordering::Relaxed); // changes what `plain` refers to
     /// # let _ = plain;
     /// # Ok(()) }
-    /// # let _ = example;
+    /// # let _ = example as fn(_) -> _;
     /// ```
     /// ```compile_fail,E0080
     /// #[derive(indelible::Plain)]
     /// #[repr(C, align(8192))]
     /// struct Wide([u64; 1024]); // objects begin at multiples of 4096
     /// # fn example(object: &indelible::Object) { let _ = object.root::<Wide>(); }
-    /// # let _ = example;
+    /// # let _ = example as fn(_) -> _;
     /// ```
     ///
     /// # Errors
