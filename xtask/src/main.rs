@@ -30,7 +30,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, all tests: ten minutes from a clean clone; --all: everything CI runs
+    /// Format, lints, all tests: ten minutes from a clean clone; --all: everything that is tested
     Test {
         /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
         #[arg(long)]
