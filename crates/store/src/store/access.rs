@@ -21,7 +21,7 @@ use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Epoch, LockKey, LockMode, Medium, Overlay};
+use crate::medium::{Epoch, Fatal, LockKey, LockMode, Medium, MediumError, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Draft, Nodes};
@@ -172,10 +172,15 @@ impl Store {
 /// they were long ago. A batch made from that would be visible, and others would redo it, before its durable write
 /// failed.
 fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
-    if !Mutant::ReadingsTrusted.is_on() {
-        epoch.check_writeback()?;
+    if Mutant::ReadingsTrusted.is_on() {
+        return outcome;
     }
-    outcome
+    match (epoch.check_writeback(), outcome) {
+        // The epoch was over before, and what the medium said then tells more than that.
+        (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
+        (Err(fatal), _) => Err(fatal.into()),
+        (Ok(()), outcome) => outcome,
+    }
 }
 
 /// Runs `look` on a table that is not locked until the table has not changed meanwhile. What `look` found before,
