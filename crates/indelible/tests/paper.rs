@@ -2,27 +2,21 @@
 
 mod support;
 
-use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, Relative, State, doctor, raw};
+use indelible::{CreateOptions, ErrorKind, Plain, Pool, Relative, State, doctor, raw};
 use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use indelible_testing::{Choice, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Ground, World, everywhere};
 
-/// What another process, or the machine after a power cut, would find: the medium's bytes alone.
+/// What another process, or the machine after a power cut, would find: the medium's bytes alone, on a medium
+/// of their own whose locks are nobody's. A copy of the file is refused beside the original.
 fn from_outside(world: &World) -> Pool {
-    match world.sim() {
-        Some(sim) => {
-            let image = sim.power_cut(Choice::None);
-            PoolOptions::new().on_device(Arc::new(image.medium()), false).unwrap()
-        }
-        None => {
-            // A copy of the file: its locks are nobody's.
-            let copy = world.dir().join("copy.pmo");
-            std::fs::copy(world.path(), &copy).unwrap();
-            world.options().open(copy).unwrap()
-        }
-    }
+    let found = match world.sim() {
+        Some(sim) => sim.power_cut(Choice::None).medium(),
+        None => SimMedium::from_bytes(&std::fs::read(world.path()).unwrap(), SimConfig::default()),
+    };
+    world.options().on_device(Arc::new(found), false).unwrap()
 }
 
 // S0.5: state changes are atomic and durable at once.

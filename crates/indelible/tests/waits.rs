@@ -232,7 +232,7 @@ fn more_objects_than_4095_are_attached_at_once() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     const COUNT: usize = 4200;
     limit.current = limit.maximum;
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit.clone()).unwrap();
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
     if limit.current.is_some_and(|files| files < 3 * COUNT as u64) {
         return eprintln!("not tested: {limit:?} open files are not enough");
     }
