@@ -10,6 +10,8 @@ use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT
 use crate::lane::{LaneLog, Search, damaged, expect_sound, mend, scan};
 use crate::medium::{Gather, Medium, read_struct};
 use crate::mutant::Mutant;
+use std::mem::offset_of;
+use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
@@ -75,10 +77,17 @@ fn expect_newest(
     line: Option<[u8; LINE as usize]>,
 ) -> Result<()> {
     let Some(line) = line.filter(|_| !Mutant::AppliedIgnored.is_on()) else { return Ok(()) };
-    let placed: Root = read_struct(medium, TABLE_ROOT)?;
     let mut redone = Root::new_zeroed();
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
-    let (placed_at, redone_at) = (placed.next_binding.get(), redone.next_binding.get());
+    let redone_at = redone.next_binding.get();
+    // The number alone comes first: a power cut may have kept any part of the root, and as long as the number is not
+    // too high it makes no difference which, so that the crash campaigns need not tell those images apart.
+    let number: U64 = read_struct(medium, TABLE_ROOT + offset_of!(Root, next_binding) as u64)?;
+    if number.get() <= redone_at {
+        return Ok(());
+    }
+    let placed: Root = read_struct(medium, TABLE_ROOT)?;
+    let placed_at = placed.next_binding.get();
     if placed.verify(seed, medium.len()) && placed_at > redone_at {
         let proof =
             format!("attach {placed_at} of an object was applied, the lane has them up to {redone_at}");
