@@ -35,6 +35,22 @@ fn what_typed_code_stored_is_opened_at_once() {
     assert_eq!(list(&mut heap).len(), 4);
 }
 
+/// That an object is typed is a flag of its entry.
+#[test]
+fn check_finds_nothing_wrong_with_typed_objects() {
+    let (_dir, pool) = pool();
+    format(&pool);
+    let check = || {
+        let found = indelible::check(pool.path(), &PoolOptions::new(), &mut |_, _| {}).unwrap();
+        assert!(found.is_clean() && found.findings.is_empty(), "{found:?}");
+    };
+    check();
+    let heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    check();
+    drop(heap);
+    check();
+}
+
 /// A vector in whose block the header of the vector lies: storing to its elements changes its own pointer.
 #[test]
 fn a_container_whose_block_overlaps_itself_is_not_used() {

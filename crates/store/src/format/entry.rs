@@ -36,6 +36,8 @@ pub const FLAG_READ_ONLY: u8 = 1;
 pub const FLAG_SPARSE: u8 = 2;
 /// Only typed code stored to the object since it was blank: its invariants hold.
 pub const FLAG_TYPED: u8 = 4;
+/// Every flag that is defined; check warns of others.
+pub const FLAGS: u8 = FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED;
 
 /// One object's slot, without its last line.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -3,7 +3,7 @@
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::Part;
-use crate::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
+use crate::format::entry::{Entry, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
@@ -160,10 +160,7 @@ impl Survey {
         let name = entry.name();
         let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
             Some("its size and the pages of its extent differ")
-        } else if entry.flags & !(FLAG_READ_ONLY | FLAG_SPARSE) != 0
-            || entry.class != 0
-            || entry.retention != 0
-        {
+        } else if entry.flags & !FLAGS != 0 || entry.class != 0 || entry.retention != 0 {
             Some("it has a class, a retention model or flags that are not defined")
         } else if entry.shadow.get() != 0 || entry.ties.get() != 0 || entry.seal != [0; 128] {
             Some("it has a shadow, ties or a seal, which are not defined")
