@@ -26,7 +26,7 @@ enum Visible {
 }
 
 /// A file whose write-back may fail: a durable write is told of it, and whatever is in the page cache, whoever
-/// wrote it, is clean and perhaps lost. A later barrier says nothing.
+/// wrote it, is clean and perhaps lost. Once all reports of that were taken, a later call says nothing.
 struct File {
     sim: SimMedium,
     durable: AtomicU64,
@@ -63,8 +63,11 @@ impl Medium for File {
     fn check_writeback(&self) -> Result<(), Fatal> {
         match self.untold.swap(false, Ordering::Relaxed) {
             true => Err(std::io::Error::from_raw_os_error(5).into()),
-            false => Ok(()),
+            false => self.sim.check_writeback(),
         }
+    }
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        self.sim.check_barriers()
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         if self.untold.load(Ordering::Relaxed) {
