@@ -150,8 +150,8 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let opened = thread.join().unwrap();
     let mut bits = Vec::new();
     pages.for_each(|page| bits.push(page));
-    for page in 0..2 {
-        assert_eq!(bits.contains(&page), writable[page].load(Ordering::SeqCst) == 1, "page {page}: {bits:?}");
+    for (page, writable) in writable.iter().enumerate() {
+        assert_eq!(bits.contains(&page), writable.load(Ordering::SeqCst) == 1, "page {page}: {bits:?}");
     }
     assert_eq!(bits.contains(&1), opened);
 }
