@@ -266,7 +266,8 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     let parent: u32 = parent.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
     assert_eq!((parent, stat.holder_elsewhere), (other.pid(), None));
     drop(other);
-    // From inside, nobody outside is to be seen.
+    // From inside, nobody outside is to be seen. The kernel ends the other namespace at its leisure.
+    pool.set_wait(Duration::from_secs(60));
     let _held = pool.attach("a").unwrap();
     let mut other = Other::start(&alone, "look", pool.path()).unwrap();
     assert_eq!(other.answer().unwrap(), format!("None Some({})", std::process::id()));
