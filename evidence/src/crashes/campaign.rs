@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to do.
 pub(crate) struct Plan {
@@ -16,8 +16,8 @@ pub(crate) struct Plan {
     /// Images to judge at least.
     pub(crate) images: u64,
     pub(crate) threads: usize,
-    /// No more programs are begun after this; then what is found depends on the machine.
-    pub(crate) until: Option<Instant>,
+    /// How long random programs are begun, counted from the first; then what is found depends on the machine.
+    pub(crate) random: Option<Duration>,
     /// Of the programs in which chosen operations fail every so many'th.
     pub(crate) stride: u64,
     /// One random program and nothing else.
@@ -235,7 +235,9 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     bar.set_message("random programs");
     // However many images the short programs leave: crashes during recovery are looked at here alone.
     let aim = plan.images.saturating_sub(done.judged.tally.judged()).max(plan.images / 2);
-    let sampled = in_order(plan.threads, aim, u64::MAX, plan.until, bar, |number| {
+    // Counted from here: however long the short programs took, random ones get their time.
+    let until = plan.random.map(|time| Instant::now() + time);
+    let sampled = in_order(plan.threads, aim, u64::MAX, until, bar, |number| {
         Chosen::new(plan.seed, number).judge(&pools, &sample)
     });
     done.judged.join(sampled.judged);
@@ -255,7 +257,7 @@ mod tests {
     use indelible_testing::Discard;
 
     fn plan(threads: usize) -> Plan {
-        Plan { seed: 3, images: 6000, threads, until: None, stride: 200, only: None }
+        Plan { seed: 3, images: 6000, threads, random: None, stride: 200, only: None }
     }
 
     #[test]

@@ -19,16 +19,16 @@ pub(crate) use {
     judge::{at_once, guarded, recovery_of, sweep},
 };
 
-/// Seconds of the short form.
-const SHORT: u64 = 45;
+/// Seconds for which the short form begins random programs, behind the short ones.
+const SHORT: u64 = 25;
 const LONG: u64 = 10_000_000;
 
 #[derive(Args)]
 pub(crate) struct Crashes {
-    /// Images to judge at least [default: as many as 45 seconds allow]
+    /// Images to judge at least [default: all short programs, and random ones for 25 seconds]
     #[arg(long, conflicts_with = "long")]
     images: Option<u64>,
-    /// Begins no more random programs after so many seconds
+    /// Begins random programs for so many seconds
     #[arg(long)]
     seconds: Option<u64>,
     /// A campaign: 10,000,000 images
@@ -54,10 +54,10 @@ impl Crashes {
         let bar = ProgressBar::new(images)
             .with_style(ProgressStyle::with_template("{human_pos} images, {per_sec}, {elapsed}; {msg}")?);
         let begin = Instant::now();
-        let until = timed.map(|seconds| begin + Duration::from_secs(seconds));
+        let random = timed.map(Duration::from_secs);
         let stride = if self.long { 1 } else { 40 };
         let (seed, threads, only) = (self.seed, self.threads, self.program);
-        let done = run(&Plan { seed, images, threads, until, stride, only }, &bar);
+        let done = run(&Plan { seed, images, threads, random, stride, only }, &bar);
         bar.finish_and_clear();
         let seconds = begin.elapsed().as_secs_f64();
         for line in &done.lines {
