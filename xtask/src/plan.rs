@@ -14,6 +14,7 @@ pub(crate) enum Outcome {
 }
 
 /// One step of a plan.
+#[derive(Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// Typical time on two idle cores, in seconds; only the forecast relies on it.

@@ -44,10 +44,9 @@ const REST: &[Step] = &[
 
 /// Runs the quick steps, or all of them.
 pub(crate) fn run(all: bool, require_rig: bool) -> Result {
-    let mut steps: Vec<Step> = Vec::new();
-    steps.extend(QUICK.iter().map(copy));
+    let mut steps = QUICK.to_vec();
     if all || require_rig {
-        steps.extend(REST.iter().map(copy));
+        steps.extend(REST);
     }
     if require_rig {
         let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
@@ -58,10 +57,6 @@ pub(crate) fn run(all: bool, require_rig: bool) -> Result {
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())
-}
-
-fn copy(step: &Step) -> Step {
-    Step { ..*step }
 }
 
 fn done(result: Result) -> Result<Outcome> {

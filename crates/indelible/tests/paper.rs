@@ -3,8 +3,8 @@
 mod support;
 
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, Relative, State, doctor, raw};
-use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
-use indelible_testing::{Choice, SimConfig, SimMedium};
+use indelible_store::medium::{Device, Fatal};
+use indelible_testing::{Choice, Hook, Hooked, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Ground, World, everywhere};
@@ -264,7 +264,6 @@ fn s0_27_the_processor_can_flush_its_caches() {
 
 /// A device under which the process dies before or after a durable write: the one that is `left`.
 struct Deadly {
-    under: Arc<dyn Device>,
     left: AtomicU32,
     before: bool,
 }
@@ -277,62 +276,17 @@ impl Deadly {
     }
 }
 
-impl Medium for Deadly {
-    fn len(&self) -> u64 {
-        self.under.len()
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.under.read(offset, buf)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        self.under.write(offset, bytes)
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+impl Hook for Deadly {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let last = self.left.fetch_sub(1, Ordering::Relaxed) == 1;
         if last && self.before {
             Deadly::die();
         }
-        let result = self.under.write_durable(offset, bytes);
+        let result = under.write_durable(offset, bytes);
         if last {
             Deadly::die();
         }
         result
-    }
-    fn barrier(&self) -> Result<(), Fatal> {
-        self.under.barrier()
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        self.under.zero(offset, len)
-    }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        self.under.reserve(offset, len)
-    }
-    fn discard(&self, offset: u64, len: u64) {
-        self.under.discard(offset, len);
-    }
-    fn tear_unit(&self) -> usize {
-        self.under.tear_unit()
-    }
-    fn prefers_group_commit(&self) -> bool {
-        self.under.prefers_group_commit()
-    }
-    fn verify(&self) -> Result<(), MediumError> {
-        self.under.verify()
-    }
-}
-
-impl Locks for Deadly {
-    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        self.under.try_lock(key, mode)
-    }
-    fn unlock(&self, key: LockKey) {
-        self.under.unlock(key);
-    }
-    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
-        self.under.probe(key)
     }
 }
 
@@ -352,7 +306,7 @@ fn die_at_psync() {
         *a.root_mut::<u64>().unwrap() = 1;
         a.psync().unwrap();
         drop((a, warm));
-        let deadly = Arc::new(Deadly { under, left: AtomicU32::new(u32::MAX), before });
+        let deadly = Hooked::new(under, Deadly { left: AtomicU32::new(u32::MAX), before });
         (options.on_device(deadly.clone(), false).unwrap(), deadly)
     };
     let mut a = pool.attach("a").unwrap();

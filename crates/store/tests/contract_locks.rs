@@ -3,12 +3,12 @@
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
-use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{Device, Fatal, LockKey, Medium, MediumError};
 use indelible_store::store::{Reader, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync};
 use indelible_testing::scenario::formatted;
-use indelible_testing::{SimConfig, SimMedium};
+use indelible_testing::{Hook, Hooked, SimConfig, SimMedium};
 use std::sync::{Arc, Condvar, Mutex};
 
 const KEY: Key<'static> = Key(&[]);
@@ -177,17 +177,16 @@ type Action = Box<dyn FnOnce() + Send>;
 
 /// Holds back durable writes to a range until it is opened, and does something as soon as the table is
 /// given up.
+#[derive(Default)]
 struct Gate {
-    under: SimMedium,
     range: Mutex<Option<std::ops::Range<u64>>>,
     changed: Condvar,
     next: Mutex<Option<Action>>,
 }
 
 impl Gate {
-    fn new(under: SimMedium) -> Arc<Self> {
-        let (range, changed, next) = (Mutex::new(None), Condvar::new(), Mutex::new(None));
-        Arc::new(Gate { under, range, changed, next })
+    fn over(under: SimMedium) -> Arc<Hooked<Gate>> {
+        Hooked::new(Arc::new(under), Gate::default())
     }
 
     fn set(&self, range: Option<std::ops::Range<u64>>) {
@@ -196,64 +195,21 @@ impl Gate {
     }
 }
 
-impl Medium for Gate {
-    fn len(&self) -> u64 {
-        self.under.len()
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.under.read(offset, buf)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        self.under.write(offset, bytes)
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+impl Hook for Gate {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let mut range = self.range.lock().unwrap();
         while range.as_ref().is_some_and(|range| range.contains(&offset)) {
             range = self.changed.wait(range).unwrap();
         }
         drop(range);
-        self.under.write_durable(offset, bytes)
+        under.write_durable(offset, bytes)
     }
-    fn barrier(&self) -> Result<(), Fatal> {
-        self.under.barrier()
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        self.under.zero(offset, len)
-    }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        self.under.reserve(offset, len)
-    }
-    fn discard(&self, offset: u64, len: u64) {
-        self.under.discard(offset, len);
-    }
-    fn tear_unit(&self) -> usize {
-        self.under.tear_unit()
-    }
-    fn prefers_group_commit(&self) -> bool {
-        self.under.prefers_group_commit()
-    }
-    fn verify(&self) -> Result<(), MediumError> {
-        self.under.verify()
-    }
-}
-
-impl Locks for Gate {
-    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        self.under.try_lock(key, mode)
-    }
-    fn unlock(&self, key: LockKey) {
-        self.under.unlock(key);
+    fn unlocked(&self, key: LockKey) {
         if key == LockKey::Table
             && let Some(next) = self.next.lock().unwrap().take()
         {
             next();
         }
-    }
-    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
-        self.under.probe(key)
     }
 }
 
@@ -261,7 +217,7 @@ impl Locks for Gate {
 #[test]
 fn psync_does_not_wait_for_the_psync_of_another_object() {
     let medium = formatted(2 << 20, SimConfig::default());
-    let gate = Gate::new(medium.handle());
+    let gate = Gate::over(medium.handle());
     let store = Store::open(gate.clone() as Arc<dyn Device>, process(1)).unwrap();
     for name in ["a", "b"] {
         store.create(name, &of(10_000)).unwrap();
@@ -324,7 +280,7 @@ fn threads_share_commits() {
 #[test]
 fn a_slot_that_is_free_is_not_locked() {
     let medium = formatted(2 << 20, SimConfig::default());
-    let gate = Gate::new(medium.handle());
+    let gate = Gate::over(medium.handle());
     let store = Store::open(gate.clone() as Arc<dyn Device>, process(1)).unwrap();
     let other = Store::open(Arc::new(medium.handle()), process(2)).unwrap();
     for name in ["a", "wall", "b"] {

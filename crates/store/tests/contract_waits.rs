@@ -6,7 +6,7 @@ use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync};
 use indelible_testing::scenario::formatted;
-use indelible_testing::{Hooked, SimConfig, SimMedium};
+use indelible_testing::{BeforeRead, Hooked, SimConfig, SimMedium};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ fn what_is_read_without_a_lock_is_a_state_of_the_table() {
     let (mut point, mut shown) = (0, std::collections::BTreeSet::new());
     loop {
         let (medium, store) = pool();
-        let hooked = Arc::new(Hooked::new(medium.read_only_handle()));
+        let hooked = Hooked::new(Arc::new(medium.read_only_handle()), BeforeRead::default());
         let reader = Store::open(hooked.clone(), process(2)).unwrap();
         let change = {
             let store = store.clone();
@@ -128,7 +128,7 @@ fn what_is_read_without_a_lock_is_a_state_of_the_table() {
                 store.rename("b", "d", KEY).unwrap();
             }
         };
-        hooked.before_read(point, change);
+        hooked.plan(point, change);
         let entries = reader.list((0, 0), 10).unwrap().objects;
         let mut names: Vec<_> = entries.iter().map(|object| object.entry.name()).collect();
         names.sort();
@@ -148,10 +148,10 @@ fn a_table_that_never_rests_is_an_error() {
     let mut errors = 0;
     for point in 0.. {
         let (medium, store) = pool();
-        let hooked = Arc::new(Hooked::new(medium.read_only_handle()));
+        let hooked = Hooked::new(Arc::new(medium.read_only_handle()), BeforeRead::default());
         let reader = Store::open(hooked.clone(), process(2)).unwrap();
         reader.set_patience(Duration::ZERO);
-        hooked.before_read(point, move || {
+        hooked.plan(point, move || {
             store.create("c", &of(1)).unwrap();
         });
         match reader.stat("a") {

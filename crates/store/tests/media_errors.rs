@@ -5,12 +5,12 @@
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{Device, Fatal, Medium};
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, process, psync, psync_many, recover_all, snapshot};
 use indelible_testing::scenario::{formatted, media};
-use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use indelible_testing::{Choice, Fault, Hook, Hooked, OpKind, SimConfig, SimMedium};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ enum Visible {
 /// A file whose write-back may fail: a durable write is told of it, and whatever is in the page cache, whoever
 /// wrote it, is clean and perhaps lost. Once all reports of that were taken, a later call says nothing.
 struct File {
-    sim: SimMedium,
+    sim: Arc<SimMedium>,
     durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
     /// A write-back failed, and nobody was told.
@@ -36,9 +36,10 @@ struct File {
 }
 
 impl File {
-    fn new(sim: &SimMedium) -> Arc<File> {
+    fn over(sim: &SimMedium) -> Arc<Hooked<File>> {
         let (durable, plan, untold) = (AtomicU64::new(0), Mutex::new(None), AtomicBool::new(false));
-        Arc::new(File { sim: sim.handle(), durable, plan, untold })
+        let sim = Arc::new(sim.handle());
+        Hooked::new(sim.clone(), File { sim, durable, plan, untold })
     }
 
     /// The `nth` durable write from now on fails.
@@ -47,76 +48,28 @@ impl File {
     }
 }
 
-impl Medium for File {
-    fn len(&self) -> u64 {
-        self.sim.len()
-    }
-    fn read_only(&self) -> bool {
-        self.sim.read_only()
-    }
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.sim.read(offset, buf)
-    }
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        self.sim.write(offset, bytes)
-    }
-    fn check_writeback(&self) -> Result<(), Fatal> {
+impl Hook for File {
+    fn check_writeback(&self, under: &dyn Device) -> Result<(), Fatal> {
         match self.untold.swap(false, Ordering::Relaxed) {
             true => Err(std::io::Error::from_raw_os_error(5).into()),
-            false => self.sim.check_writeback(),
+            false => under.check_writeback(),
         }
     }
-    fn check_barriers(&self) -> Result<(), Fatal> {
-        self.sim.check_barriers()
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         if self.untold.load(Ordering::Relaxed) {
-            self.sim.write(offset, bytes)?;
-            return self.check_writeback();
+            under.write(offset, bytes)?;
+            return self.check_writeback(under);
         }
         let now = self.durable.fetch_add(1, Ordering::Relaxed);
         let visible = match *self.plan.lock().unwrap() {
             Some((nth, Visible::None)) if nth == now => 0,
             Some((nth, Visible::Half)) if nth == now => bytes.len() / 128 * 64,
             Some((nth, Visible::All)) if nth == now => bytes.len(),
-            _ => return self.sim.write_durable(offset, bytes),
+            _ => return under.write_durable(offset, bytes),
         };
-        self.sim.write(offset, &bytes[..visible])?;
+        under.write(offset, &bytes[..visible])?;
         self.sim.fail_at(OpKind::Barrier, 0, Fault::NoSpace);
-        self.sim.barrier()
-    }
-    fn barrier(&self) -> Result<(), Fatal> {
-        self.sim.barrier()
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        self.sim.zero(offset, len)
-    }
-    fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        self.sim.reserve(offset, len)
-    }
-    fn discard(&self, offset: u64, len: u64) {
-        self.sim.discard(offset, len);
-    }
-    fn tear_unit(&self) -> usize {
-        self.sim.tear_unit()
-    }
-    fn prefers_group_commit(&self) -> bool {
-        self.sim.prefers_group_commit()
-    }
-    fn verify(&self) -> Result<(), MediumError> {
-        self.sim.verify()
-    }
-}
-
-impl Locks for File {
-    fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        self.sim.try_lock(key, mode)
-    }
-    fn unlock(&self, key: LockKey) {
-        self.sim.unlock(key);
-    }
-    fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
-        self.sim.probe(key)
+        under.barrier()
     }
 }
 
@@ -145,7 +98,7 @@ fn an_error_told_to_one_lane_poisons_the_table_lane() {
     for config in media() {
         for cut in 0..20 {
             let sim = formatted(1 << 20, config);
-            let file = File::new(&sim);
+            let file = File::over(&sim);
             let store = Store::open(file.clone(), process(1)).unwrap();
             for name in ["a", "other", "old"] {
                 store.create(name, &of(100)).unwrap();
@@ -176,7 +129,7 @@ fn an_error_told_to_one_lane_poisons_the_table_lane() {
 fn an_error_told_to_one_lane_poisons_every_other() {
     for cut in 0..20 {
         let sim = formatted(1 << 20, SimConfig::default());
-        let file = File::new(&sim);
+        let file = File::over(&sim);
         let store = Store::open(file.clone(), process(1)).unwrap();
         for name in ["a", "b"] {
             store.create(name, &of(9000)).unwrap();
@@ -231,7 +184,7 @@ fn a_change_made_from_dropped_pages_is_not_published() {
     for config in media() {
         for half in 0..2 {
             let sim = formatted(1 << 20, config);
-            let file = File::new(&sim);
+            let file = File::over(&sim);
             let store = Store::open(file.clone(), process(1)).unwrap();
             for nth in 0..20 {
                 store.create(&format!("{nth}"), &of(100)).unwrap();
@@ -456,7 +409,7 @@ fn run(config: SimConfig, plan: &dyn Fn(&File), at: &str) -> (u64, u64) {
         }
     }
     sim.settle();
-    let file = File::new(&sim);
+    let file = File::over(&sim);
     let store = Store::open(file.clone(), process(2)).unwrap();
     let states = vec![state(&store)];
     let mut program = Program { store, writers: BTreeMap::new(), states };

@@ -8,7 +8,7 @@ use indelible_store::table::{CreateOptions, Key};
 use indelible_store::{Mutant, with_mutant};
 use indelible_testing::pool::{check_tiling, process, psync, psync_many, recover_all, snapshot};
 use indelible_testing::scenario::{Scenario, crash_everywhere, formatted, judge_medium};
-use indelible_testing::{Fault, Hooked, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
+use indelible_testing::{BeforeRead, Fault, Hooked, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -355,9 +355,9 @@ fn read_unchecked() {
             let medium = formatted(2 << 20, CONFIG);
             let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
             create(&store, "a", &of(1));
-            let hooked = Arc::new(Hooked::new(medium.read_only_handle()));
+            let hooked = Hooked::new(Arc::new(medium.read_only_handle()), BeforeRead::default());
             let reader = Store::open(hooked.clone(), process(2)).unwrap();
-            hooked.before_read(point, move || {
+            hooked.plan(point, move || {
                 store.destroy("a", KEY).unwrap();
                 create(&store, "b", &of(300_000));
             });

@@ -1,53 +1,58 @@
-//! A medium on which something happens at a chosen read: what another process does in between, without another thread.
+//! A medium on another one, with something of a test's own at chosen calls. All other calls are passed on, and reports of
+//! failed write-backs with them: a wrapper that forgot those would hide errors.
 
-use crate::SimMedium;
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
-use std::sync::{Mutex, PoisonError};
+use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 
-type Event = Box<dyn FnOnce() + Send>;
+/// The calls that a test can take part in; each is passed on by default.
+pub trait Hook: Send + Sync {
+    /// A read is about to be made.
+    fn before_read(&self) {}
 
-/// A [`SimMedium`] that counts down its reads.
-pub struct Hooked {
-    under: SimMedium,
-    /// Reads to go, and what happens before the last of them.
-    event: Mutex<Option<(u64, Event)>>,
+    /// In the place of [`Medium::write_durable`].
+    ///
+    /// # Errors
+    /// Those of the medium, or the test's own.
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        under.write_durable(offset, bytes)
+    }
+
+    /// In the place of [`Medium::check_writeback`].
+    ///
+    /// # Errors
+    /// Those of the medium, or the test's own.
+    fn check_writeback(&self, under: &dyn Device) -> Result<(), Fatal> {
+        under.check_writeback()
+    }
+
+    /// A lock was given up.
+    fn unlocked(&self, _: LockKey) {}
 }
 
-impl Hooked {
-    /// `medium`, on which nothing is planned.
+/// See the module. It is used as its hook, too.
+pub struct Hooked<H> {
+    under: Arc<dyn Device>,
+    hook: H,
+}
+
+impl<H: Hook> Hooked<H> {
+    /// `under`, with `hook`.
     #[must_use]
-    pub fn new(medium: SimMedium) -> Hooked {
-        Hooked { under: medium, event: Mutex::new(None) }
-    }
-
-    /// `event` happens before the read number `nth` from now on, counted from 0.
-    pub fn before_read(&self, nth: u64, event: impl FnOnce() + Send + 'static) {
-        *self.event.lock().unwrap_or_else(PoisonError::into_inner) = Some((nth, Box::new(event)));
-    }
-
-    /// Whether what was planned is still to come; it is dropped.
-    pub fn is_due(&self) -> bool {
-        self.event.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
-    }
-
-    fn count_down(&self) {
-        let mut planned = self.event.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = match planned.take() {
-            Some((0, event)) => Some(event),
-            Some((left, event)) => {
-                *planned = Some((left - 1, event));
-                None
-            }
-            None => None,
-        };
-        drop(planned);
-        if let Some(event) = due {
-            event();
-        }
+    pub fn new(under: Arc<dyn Device>, hook: H) -> Arc<Hooked<H>> {
+        Arc::new(Hooked { under, hook })
     }
 }
 
-impl Medium for Hooked {
+impl<H> Deref for Hooked<H> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        &self.hook
+    }
+}
+
+impl<H: Hook> Medium for Hooked<H> {
     fn len(&self) -> u64 {
         self.under.len()
     }
@@ -55,17 +60,23 @@ impl Medium for Hooked {
         self.under.read_only()
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.count_down();
+        self.hook.before_read();
         self.under.read(offset, buf)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.under.write(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        self.under.write_durable(offset, bytes)
+        self.hook.write_durable(&*self.under, offset, bytes)
     }
     fn barrier(&self) -> Result<(), Fatal> {
         self.under.barrier()
+    }
+    fn check_writeback(&self) -> Result<(), Fatal> {
+        self.hook.check_writeback(&*self.under)
+    }
+    fn check_barriers(&self) -> Result<(), Fatal> {
+        self.under.check_barriers()
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.under.zero(offset, len)
@@ -87,14 +98,54 @@ impl Medium for Hooked {
     }
 }
 
-impl Locks for Hooked {
+impl<H: Hook> Locks for Hooked<H> {
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
         self.under.try_lock(key, mode)
     }
     fn unlock(&self, key: LockKey) {
         self.under.unlock(key);
+        self.hook.unlocked(key);
     }
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         self.under.probe(key)
+    }
+}
+
+type Event = Box<dyn FnOnce() + Send>;
+
+/// Something happens before a chosen read: what another process does in between, without another thread.
+#[derive(Default)]
+pub struct BeforeRead {
+    /// Reads to go, and the event before the last of them.
+    planned: Mutex<Option<(u64, Event)>>,
+}
+
+impl BeforeRead {
+    /// `event` happens before the read number `nth` from now on, counted from 0.
+    pub fn plan(&self, nth: u64, event: impl FnOnce() + Send + 'static) {
+        *self.planned.lock().unwrap_or_else(PoisonError::into_inner) = Some((nth, Box::new(event)));
+    }
+
+    /// Whether the planned event is still to come; it is dropped.
+    pub fn is_due(&self) -> bool {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+}
+
+impl Hook for BeforeRead {
+    fn before_read(&self) {
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = match planned.take() {
+            Some((0, event)) => Some(event),
+            Some((left, event)) => {
+                *planned = Some((left - 1, event));
+                None
+            }
+            None => None,
+        };
+        drop(planned);
+        if let Some(event) = due {
+            event();
+        }
     }
 }

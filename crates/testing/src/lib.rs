@@ -43,7 +43,7 @@ mod seed;
 pub mod sim;
 
 pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
-pub use hooked::Hooked;
+pub use hooked::{BeforeRead, Hook, Hooked};
 pub use seed::Seeded;
 pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,

@@ -125,9 +125,13 @@ impl Store {
         let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
-        let mut draft = trusted(&epoch, Draft::begin(&epoch, self.seed, self.len))?.with_nodes(&nodes);
-        let changed = trusted(&epoch, change(&mut draft));
-        let changed = changed.and_then(|out| held.publish(&epoch, draft).map(|()| out));
+        let read = Draft::begin(&epoch, self.seed, self.len).and_then(|draft| {
+            let mut draft = draft.with_nodes(&nodes);
+            let out = change(&mut draft)?;
+            Ok((draft, out))
+        });
+        let changed = trusted(&epoch, read);
+        let changed = changed.and_then(|(draft, out)| held.publish(&epoch, draft).map(|()| out));
         held.state.nodes = nodes;
         match changed {
             Ok(out) => Ok(after(out)),

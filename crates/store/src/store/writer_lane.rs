@@ -370,6 +370,10 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
+            // Lines of an object of this lane may be lost without a failed write: reading what they go with failed.
+            if self.is_poisoned() {
+                return Err(StoreError::Poisoned);
+            }
             state.log.next_generation(device, self.seed)
         })();
         match result {
