@@ -1,4 +1,4 @@
-//! What this machine offers, and what to do about what is missing.
+//! Report of what this machine offers, with advice on what is missing.
 
 use crate::dirty::Rung;
 use crate::media::{self, Access, OpenOptions};
@@ -10,17 +10,17 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Facility {
-    /// What.
+    /// Name of the facility.
     pub name: &'static str,
     /// Whether it is there; `None` where that is not a question.
     pub available: Option<bool>,
-    /// What was found.
+    /// Finding.
     pub found: String,
-    /// What it is for, or what to do if it is missing.
+    /// Purpose of the facility, or advice if it is missing.
     pub advice: String,
 }
 
-/// What [`doctor`] found.
+/// Report of [`doctor`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Doctor {
@@ -28,7 +28,7 @@ pub struct Doctor {
     pub facilities: Vec<Facility>,
     /// The tracking rung that will be used.
     pub tracking: String,
-    /// What the path was taken for.
+    /// Kind of medium that the path was taken for.
     pub medium: Option<MediumKind>,
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of cause an error has. The numbers are stable: they are the codes of the C interface.
+/// Kind of an error's cause. The numbers are stable: they are the codes of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(i32)]
@@ -96,7 +96,7 @@ pub enum ErrorKind {
     BadWindow = 37,
 }
 
-/// Where an error's cause lies.
+/// Cause of an error, by layer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cause {
     #[error(transparent)]
@@ -127,7 +127,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// What to do about a limit of the process that was met.
+    /// Advice if a limit of the process was met.
     fn limit(&self) -> Option<&'static str> {
         let source = match self {
             Cause::Media(MediaError::Io { source, .. })
@@ -179,7 +179,7 @@ impl Error {
         self
     }
 
-    /// What was to be done: "attach", "psync", …
+    /// The operation that failed: "attach", "psync", …
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.0.operation
@@ -219,7 +219,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, one sentence without a full stop.
+    /// Advice to the user, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         if let Cause::Heap(error) = &self.0.cause
@@ -294,7 +294,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
         write!(f, "cannot {operation}")?;
-        // What the medium says names the path itself.
+        // Errors of the medium name the path themselves.
         let pool = pool.as_ref().filter(|_| !matches!(cause, Cause::Media(_)));
         if let Some(object) = object {
             write!(f, " object {object:?}")?;

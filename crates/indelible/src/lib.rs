@@ -33,8 +33,8 @@
 //! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
 //! name and type.
 //!
-//! What is promised, and how it is kept, is in DESIGN and ARCHITECTURE; what is `unsafe` and why the
-//! rest is sound, in SAFETY.md.
+//! The promises, and how they are kept, are in DESIGN and ARCHITECTURE; SAFETY.md argues which parts are
+//! `unsafe` and why the rest is sound.
 
 #![deny(unsafe_code)]
 

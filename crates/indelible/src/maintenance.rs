@@ -17,8 +17,8 @@ use std::path::Path;
 /// what only they can judge is left to them. `progress(done, total)` is called now and then.
 ///
 /// # Errors
-/// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated): there is nothing to check. `Busy`: a process works
-/// on the table for long. What is damaged is in the report.
+/// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated): there is nothing to check. `Busy`: a process works on
+/// the table for long. Damage is in the report instead.
 pub fn check(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -76,7 +76,7 @@ impl Pool {
     /// Looks at the store under the pool. Not part of the stable interface.
     ///
     /// # Errors
-    /// What `look` fails with.
+    /// The error of `look`.
     #[doc(hidden)]
     pub fn insides<T>(
         &self,

@@ -1,4 +1,4 @@
-//! What may lie in an object and be used in place.
+//! Types that may lie in an object and be used in place.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +24,7 @@ use std::sync::atomic;
 /// into it, or into another object, is good wherever that object is attached. Following one is
 /// `unsafe`, as always.
 ///
-/// What cannot work does not compile:
+/// Types that cannot work do not compile:
 ///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]

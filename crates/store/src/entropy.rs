@@ -1,4 +1,4 @@
-//! What the store asks of the system besides a medium: random identities and the time.
+//! System inputs other than the medium: random identities and the time.
 //!
 //! With the feature `replay`, which nothing but tests uses, a thread can be given both from a seed, so
 //! that a run can be repeated to the last byte.

@@ -1,4 +1,4 @@
-//! What can go wrong below the object, by cause. The layers above add the operation and the object.
+//! Errors of the store, by cause. The layers above add the operation and the object.
 
 use crate::medium::{Fatal, MediumError, Process, ReserveError};
 
@@ -96,9 +96,9 @@ pub enum StoreError {
     /// Bytes on the medium contradict themselves.
     #[error("the {part} at offset {offset} is damaged")]
     Damaged {
-        /// What is damaged.
+        /// The damaged structure.
         part: Part,
-        /// Where, in bytes from the start of the pool.
+        /// Its offset in the pool, in bytes.
         offset: u64,
     },
     /// The lane of a writer that died cannot be recovered as it is. Nothing of it was given up.
@@ -115,9 +115,9 @@ pub enum StoreError {
     /// The table entry of an object that a lane has psyncs of is damaged, or cannot be read.
     #[error("the table entry at {offset} {what}{}", because(.cause.as_ref()))]
     EntryRefused {
-        /// Where the slot lies, in bytes from the start of the pool.
+        /// Offset of the slot in the pool, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// Defect of the slot, as the predicate of a sentence.
         what: &'static str,
         /// Why it cannot be read.
         cause: Option<MediumError>,
@@ -127,7 +127,7 @@ pub enum StoreError {
     BatchDamaged {
         /// Number of the batch.
         sequence: u64,
-        /// Where it should begin, in bytes from the start of the pool.
+        /// Offset in the pool, in bytes, at which it should begin.
         offset: u64,
         /// How that is known.
         proof: String,
@@ -159,7 +159,7 @@ pub enum StoreError {
         start: u64,
         /// Bytes.
         len: u64,
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
     /// No object of that name or ID.
@@ -171,7 +171,7 @@ pub enum StoreError {
     /// The name cannot be used.
     #[error("this is not a usable name: {why}")]
     BadName {
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
     /// The size cannot be used.
@@ -179,7 +179,7 @@ pub enum StoreError {
     BadSize {
         /// Size asked for.
         size: u64,
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
     /// The key does not match.
@@ -191,7 +191,7 @@ pub enum StoreError {
     /// Another process, or another attachment of this one, is in the way (S0.11).
     #[error("held by {holder}")]
     Held {
-        /// Who, as far as it is known.
+        /// The holder, as far as it is known.
         holder: Holder,
     },
     /// The lock on the table could not be had in time.
@@ -199,7 +199,7 @@ pub enum StoreError {
     TableBusy {
         /// How long was waited.
         seconds: f64,
-        /// Who has it, as far as that is to be seen from here.
+        /// The holder, as far as this process can see it.
         holder: Holder,
     },
     /// The table changed whenever it was read. Only where it is read without a lock.
@@ -228,7 +228,7 @@ pub enum StoreError {
     NotAttached,
 }
 
-/// Who holds an object, for people.
+/// The holder of a lock, as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A process.

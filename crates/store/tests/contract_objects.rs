@@ -1,4 +1,4 @@
-//! What objects promise: names, keys, space, addresses, sizes (S0.3–S0.5, S0.7–S0.10, S0.22).
+//! The contract of objects: names, keys, space, addresses, sizes (S0.3–S0.5, S0.7–S0.10, S0.22).
 
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{NAME_MAX, SIZE};

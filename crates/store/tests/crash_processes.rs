@@ -14,7 +14,7 @@ fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
 }
 
-/// What the process does that dies; the writers die with it.
+/// The program of the process that dies; the writers die with it.
 fn program(run: &mut Scenario) -> Result<()> {
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
     let mut b = run.quiet(|store| store.attach_writer("b", KEY))?;
@@ -33,7 +33,7 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.quiet(|_| a.detach())
 }
 
-/// What one run left for the survivor to judge.
+/// State that one run left for the survivor to judge.
 struct Death {
     medium: SimMedium,
     states: Vec<Snapshot>,
@@ -136,8 +136,8 @@ fn recover_all_but(store: &Arc<Store>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A batch, or a table change, of the dead process is visible but not durable yet. Whoever builds on it
-/// makes it durable first: the power may go at any instant of that.
+/// A batch, or a table change, of the dead process is visible but not durable yet. A process that builds on
+/// it makes it durable first: the power may go at any instant of that.
 #[test]
 fn what_is_visible_is_made_durable_before_it_is_built_on() {
     let limits = Limits { exhaustive: 8, singles: 3, random: 3, points: 24, seed: 11 };

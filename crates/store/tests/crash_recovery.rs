@@ -23,7 +23,7 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.step(|_| psync(&mut a, &[(0, &[3; 5000])]))?;
     run.step(|store| store.create("d", &CreateOptions { size: 100, ..CreateOptions::default() }))?;
     run.step(|_| psync_many(&mut [(&mut a, &[(64, &[4; 64])]), (&mut c, &[(0, &[4; 5000])])]))?;
-    // What `b` has beyond its psync is not published, although it is in place.
+    // Stores to `b` after its psync are not published, although they are in place.
     for state in &mut run.states {
         if let Some((_, _, bytes)) = state.get_mut("b") {
             bytes[8192..].fill(0);
@@ -41,7 +41,7 @@ fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u6
         _ => Limits { exhaustive: 2, singles: 0, random: 1, points: 3, seed: 6 },
     };
     let medium = image.medium();
-    // What recovery decided once, it has decided for good.
+    // A decision of recovery is final.
     let decided = RefCell::new(None);
     let report = for_each_crash(
         &medium,

@@ -140,7 +140,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
 
 fn sweep(fault: Fault) {
     let mut runs = 0;
-    // Where it tears matters little to this; whether commits are grouped does.
+    // The unit of tearing matters little here; group commit does.
     for config in &media()[..2] {
         let config = *config;
         let (states, counts) = undisturbed(config);
@@ -171,7 +171,7 @@ fn every_operation_fails_for_want_of_space() {
     sweep(Fault::NoSpace);
 }
 
-/// What a writer that died left: batches with lines of their own, of others, and of many pages.
+/// The lane of a writer that died: batches with lines of their own, of others, and of many pages.
 fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
     let Pool { medium, store } = pool(config);
     let mut a = store.attach_writer("a", KEY).unwrap();

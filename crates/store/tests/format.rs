@@ -369,7 +369,7 @@ fn the_verifiers_of_version_1() {
     assert_eq!((entry.read_key, entry.write_key), ([0; 16], [0; 16]));
 }
 
-/// What is sealed verifies, and no longer does with any byte changed.
+/// Sealed structures verify, and no longer do with any byte changed.
 #[test]
 fn seals_cover_every_byte() {
     let each_byte = |bytes: &mut [u8], verify: &dyn Fn(&[u8]) -> bool| {

@@ -47,7 +47,7 @@ fn pool() -> SimMedium {
     medium
 }
 
-/// What a writer of "a" and "b" leaves that dies after `work`, the image, what it psynced, and its lane.
+/// State after a writer of "a" and "b" died following `work`: the image, what it psynced, and its lane.
 fn dead(
     choice: Choice,
     work: impl Fn(&SimMedium, &mut [indelible_store::store::Writer; 2]),

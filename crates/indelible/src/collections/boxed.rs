@@ -108,7 +108,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         }
     }
 
-    /// Where the value is.
+    /// Address of the value.
     #[must_use]
     pub const fn as_ptr(this: &Self) -> *mut T {
         this.at.as_ptr()

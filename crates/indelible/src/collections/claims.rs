@@ -1,10 +1,10 @@
-//! Who owns which block: the walk over all that is reachable from roots whose types are known.
+//! Ownership of blocks: the walk over all that is reachable from roots whose types are known.
 //!
-//! Each block is claimed by its address, once. As no two live blocks of a heap overlap, which the heap's own check finds out,
-//! values that claimed their blocks have no byte in common. What lies in a block is looked at later, from a list: the depth
-//! of the walk is that of types, not of the data.
+//! Each block is claimed by its address, once. As no two live blocks of a heap overlap, which the heap's own
+//! check finds out, values that claimed their blocks have no byte in common. The content of a block is looked
+//! at later, from a list: the depth of the walk is that of types, not of the data.
 //!
-//! Invariant: (1) what is in `pending` lies in a block that was claimed.
+//! Invariant: (1) every entry of `pending` lies in a block that was claimed.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the test of FORMAT.md compares with.
+//! Layouts and constants for the test that compares FORMAT.md with the code.
 
 use super::layout::Layout;
 use super::mutex::PMutex;

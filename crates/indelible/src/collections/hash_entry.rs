@@ -160,7 +160,7 @@ where
         VacantEntry { table, hash, key }
     }
 
-    /// What was looked up.
+    /// The key that was looked up.
     pub fn key(&self) -> &Q {
         &self.key
     }

@@ -289,7 +289,7 @@ where
     }
 }
 
-/// Where the map itself allocates; the copy has the same keys in the same places.
+/// Clones into the map's own heap; the copy has the same keys in the same slots.
 impl<'h, K: Persist<'h> + StableHash + Eq + Clone, V: Persist<'h> + Clone> Clone for PHashMap<'h, K, V> {
     fn clone(&self) -> Self {
         let mut copy = PHashMap::new_in(self.heap());

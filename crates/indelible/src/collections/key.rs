@@ -46,8 +46,8 @@ impl KeyHash {
     }
 }
 
-/// What can be the key of a hash map: its hash never changes. Derive it for structs, and for enums with
-/// an integer as `repr`.
+/// A type that can be the key of a hash map: its hash never changes. Derive it for structs, and for enums
+/// with an integer as `repr`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
@@ -142,7 +142,8 @@ impl<T: StableHash + ?Sized> StableHash for &T {
     }
 }
 
-/// What a `K` can be looked up by in a hash map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
+/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`], a slice for a
+/// [`PVec`].
 pub trait Lookup<K>: StableHash {
     /// Whether this stands for `key`, whose hash is the same then.
     fn matches(&self, key: &K) -> bool;
@@ -155,7 +156,8 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// What a `K` can be looked up by in an ordered map: itself, `&str` for a [`PString`], a slice for a [`PVec`].
+/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`], a slice
+/// for a [`PVec`].
 pub trait Compare<K> {
     /// How this stands to `key`.
     fn compare(&self, key: &K) -> Ordering;

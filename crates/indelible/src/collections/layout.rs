@@ -1,4 +1,5 @@
-//! What a type looks like in an object: a text for people, and a fingerprint of everything that matters.
+//! Description of a type as it lies in an object: a text for people, and a fingerprint of everything that
+//! matters.
 //!
 //! Types are walked depth first; each struct or enum gets a number when it is met first and is named by
 //! it from then on, so that recursive types come to an end, and types of the same name are told apart.
@@ -9,7 +10,7 @@ use std::fmt::Write;
 /// Description of a type under way.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// What the fingerprint covers.
+    /// The text that the fingerprint covers.
     stream: String,
     met: Vec<&'static str>,
     /// Whether a shared reference is enough to store somewhere.

@@ -54,8 +54,8 @@ pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option
     while !try_acquire(word, attachment, next) {
         let old = word.load(Relaxed);
         let state = state(old, attachment);
-        // Who gives the lock back sees that somebody waits, and rings once the doors are free: after this
-        // thread began to listen.
+        // The thread that releases the lock sees `PARKED`, and rings once `doors` is free: after this thread
+        // began to wait.
         let parked = compose(state | PARKED, attachment);
         if next(state).is_none() && word.compare_exchange(old, parked, Relaxed, Relaxed).is_ok() {
             doors = room.bell.wait(doors).unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -26,7 +26,7 @@ macro_rules! lock {
         pub struct $name<'h, T: Persist<'h>> {
             word: AtomicU64,
             value: PBox<'h, T>,
-            /// Who shares the lock may store a value: no other type will do, be it but for its lifetime.
+            /// Threads that share the lock may store a value, so `T` is invariant, lifetimes included.
             of: PhantomData<fn(&'h T) -> &'h T>,
         }
 
@@ -155,8 +155,8 @@ lock! {
 }
 
 lock! {
-    /// A lock that many threads share for reading or one has for storing, as std's `RwLock`. What is said of
-    /// [`PMutex`] holds for it. Readers do not wait for writers that wait.
+    /// A lock that many threads share for reading or one has for storing, as std's `RwLock`. The rules of
+    /// [`PMutex`] hold for it. Readers do not wait for waiting writers.
     PRwLock, "PRwLock", Sync
 }
 

@@ -87,7 +87,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         OrderedOccupied { tree, path }
     }
 
-    /// Where the value is.
+    /// Address of the value.
     fn value(&self) -> *mut V {
         let (node, index) = self.path.end();
         node.value(index)
@@ -169,7 +169,7 @@ where
         OrderedVacant { tree, path, key }
     }
 
-    /// What was looked up.
+    /// The key that was looked up.
     pub fn key(&self) -> &Q {
         &self.key
     }

@@ -1,4 +1,4 @@
-//! What may live in the heap of an object.
+//! Types that may live in the heap of an object.
 //!
 //! Invariants that the implementations keep:
 //! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as the type
@@ -48,7 +48,7 @@ use std::sync::atomic;
 /// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with: names, types,
 /// offsets and sizes of all fields, names and integers of all variants, through nested types.
 ///
-/// What cannot live in an object does not compile:
+/// Types that cannot live in an object do not compile:
 ///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
@@ -115,8 +115,9 @@ use std::sync::atomic;
 /// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
 /// layout must be fixed. `SHARED` is that of any of its fields. `claim` and `describe` leave no field out.
 ///
-/// Safe code can store any value of the fields' types: another program's type of the same name and layout is the same type to
-/// a heap. What an implementer's own unsafe code relies on beyond that, `check` has to find out.
+/// Safe code can store any value of the fields' types: another program's type of the same name and layout is
+/// the same type to a heap. If an implementer's own unsafe code relies on more than that, `check` has to
+/// verify it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -331,7 +332,7 @@ unsafe impl<'h, T: 'h> Persist<'h> for PhantomData<T> {
     }
 }
 
-/// What becomes a `T` where it is stored, in the heap it is stored in: `&str` a
+/// A value that becomes a `T` when it is stored, in the heap it is stored in: `&str` a
 /// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
 pub trait IntoPersist<'h, T>: Sized {
     /// The value, with whatever it needs allocated in `heap`.

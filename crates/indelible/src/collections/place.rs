@@ -1,8 +1,8 @@
-//! Where values are: the heap that holds an address, blocks of it, and references that were checked.
+//! Addresses of values: the heap that an address belongs to, its blocks, and references that were checked.
 //!
-//! Where stores have to be named (docs/decisions/0019), who hands out a `&mut` into the object names what it points at, with
-//! [`lend`] or [`lent`]; what a container stores to its blocks it names itself, after the store, with [`stored`]. So its own
-//! fields, which it has a `&mut` to, are named already.
+//! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks its
+//! target as dirty beforehand, with [`lend`] or [`lent`]. A container marks its stores to its blocks itself,
+//! after the store, with [`stored`]; its own fields, which it has a `&mut` to, are marked already.
 //!
 //! Invariants:
 //! 1. The address of a heap in a [`Seat`] is that of a `Heap` that is borrowed for `'h`, as long as any
@@ -139,7 +139,7 @@ impl<'h> HeapRef<'h> {
 pub(super) struct Inside<'h> {
     heap: &'h Heap,
     attachment: u32,
-    /// Who entered leaves.
+    /// Not `Send`: the thread that entered has to leave.
     thread: PhantomData<*const ()>,
 }
 

@@ -1,4 +1,4 @@
-//! Where threads wait for locks of objects: any number of locks share a room.
+//! Rooms in which threads wait for locks of objects: any number of locks share a room.
 
 use crate::sys::sync::{Condvar, Mutex};
 use crate::sys::total::AtomicU64;

@@ -13,7 +13,7 @@ use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
 use crate::heap::{Heap, HeapError, HeapOptions, Known, Place, ReadHeap, Root, TypeInfo};
 use crate::object::Object;
 
-/// What roots of a type are compared with.
+/// Description of a type, with which its roots are compared.
 pub(super) struct Described {
     name: String,
     fingerprint: u128,
@@ -54,7 +54,7 @@ impl Described {
     }
 }
 
-/// Where a root of this type is: described, and found with `root`, the first time.
+/// Place of a root of this type; the first time, the type is described and the root found with `root`.
 fn known_place<'h, T: Persist<'h>>(
     known: &Known,
     name: &str,
@@ -67,7 +67,7 @@ fn known_place<'h, T: Persist<'h>>(
     })
 }
 
-/// Where the value of a root is, if it is one.
+/// Address of a root's value, if the bytes are one.
 pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };

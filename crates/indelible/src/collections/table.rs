@@ -7,8 +7,8 @@
 //!    room for so many, which the table owns as far as the object is not damaged.
 //! 3. `len + left` is at most 7/8 of `slots`: a search comes to an empty slot, or was in each group once.
 //!
-//! What control bytes and slots hold is looked at as if it were damaged: an index is below `slots`, and a
-//! key or value is checked before it is referred to.
+//! Control bytes and slots are untrusted: an index is below `slots`, and a key or value is checked before it
+//! is referred to.
 
 #![allow(unsafe_code)]
 
@@ -187,7 +187,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.left > 0 {
             return Ok(());
         }
-        // Where much was removed, the same size will do.
+        // After many removals, the same size will do.
         let slots = if self.len >= load(self.slots) / 2 { self.slots * 2 } else { self.slots };
         self.move_to(slots.max(GROUP as u64))
     }
@@ -251,7 +251,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
         // SAFETY: the new block.
         unsafe { stored(block, bytes) };
-        // What control bytes say may differ from `len` if they were damaged.
+        // Damaged control bytes may lead to another count than `len`.
         (new.len, new.left) = (moved, load(slots).saturating_sub(moved));
         std::mem::swap(self, &mut new);
         // The old block is given back; nothing in it is dropped.
@@ -302,7 +302,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let index = slot.offset_from_unsigned(self.first());
             let control = self.control();
             let group = Group::load(control.add(index / GROUP * GROUP));
-            // Who searches in a group with an empty slot does not go on to the next.
+            // A search that sees an empty slot in a group does not go on to the next group.
             let empty = group.empty().any();
             control.add(index).write(if empty { EMPTY } else { REMOVED });
             stored(control.add(index), 1);

@@ -2,10 +2,10 @@
 //!
 //! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
 //! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate in.
-//! 2. Otherwise `root` is the address of a node of level `height - 1`, and all leaves are of level 0. Each
-//!    node is verified when it is come to: a tree that is damaged has no rings, as levels go down.
+//! 2. Otherwise `root` is the address of a node of level `height - 1`, and all leaves are of level 0. Nodes
+//!    are verified on first visit: a damaged tree has no rings, as levels go down.
 //!
-//! What an operation needs is allocated before anything is changed.
+//! An operation allocates all it needs before it changes anything.
 
 #![allow(unsafe_code)]
 
@@ -99,7 +99,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         Node::open(self.root, self.height() - 1, bounds)
     }
 
-    /// Where a key is.
+    /// Node and index of a key.
     #[inline]
     pub(super) fn find<Q: Compare<K> + ?Sized>(&self, key: &Q) -> Option<(Node<K, V>, usize)> {
         if self.height == 0 {

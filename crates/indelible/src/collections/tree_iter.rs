@@ -80,7 +80,7 @@ impl<K, V> Edge<K, V> {
         }
     }
 
-    /// Where the key behind the gap is; the gap is behind it then.
+    /// Moves the gap behind the next key, and returns that key's node and index.
     #[inline]
     pub(super) fn next(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index < self.len {
@@ -90,7 +90,7 @@ impl<K, V> Edge<K, V> {
         self.climb(bounds, false)
     }
 
-    /// Where the key in front of the gap is; the gap is in front of it then.
+    /// Moves the gap in front of the previous key, and returns that key's node and index.
     #[inline]
     fn prev(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index > 0 {
@@ -156,7 +156,7 @@ pub(super) unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds:
     }
 }
 
-/// What all iterators of a tree share.
+/// The part that all iterators of a tree share.
 struct Walk<K, V> {
     ends: Option<(Edge<K, V>, Edge<K, V>)>,
     bounds: Bounds,

@@ -1,4 +1,4 @@
-//! Where the fields of an enum's variants lie: what `#[derive(Persist)]` computes with.
+//! Offsets of the fields of an enum's variants, for `#[derive(Persist)]`.
 //!
 //! The language promises it for an enum with an integer as `repr`: the tag and the fields of a variant are a
 //! `repr(C)` struct. With `repr(C, …)` the tag is followed by a union of structs that are the variants' fields.

@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::slice::SliceIndex;
 
-/// What is behind it is seldom come to.
+/// Marks the branch that calls it as unlikely.
 #[cold]
 fn cold() {}
 
@@ -144,8 +144,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// All elements. Where not all bytes are a value of `T`, each of them is looked at:
-    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number look only at what they return.
+    /// All elements. If not every bit pattern is a value of `T`, each element is checked first:
+    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number check only those that they return.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[T] {

@@ -190,7 +190,7 @@ impl<'h, T: Persist<'h>> Default for PVec<'h, T> {
     }
 }
 
-/// Where the vector itself allocates. An empty copy of one that has no heap yet has none either.
+/// Clones into the vector's own heap. An empty copy of a vector that has no heap yet has none either.
 impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

@@ -77,7 +77,7 @@ impl Heap {
     /// block in use, or has two owners. Looks at every block that they own.
     pub fn check_roots(&mut self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
-        // What walks the data relies on blocks that do not overlap.
+        // The walk of the data relies on blocks that do not overlap.
         if findings.is_empty() {
             let bounds = Bounds { base: self.base().addr(), len: self.size() };
             let live = |address: usize| self.usable_size(std::ptr::without_provenance(address)).ok();

@@ -53,7 +53,7 @@ impl Bits {
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Where the run of pages with the same bit as `page` ends, at most at `end`.
+    /// End of the run of pages with the same bit as `page`, at most `end`.
     #[inline]
     pub(super) fn run_end(&self, page: usize, end: usize) -> usize {
         let flip = if self.get(page) { u64::MAX } else { 0 };

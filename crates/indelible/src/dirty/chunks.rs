@@ -16,7 +16,7 @@ pub(super) struct Chunks {
     pages: usize,
     /// One bit per chunk.
     known: Bits,
-    /// What `known` says, found without a search.
+    /// The runs of set bits in `known`, so that they are found without a search.
     runs: Vec<PageRange>,
 }
 

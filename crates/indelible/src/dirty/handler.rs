@@ -1,4 +1,4 @@
-//! What the SIGSEGV handler does with a store to a watched range: it lets the store pass, or has it wait.
+//! The SIGSEGV handler's part for a store to a watched range: it lets the store pass, or has it wait.
 //!
 //! Invariants: as in [`registry`](super::registry), and a handler touches a range's pages and protection only within
 //! [`Turn::pass`](super::turn::Turn::pass).
@@ -34,7 +34,7 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
         Passed::Own | Passed::Done(false) => Verdict::Foreign,
         Passed::Done(true) => Verdict::Resolved,
         Passed::Held(held) => {
-            // Whatever ends the wait, the store is tried again and comes back here if it must.
+            // However the wait ends, the store is tried again and comes back here if it must.
             let _ = futex::wait(&slot.turn.held, futex::Flags::PRIVATE, held, None);
             Verdict::Resolved
         }

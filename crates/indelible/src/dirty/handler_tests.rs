@@ -1,5 +1,5 @@
-//! The SIGSEGV handler among other threads, other handlers, and faults that are not its business. What ends or changes
-//! a process is done in one of its own: this program, run again for one test.
+//! The SIGSEGV handler among other threads, other handlers, and faults that are not its business. Tests that
+//! end or change a process run in one of their own: this program, run again for one test.
 
 #![allow(unsafe_code)]
 
@@ -133,7 +133,7 @@ fn a_jump_into_an_object_dies_as_without_us() {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// What is not ours goes to the earlier handler, with the signals blocked that it asked for and no others.
+/// Other faults go to the earlier handler, with the signals blocked that it asked for and no others.
 #[test]
 fn an_earlier_handler_gets_the_mask_it_asked_for() {
     extern "C" fn earlier(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {

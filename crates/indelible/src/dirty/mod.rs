@@ -116,7 +116,7 @@ fn failed(action: &'static str) -> impl FnOnce(io::Error) -> DirtyError {
     move |source| DirtyError::Io { action, source }
 }
 
-/// What a tracker is made for.
+/// Parameters of a tracker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackerParams {
     /// First byte and length of the mapping, multiples of the page size.
@@ -132,7 +132,7 @@ pub(crate) struct TrackerParams {
 pub(crate) struct Tracker {
     rung: Rung,
     kind: Kind,
-    /// What was marked, on every rung.
+    /// Lines that were marked, on every rung.
     marked: Marked,
     filled: bool,
     /// Stores are held up.
@@ -215,7 +215,7 @@ impl Tracker {
         }
     }
 
-    /// Where bytes are marked as dirty, by any thread and at any time.
+    /// The set in which bytes are marked as dirty, by any thread and at any time.
     pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
         &self.marked.lines
     }

@@ -84,7 +84,7 @@ impl Pages {
         }
     }
 
-    /// The owner protects pages again. What `forbid` could not protect keeps its bits.
+    /// The owner protects pages again. Pages that `forbid` could not protect keep their bits.
     pub(super) fn close<E>(
         &self,
         _: &Hold<'_>,

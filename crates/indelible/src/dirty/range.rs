@@ -71,7 +71,7 @@ pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     })
 }
 
-/// What of the runs is not in `holes`. Both are in order and do not overlap themselves.
+/// The runs without the pages of `holes`. Both are in order and do not overlap themselves.
 pub(super) fn without(runs: &[PageRange], holes: &[PageRange]) -> Vec<PageRange> {
     let mut out = Vec::with_capacity(runs.len());
     let mut next = runs.first().map_or(0, |run| holes.partition_point(|hole| hole.end() <= run.start));

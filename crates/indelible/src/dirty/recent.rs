@@ -1,10 +1,10 @@
 //! Which pages changed lately: those are worth leaving unprotected, as comparing a page a few times in
 //! vain costs less than a fault and a protection.
 //!
-//! A page that changes again while it is recent is left unprotected, and stays so until it is recent no
-//! more: comparing it in vain has then cost about as much as protecting it would have, so that whatever
-//! comes next, that is not much more than twice the best that could have been done. What comparing costs is
-//! measured: it is several times dearer where pages come from memory than where they come from a cache.
+//! A page that changes again while it is recent is left unprotected, and stays so until it is recent no more:
+//! comparing it in vain has then cost about as much as protecting it would have. So, whatever stores follow,
+//! the cost is not much more than twice the optimum. The cost of comparing is measured: it is several times
+//! dearer if pages come from memory than if they come from a cache.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Term {
     }
 }
 
-/// What changed in this term or the one before is recent.
+/// Pages that changed in this term or the one before.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     terms: [Term; 2],
@@ -62,7 +62,7 @@ impl Recent {
         self.terms.iter().any(|term| term.bits.get(page))
     }
 
-    /// What the last settle said.
+    /// The pages of the last settle.
     pub(super) fn newest(&self) -> &[PageRange] {
         &self.newest
     }
@@ -76,7 +76,7 @@ impl Recent {
     #[inline]
     pub(super) fn compared(&mut self, pages: u64, took: Duration) {
         let Some(new) = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).checked_div(pages) else { return };
-        // What took long once, being interrupted, is not believed at once.
+        // A single slow comparison may have been interrupted: it counts only in part.
         self.page_ns = match self.page_ns {
             0 => new,
             known => (3 * known + new.min(2 * known)).div_ceil(4),

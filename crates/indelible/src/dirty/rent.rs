@@ -1,10 +1,9 @@
 //! When to drop clean pages: pay rent until it would have bought the house.
 //!
-//! A scan costs as much as page tables are populated, however few pages are dirty. What scans cost
-//! beyond their due is added up; once it exceeds what dropping everything would cost (each page has
-//! to be faulted in again), everything is dropped. Whatever comes next, that is at most twice the
-//! best that could have been done. If scans have not saved that price until pages are to be dropped
-//! again, it doubles.
+//! A scan costs as much as page tables are populated, however few pages are dirty. The cost of scans beyond
+//! their due is added up; once it exceeds the cost of dropping everything (each page has to be faulted in
+//! again), everything is dropped. Whatever stores follow, the total is at most twice the optimum. If scans
+//! have not saved that price until pages are to be dropped again, it doubles.
 
 use std::time::Instant;
 
@@ -26,9 +25,9 @@ pub(super) struct Rent {
     owed: u64,
     /// At most this, the price need not be looked at.
     threshold: u64,
-    /// What the cheapest scan since pages were last dropped took: dropping will not make one cheaper.
+    /// Cost of the cheapest scan since pages were last dropped: dropping will not make one cheaper.
     floor: Option<u64>,
-    /// What the latest scan took.
+    /// Cost of the latest scan.
     last: u64,
     /// The same when pages were last dropped, what that cost, and what scans have saved since.
     before: u64,

@@ -1,11 +1,12 @@
-//! Who may touch a watched range: handlers, its holder, or whoever takes it away.
+//! Exclusion on a watched range between handlers, its holder, and the thread that withdraws it.
 //!
 //! Invariants:
 //! 1. `active` counts handlers between their claim and their last touch of what the range's owner owns. A
 //!    handler that finds the range gone, or `held` not 0, after its claim, touches nothing.
 //! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that came
 //!    before them. Both sides store first and load second, with a fence between.
-//! 3. A handler sleeps only on a value of `held` with `WAITERS`, and whoever takes such a value away wakes it.
+//! 3. A handler sleeps only on a value of `held` with `WAITERS`, and the thread that replaces such a value
+//!    wakes it.
 //!
 //! Allocates nothing and takes no lock: it runs in a signal handler.
 
@@ -37,7 +38,7 @@ pub(super) struct Hold<'a> {
     nested: bool,
 }
 
-/// What a handler was told.
+/// Outcome of a handler's [`pass`](Turn::pass).
 pub(super) enum Passed<R> {
     /// The range was given up meanwhile.
     Gone,
@@ -83,7 +84,7 @@ impl Turn {
             // Waiting for oneself would be for ever.
             Passed::Held(held) if held & !WAITERS == me() => Passed::Own,
             Passed::Held(held) => {
-                // Where this fails, the wait finds another value, and is over at once.
+                // If this fails, the wait finds another value, and is over at once.
                 let (known, told) = (Ordering::SeqCst, held | WAITERS);
                 let _ = self.held.compare_exchange(held, told, known, known);
                 Passed::Held(told)

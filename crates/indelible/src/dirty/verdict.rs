@@ -1,4 +1,4 @@
-//! What a settle does with each page: protect it or leave it unprotected; and with how many calls.
+//! The decision of a settle about each page: protect it or leave it unprotected; and with how many calls.
 
 use super::chunks::Chunks;
 use super::range::{self, PageRange};
@@ -19,7 +19,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// What to do with pages of an object of so many, before `recent` knows of them.
+    /// Decides about the pages of an object of `pages` pages, before `recent` knows of the changes.
     pub(super) fn reach(
         &mut self,
         changed: &[PageRange],

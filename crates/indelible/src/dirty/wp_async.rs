@@ -18,9 +18,9 @@
 //!    without being asked. While it stands still, no page can have come to exist or lost its
 //!    protection.
 //!
-//! Protecting costs a system call and a flush a page if done page by page. Where few pages change
-//! time after time, the scan that finds what was stored to protects it as well (`protects`). What it
-//! finds it has protected, so nothing is lost between the two, whoever stores.
+//! Protecting costs a system call and a flush a page if done page by page. If few pages change time after
+//! time, the scan that finds dirty pages protects them as well (`protects`), in one step: no store is lost
+//! between the two, from whatever thread.
 //!
 //! Invariant 5 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
 //! It is relied on only where asking has become dear; such a page is then reported by the first
@@ -152,7 +152,7 @@ impl WpAsync {
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
         let timer = self.rent.start(self.pages);
-        // What a collect that failed has left: its chunks are still new.
+        // Left by a collect that failed: its chunks are still new.
         self.protect.clear();
         let unsettled = self.pending.len();
         let asks = self.must_ask();
@@ -162,7 +162,7 @@ impl WpAsync {
         let revealed = match revealed {
             Ok(revealed) => revealed,
             Err(e) => {
-                // What was found may not have been dealt with: ask again.
+                // The caller may not have dealt with the pages found: ask again.
                 self.quiet_at = None;
                 return Err(e);
             }
@@ -342,14 +342,14 @@ impl WpAsync {
         }
         self.steady = done.is_ok() && verdict.protect().is_empty();
         self.verdict = verdict;
-        // What an error left unprotected will be reported again.
+        // Pages that an error left unprotected will be reported again.
         self.pending.clear();
         self.pending.append(&mut late);
         done
     }
 
-    /// Protects what of the runs was not protected when it was found. What else is found unprotected between
-    /// them was stored to against the rules: late rather than lost.
+    /// Protects the pages of the runs that were unprotected when they were found. Other unprotected pages
+    /// between them were stored to against the rules: they are reported late rather than lost.
     fn protect(
         &self,
         runs: &[PageRange],

@@ -27,7 +27,7 @@ pub(crate) type Fill = dyn Fn(usize, &mut [u8; crate::sys::PAGE]) -> Result<(), 
 /// Why a page could not be filled.
 pub(crate) type FillError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What to serve.
+/// Parameters of a fault service.
 pub(crate) struct ServeParams {
     /// An anonymous mapping without pages: first byte and length, multiples of the page size.
     pub(crate) base: usize,

@@ -5,9 +5,11 @@
 //! announces each such call before it drops anything: the caller waits until the announcement was read, and it is
 //! read after all pending lines were written to the file. This costs a psync nothing.
 //!
-//! Invariant: what [`before`] was given never waits for a thread that may be dropping pages, nor touches an object's memory.
+//! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages, nor
+//! touches an object's memory.
 //!
-//! Where the kernel lacks userfaultfd or its announcements, a dropped page may come back older: SAFETY.md says so.
+//! If the kernel lacks userfaultfd or its announcements, a dropped page may come back older: SAFETY.md says
+//! so.
 
 use std::collections::BTreeMap;
 use std::io;

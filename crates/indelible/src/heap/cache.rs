@@ -18,8 +18,9 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// Where a thread allocates blocks of a class. It gives away some that it claimed before it looks at what it
-/// freed meanwhile: the address of a block then does not wait for the block before to be found and freed.
+/// The span from which a thread allocates blocks of a class. The thread gives away some blocks that it
+/// claimed before it looks at those it freed meanwhile: the address of a block then does not wait for the
+/// block before to be found and freed.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
@@ -133,7 +134,7 @@ impl Cache {
         for class in 0..CLASSES {
             let Some(span) = self.spans[class].get() else { continue };
             self.leave(class);
-            // What was claimed is no longer.
+            // Blocks that were claimed no longer are.
             span.survey();
             if span.is_empty() { release(span) } else { self.enter(span) }
         }

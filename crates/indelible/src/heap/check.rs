@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Something wrong in a heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeapFinding {
-    /// Where, in bytes from the object's start.
+    /// Offset in the object, in bytes.
     pub offset: u64,
-    /// What.
+    /// The finding.
     pub what: String,
 }
 

@@ -87,7 +87,7 @@ impl<'a> ChunkRef<'a> {
         }
     }
 
-    /// What page `index` belongs to: its first page and entry. `None`: it is free.
+    /// First page and entry of the run that page `index` belongs to. `None`: the page is free.
     pub(super) fn find(&self, index: u64) -> Result<Option<(u64, Entry)>> {
         if !get(&self.used(), index) {
             return Ok(None);

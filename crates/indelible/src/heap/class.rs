@@ -60,8 +60,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Where the marks are in the span that begins at `page`: not at the same place in all, as lines at the
-    /// same place of many pages drive each other out of the processor's caches.
+    /// Offset of the marks in the span that begins at `page`. It varies, as lines at the same offset of many
+    /// pages evict each other from the processor's caches.
     pub fn marks(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -83,7 +83,7 @@ impl Geometry {
             if data + count * size <= room {
                 return Some(Geometry { size, count, data });
             }
-            // What does not fit, and at least one block.
+            // As many blocks as do not fit, but at least one.
             let over = (data + count * size - room) / (size + 1);
             count -= if over > 1 { over } else { 1 };
         }

@@ -101,7 +101,7 @@ impl<'a> Directory<'a> {
         self.window.slice(page * PAGE, capacity as usize)
     }
 
-    /// What a chunk is; those from the frontier on are free.
+    /// Use of a chunk; chunks from the frontier on are free.
     pub(super) fn get(&self, chunk: u64) -> Result<Use> {
         if chunk >= self.frontier() {
             return Ok(Use::Free);

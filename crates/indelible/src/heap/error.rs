@@ -1,4 +1,4 @@
-//! What can go wrong in a heap.
+//! Errors of a heap.
 
 use super::layout::VERSION;
 use crate::error::ErrorKind;
@@ -80,7 +80,7 @@ impl HeapError {
         }
     }
 
-    /// What to do, where that differs from what the kind of error says elsewhere.
+    /// Advice, if it differs from that for the kind of error.
     pub(crate) fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             HeapError::NotBlank => "use a new object, or fill its first page with zeros",

@@ -1,6 +1,6 @@
-//! The debug mode: bytes behind each block that nobody may touch, freed blocks filled with a pattern
-//! that must still be there when they are given away again. What is known of blocks is in memory alone:
-//! those of earlier attachments are not guarded.
+//! The debug mode: bytes behind each block that nobody may touch, freed blocks filled with a pattern that
+//! must still be there when they are given away again. The list of guarded blocks is in memory alone: blocks
+//! of earlier attachments are not guarded.
 
 use super::error::{HeapError, Result};
 use super::window::Window;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 pub(super) const BEHIND: usize = 16;
 /// They hold this.
 pub const GUARD: u8 = 0xc5;
-/// What was freed holds this.
+/// Pattern of freed blocks.
 pub const FREED: u8 = 0xdd;
 
 #[derive(Clone, Copy, Debug)]

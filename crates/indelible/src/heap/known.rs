@@ -1,11 +1,11 @@
 //! Roots that were found and compared with a type: looking one up again costs comparing its name.
 //!
-//! Invariant: each is a root of the heap, as the type's description says it has to be. Who removes one does it, and forgets all,
-//! within the lock, and so does who finds one.
+//! Invariant: each is a root of the heap, as the type's description says it has to be. Adding a root here,
+//! and removing one from the heap (which forgets all), happen under the lock.
 
 use std::sync::{Mutex, PoisonError};
 
-/// What was found.
+/// A root that was found.
 #[derive(Debug)]
 struct Found {
     name: String,
@@ -14,7 +14,7 @@ struct Found {
     place: Place,
 }
 
-/// Where a root is.
+/// Place of a root's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) address: usize,
@@ -26,7 +26,8 @@ pub(crate) struct Place {
 pub(crate) struct Known(Mutex<Vec<Found>>);
 
 impl Known {
-    /// Where the root `name` is, of a type that is `described_by` these functions; found with `find` the first time.
+    /// Place of the root `name`, of a type that is `described_by` these functions; found with `find` the
+    /// first time.
     pub(crate) fn place<E>(
         &self,
         name: &str,

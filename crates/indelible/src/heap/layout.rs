@@ -64,7 +64,7 @@ pub struct Header {
     pub slots: [RootSlot; INLINE_ROOTS],
 }
 
-/// Where a root is.
+/// A slot of the root table: the place of a root.
 #[repr(C)]
 pub struct RootSlot {
     /// XXH3 of its name.
@@ -94,7 +94,7 @@ pub struct Chunk {
     pub reserved: [AtomicU64; 6],
     /// A bit for every page: 1 if it is not free.
     pub used: [AtomicU64; 8],
-    /// What begins at a page: see [`Entry`].
+    /// The run that begins at each page: see [`Entry`].
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
@@ -146,7 +146,7 @@ const _: () = assert!(size_of::<Chunk>() == 2176);
 const _: () = assert!(size_of::<SpanHeader>() == 64);
 const _: () = assert!(size_of::<RootRecord>() == 64);
 
-/// What may be referred to in place while others change it: atomics, and structs of nothing else.
+/// Types that may be referred to in place while others change them: atomics, and structs of nothing else.
 #[allow(unsafe_code)]
 mod shared {
     use super::*;
@@ -183,7 +183,7 @@ pub struct Entry {
     pub pages: u64,
 }
 
-/// What begins at a page.
+/// Use of the run that begins at a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -221,7 +221,7 @@ impl Entry {
     }
 }
 
-/// What a chunk is.
+/// Use of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// All its pages are free, its header is nowhere.

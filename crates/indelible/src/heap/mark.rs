@@ -1,4 +1,4 @@
-//! What a block's byte says.
+//! Values of a block's mark byte.
 
 /// It is free.
 pub const FREE: u8 = 0;

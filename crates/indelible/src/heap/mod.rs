@@ -1,10 +1,10 @@
 //! The heap inside an object: blocks that are allocated, freed and found again by name, and that psync
 //! makes durable together with what says which of them are in use.
 //!
-//! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the
-//! same instant. Nothing is cached outside the object that would be missed: at any instant between two
-//! stores of a thread the marks in the object say exactly which blocks are the user's (`span`). What is in
-//! memory alone (`cache`, `state`) is who may change them without a lock, and a copy to search.
+//! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the same
+//! instant. Nothing is cached outside the object that would be missed: at any instant between two stores of a
+//! thread the marks in the object say exactly which blocks are the user's (`span`). Only the right to change
+//! them without a lock, and a copy to search, are in memory alone (`cache`, `state`).
 
 mod allocator;
 mod cache;

@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) zero: bool,
 }
 
-/// What a page belongs to.
+/// The run that a page belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) page: u64,
@@ -275,7 +275,7 @@ pub(super) fn whole(pages: u64) -> u64 {
     if pages < CHUNK_PAGES { pages.saturating_sub(1) } else { pages }
 }
 
-/// What page `page` belongs to; `None`: it is free.
+/// The run that page `page` belongs to; `None`: the page is free.
 pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>> {
     let mut number = page / CHUNK_PAGES;
     match directory.get(number)? {

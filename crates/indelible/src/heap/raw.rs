@@ -46,13 +46,13 @@ impl HeapOptions {
     }
 }
 
-/// What is attached.
+/// The range of an attached object.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) writable: bool,
-    /// Where stores are named, if they have to be.
+    /// The set in which stores have to be marked, with explicit tracking.
     pub(crate) marks: Option<Arc<DirtyLines>>,
     /// Bytes it may have without being opened again.
     pub(crate) reach: usize,
@@ -91,7 +91,7 @@ impl RawHeap {
     fn with(window: Window, reach: usize, options: HeapOptions) -> Result<RawHeap> {
         let directory = Directory::open(&window)?;
         if window.writable && directory.pages < window.pages() {
-            // What it grew by before a crash, or by hand.
+            // Pages by which the object grew before a crash, or without the heap.
             match directory.extend() {
                 Ok(()) | Err(HeapError::Full { .. }) => {}
                 Err(error) => return Err(error),

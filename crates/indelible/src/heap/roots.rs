@@ -29,7 +29,7 @@ pub struct TypeInfo<'a> {
 pub struct Root {
     /// Its name.
     pub name: String,
-    /// Where the data begin.
+    /// Address of the data.
     pub address: usize,
     /// Bytes they have.
     pub size: u64,

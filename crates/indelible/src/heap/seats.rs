@@ -38,7 +38,8 @@ thread_local! {
     static LAST: Cell<(u64, Seat)> = const { Cell::new((0, NOBODY)) };
 }
 
-/// Whether stores may have to be named. Who has the address of a value got it after the heap took its seat.
+/// Whether stores may have to be marked. A value's address is only handed out after its heap is registered,
+/// so that the answer is not too early.
 #[inline]
 pub(crate) fn any_named() -> bool {
     NAMED.load(Relaxed)

@@ -1,12 +1,13 @@
-//! What this process knows of a span: where its blocks and marks are, and which thread allocates from it.
-//! The marks in the object are all there is to know which blocks are in use; `unused` is a copy that is
-//! quick to search, and is made anew whenever a span gets an owner.
+//! This process's view of a span: where its blocks and marks are, and which thread allocates from it. Only
+//! the marks in the object say which blocks are in use; `unused` is a copy that is quick to search, and is
+//! made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
 //! 1. `marks` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
 //!    marks were verified when it was adopted.
-//! 2. Only the owner, or with the heap's lock whoever finds no owner, changes `unused`, `place`, `unheeded` and
-//!    the links `next` and `prev`, and changes marks; except that anybody may free a block that is in use.
+//! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`, `place`,
+//!    `unheeded` and the links `next` and `prev`, and changes marks; except that anybody may free a block
+//!    that is in use.
 //! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
 //!    others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
@@ -24,7 +25,7 @@ use crate::sys::total::Ordering::{Relaxed, SeqCst};
 use crate::sys::total::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 use std::ptr;
 
-/// Where the owner has a span.
+/// The owner's list that a span is in.
 pub(super) mod place {
     /// It allocates from it.
     pub(crate) const CURRENT: u8 = 0;
@@ -42,8 +43,8 @@ const WORDS: usize = SPAN_BLOCKS / 64;
 /// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
 const AHEAD: usize = 16 << 10;
 
-/// What freeing a block looks at comes first, and fills a line; what other threads store to is in one of
-/// its own.
+/// Fields that freeing a block reads come first, and fill a line; fields that other threads store to are in a
+/// line of their own.
 #[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
@@ -75,7 +76,7 @@ pub(super) struct Span {
     pub(super) live: AtomicBool,
 }
 
-/// What is known of a span.
+/// Place and shape of a span, as read from its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) page: u64,
@@ -197,7 +198,7 @@ impl Span {
         self.marks.load(Relaxed).wrapping_add(block)
     }
 
-    /// Where the mark of a block is in the object, for naming stores.
+    /// Offset of a block's mark in the object, for explicit tracking.
     pub(super) fn mark_offset(&self, block: usize) -> u64 {
         self.first.load(Relaxed) + block as u64
     }
@@ -206,7 +207,7 @@ impl Span {
     pub(super) fn own(&self, cache: &'static Cache) {
         self.owner.set(Some(cache));
         if self.place.load(Relaxed) != place::NEW {
-            // Who marks a block from here on sees the owner.
+            // Threads that mark a block from here on see the owner.
             fence(SeqCst);
             self.survey();
         }

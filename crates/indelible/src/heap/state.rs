@@ -1,4 +1,4 @@
-//! What threads of one attachment share: spans known so far, pages, and who owns what. All of it is in
+//! State that the threads of one attachment share: spans known so far, pages, and owners. All of it is in
 //! memory alone; an attach starts with nothing and gets to know spans as they are met.
 //!
 //! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
@@ -202,7 +202,7 @@ impl Inner {
             }
         };
         span.own(cache);
-        // What was sent to a thread that ended goes to who owns it now.
+        // Blocks sent to a thread that ended go to the span's present owner.
         self.idle.iter().for_each(|cache| cache.open_inbox(&mut |_| {}));
         let header = Directory::open(&shared.window)?.header;
         header.recent[class].store(span.page() as u32, Relaxed);

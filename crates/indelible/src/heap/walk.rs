@@ -1,4 +1,4 @@
-//! What is in a heap: its live blocks, and how much of everything there is.
+//! Content of a heap: its live blocks, and how much of everything there is.
 
 use super::directory::Directory;
 use super::error::Result;
@@ -38,7 +38,7 @@ pub struct HeapStats {
     pub roots: u64,
 }
 
-/// What begins in a chunk, in the order of addresses.
+/// The runs that begin in a chunk, in the order of addresses.
 pub(super) fn chunk_contents(directory: &Directory<'_>, number: u64) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     match directory.get(number)? {

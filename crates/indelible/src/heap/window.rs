@@ -19,7 +19,7 @@ pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// Where stores are marked, if they have to be.
+    /// The set in which stores have to be marked, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
 }
 

@@ -221,7 +221,7 @@ impl Heap {
         self.error("free a block of", *error)
     }
 
-    /// Gives a block another size, in place if possible. What it held stays, up to the smaller size.
+    /// Gives a block another size, in place if possible. Its content stays, up to the smaller size.
     ///
     /// # Errors
     /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is as it was.
@@ -283,9 +283,9 @@ impl Heap {
     /// `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
     ///
     /// # Safety
-    /// Whoever finds the root by its type uses the bytes as such. If that is a type of this crate, or one that is
-    /// [`Persist`](crate::Persist): the bytes are a block of this heap, which holds a value of the type, both the
-    /// root's alone from now on.
+    /// Code that finds the root by its type uses the bytes as such. If that is a type of this crate, or one
+    /// that is [`Persist`](crate::Persist): the bytes are a block of this heap, which holds a value of the
+    /// type, both the root's alone from now on.
     pub unsafe fn create_root(
         &self,
         name: &str,
@@ -376,8 +376,8 @@ impl Heap {
         self.done("extend the heap of", result)
     }
 
-    /// Makes sure that a block of `bytes` can be had now. Where the heap may grow, the object is moved if it cannot
-    /// grow where it stands, which an allocation alone cannot do, as others may be using the object.
+    /// Makes sure that a block of `bytes` can be had now. If the heap may grow but the object cannot grow
+    /// where it stands, the object is moved; an allocation cannot do that, as others may be using the object.
     ///
     /// # Errors
     /// `HeapFull`, and as for [`grow`](Heap::grow).

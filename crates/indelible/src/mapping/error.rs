@@ -16,7 +16,7 @@ pub(crate) enum MappingError {
     Io { addr: usize, len: usize, source: io::Error },
 }
 
-/// Who is mapped in the range, as people know it.
+/// Description of the mapping that occupies the range, for people.
 pub(super) fn occupant(addr: usize, len: usize) -> String {
     std::fs::read_to_string("/proc/self/maps")
         .ok()

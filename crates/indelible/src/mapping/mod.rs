@@ -21,7 +21,7 @@ use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
 use crate::sys::mmap::{self, Place, Protection};
 
-/// What is mapped.
+/// Kind of mapping.
 #[derive(Debug)]
 enum Kind {
     /// Bytes of a file from an offset on; private, so stores stay in this process.
@@ -61,8 +61,8 @@ impl Mapping {
         Mapping::new(addr, len, Kind::File(own, offset), protection)
     }
 
-    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. What was stored is gone.
-    /// On failure nothing that is mapped is unmapped.
+    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
+    /// gone. On failure nothing that is mapped is unmapped.
     ///
     /// # Safety
     /// Nobody uses the range meanwhile.
@@ -169,7 +169,7 @@ impl Mapping {
     /// Lets any access pass that the kernel allows.
     ///
     /// # Safety
-    /// Whatever had protected the range relies on it no more.
+    /// No code relies on the range's protection any more.
     pub(crate) unsafe fn open_up(&mut self) {
         // SAFETY: our own mapping (1).
         let _ = unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) };

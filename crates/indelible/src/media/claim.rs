@@ -6,8 +6,9 @@
 //!
 //! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, of whatever node, and mounts.
 //!    The claim dies with the process.
-//! 2. Who writes to a file has [`FILE`] of it locked shared, who writes to a loop device has [`DEVICE`] of the file
-//!    under it; each looks for the other's. Both locks are shared, so that they never exclude their own kind.
+//! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop device
+//!    holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are shared, so that they
+//!    never exclude their own kind.
 //! 3. A character device cannot be claimed: its node has to be the kernel's own, of which there is one.
 //!
 //! Opening for reading claims nothing, and is never in the way.
@@ -66,7 +67,7 @@ pub(crate) struct Exclusion {
 }
 
 impl Media {
-    /// What there is to be said about who could be in a writer's way.
+    /// Report on how well other writers are kept away.
     pub(crate) fn exclusion(&self) -> Option<Exclusion> {
         let stat = fstat(self.file.as_ref()?).ok()?;
         let mode = stat.st_mode;
@@ -184,7 +185,7 @@ fn backing_path(rdev: u64) -> Option<PathBuf> {
     Some(PathBuf::from(text.trim_end_matches('\n')))
 }
 
-/// What has a block device, as far as it is to be seen.
+/// Description of the user of a block device, as far as this process can see it.
 fn user(rdev: u64) -> String {
     let own = std::process::id();
     let has = |folder: &Path| {

@@ -76,8 +76,8 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
         return Ok(());
     }
-    // Whoever uses the pool holds its table, if only shared. The lock goes with the description or,
-    // when all is well, here: the format that follows takes it again.
+    // A user of the pool holds its table, if only shared. The lock goes with the description or, when all is
+    // well, here: the format that follows takes it again.
     match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
         Ok(true) => {}
         Ok(false) => {

@@ -190,7 +190,7 @@ fn dax_length(stat: &Stat, path: &Path) -> Result<u64, MediaError> {
 pub(super) fn failed(action: &'static str, path: &Path, error: rustix::io::Errno) -> MediaError {
     match error {
         rustix::io::Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
-        // What opening one for writing says.
+        // The error of opening a directory for writing.
         rustix::io::Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
         _ => io_error(action, path, error.into()),
     }

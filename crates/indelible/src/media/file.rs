@@ -12,7 +12,7 @@ use super::space;
 use crate::sys::fork::ForkFd;
 use crate::sys::{ofd, process, writeback};
 
-/// What no disk is allowed to tear.
+/// The largest unit that no disk is allowed to tear.
 const SECTOR: usize = 512;
 
 /// Bytes written at a time. A file system may keep what comes in one write as one large folio, of which it
@@ -187,7 +187,7 @@ impl Medium for FileMedium {
 
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         let fd = self.writable(offset, len)?;
-        // Where there is nothing to claim, claiming it all the same notes a time in the inode, and the next durable
+        // A reservation that has nothing to reserve still writes a time to the inode, and the next durable
         // write has to wait for the inode.
         if self.shows_holes && space::is_written(fd, offset, len) {
             return Ok(());

@@ -11,12 +11,12 @@ use super::space;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, HUGE};
 
-/// What the pages of a huge page take one by one. Where memory is in pieces the kernel may spend much longer on
-/// making room for a huge one.
+/// Time to fault in the pages of a huge page one by one. If memory is fragmented, the kernel may spend much
+/// longer on making a huge one.
 const ONE_BY_ONE: Duration = Duration::from_millis(1);
 
 /// Fills the hole that `offset..offset + len` of the file begins with, as far as it is made of whole huge
-/// pages; the file is mapped at `base`. What cannot be had is left as it was.
+/// pages; the file is mapped at `base`. Pages that cannot be had are left as they were.
 ///
 /// # Errors
 /// There is no room.

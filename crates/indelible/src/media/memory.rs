@@ -3,10 +3,10 @@
 //! Invariants:
 //! 1. `base` is a shared mapping of `mapped` bytes, at least `len`, until drop; only in the process
 //!    of generation `fd.generation` (the mapping is left out of forked children).
-//! 2. A page whose bit in `known` is set had its blocks reserved through this handle after its last
-//!    discard through this handle; a store to it cannot raise SIGBUS for want of space. Whoever owns
-//!    a range after another process discarded it calls `reserve` before it writes ("reserve before
-//!    write"): an explicit `reserve` always asks the kernel.
+//! 2. A page whose bit in `known` is set had its blocks reserved through this handle after its last discard
+//!    through this handle; a store to it cannot raise SIGBUS for want of space. A process that takes over a
+//!    range after another process discarded it calls `reserve` before it writes ("reserve before write"): an
+//!    explicit `reserve` always asks the kernel.
 //! 3. A range is written by one process at a time: the one whose lock covers it. Its bytes are
 //!    copied by assembly, never through references, as other processes may read them meanwhile.
 //! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier; whichever
@@ -91,7 +91,7 @@ impl MemoryMedium {
         Ok(medium)
     }
 
-    /// Where the first byte is. See [`super::Media::memory_base`].
+    /// Address of the first byte. See [`super::Media::memory_base`].
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -282,7 +282,7 @@ impl Medium for MemoryMedium {
         }
         flush::fence();
         if self.backing == Backing::Dax {
-            // Whoever wrote it may have done so by system calls, whose metadata a fence does not reach.
+            // The bytes may have been written by system calls, whose metadata a fence does not reach.
             rustix::fs::fdatasync(live(&self.fd)?).map_err(space::failed)?;
         }
         Ok(())

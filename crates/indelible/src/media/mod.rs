@@ -28,7 +28,7 @@ pub(crate) use memory::MemoryMedium;
 
 use crate::sys::fork::ForkFd;
 
-/// What to take a path for.
+/// The kind of medium that a path is to be taken for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
     /// A DAX device, DAX file or tmpfs file as what it is, everything else as a file.
@@ -44,7 +44,7 @@ pub(crate) enum MediumChoice {
     DevDax,
 }
 
-/// What a path turned out to be.
+/// The kind of medium that a path turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaKind {
     File,
@@ -98,7 +98,7 @@ pub(crate) struct Media {
     file: Option<Arc<ForkFd>>,
     memory: Option<Arc<MemoryMedium>>,
     identity: Option<(u64, u64)>,
-    /// What keeps others away: see claim.rs.
+    /// Descriptors that keep other writers away: see claim.rs.
     claimed: Arc<[ForkFd]>,
 }
 
@@ -132,9 +132,9 @@ impl Media {
         }
     }
 
-    /// Where the medium's first byte is mapped, for media that are memory. Valid while this value
-    /// or a clone of it lives; memory that the writer of a range may change at any time: never make
-    /// a reference to it.
+    /// Address at which the medium's first byte is mapped, for media that are memory. Valid while this value
+    /// or a clone of it lives; memory that the writer of a range may change at any time: never make a
+    /// reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())
     }

@@ -49,9 +49,9 @@ fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
 }
 
-/// Reserves blocks for the range. Where the file system cannot, holes of the range are filled with
-/// zeros, so that later writes find their blocks: the range belongs to the caller alone, so nothing
-/// that somebody writes meanwhile is overwritten. A device without holes needs nothing.
+/// Reserves blocks for the range. If the file system cannot, holes of the range are filled with zeros, so
+/// that later writes find their blocks: the range belongs to the caller alone, so nothing that somebody
+/// writes meanwhile is overwritten. A device without holes needs nothing.
 pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());

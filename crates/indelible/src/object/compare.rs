@@ -70,7 +70,7 @@ impl Fresh {
     }
 }
 
-/// What comparing needs, in a form that threads can share.
+/// Input of the comparison, in a form that threads can share.
 #[derive(Clone, Copy)]
 struct Pages<'a> {
     shadow: &'a Shadow,
@@ -141,8 +141,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// What can be said of a page without reading it: which lines are known, and where they are. Nothing, if it is to
-    /// be read.
+    /// The known lines of a page, and where they are, if that can be told without reading it.
     fn known(&self, page: u64) -> Option<(u64, *const u8)> {
         let twin = self.slow.twin(page).map(|(image, lines)| (lines, image.0.as_ptr()));
         let known = twin.unwrap_or((0, std::ptr::null()));

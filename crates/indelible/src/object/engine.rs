@@ -32,11 +32,11 @@ const DIRECT_FROM: u64 = 256;
 /// Bytes copied out of the shadow at a time on their way straight to the primary.
 const PIECE: usize = 64 << 10;
 
-/// What a writable attachment consists of.
+/// Parts of a writable attachment.
 pub(crate) struct Core {
     shadow: Option<Shadow>,
-    /// In the place of `shadow`, after a growth that could not be finished: memory that is good for nothing, but does
-    /// not fault.
+    /// In the place of `shadow`, after a growth that could not be finished: a placeholder mapping, so that stale
+    /// references do not fault.
     lost: Option<Shadow>,
     /// Writes pending lines out before pages are dropped; goes before `writer`.
     announced: Option<Announced>,
@@ -125,7 +125,7 @@ impl Core {
         Ok(())
     }
 
-    /// What follows a commit of stores that nobody continued meanwhile.
+    /// Follows a commit during which nobody stored.
     fn finish(&mut self, committed: &Result<(), StoreError>) -> Result<(), Cause> {
         match committed {
             Ok(()) => self.settle_and_reclaim(),
@@ -137,7 +137,7 @@ impl Core {
         }
     }
 
-    /// Where bytes are marked as dirty, and whether every store has to be.
+    /// The set in which bytes are marked as dirty, and whether every store has to be.
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow.as_ref()?;
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Named)))
@@ -149,7 +149,7 @@ impl Core {
         shadow.stored(range);
     }
 
-    /// Extends the object. What was stored and not psynced stays stored and not psynced.
+    /// Extends the object. Stores that were not psynced stay so.
     ///
     /// All that is likely to fail comes before the growth is published, and leaves everything as it was. If the
     /// object moved and cannot be mapped from where it is, it is lost to this attachment: every call says so, and its
@@ -158,11 +158,11 @@ impl Core {
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
             return Err(absent(&self.lost));
         };
-        // What is dirty is known before the primary moves, and is copied only if it does.
+        // The dirty pages are collected before the primary moves, and copied only if it does.
         self.ranges.clear();
         shadow.collect(&mut self.ranges)?;
         let end = writer.object().entry.size.get() as usize;
-        // What the pool cannot hold the store refuses.
+        // A size beyond the pool's is refused by the store.
         if size <= self.pool.media.device().len() {
             shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
         }
@@ -359,7 +359,7 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
         parts.push(core.part()?);
     }
     let lent = Lent(&parts);
-    // What others may store to as soon as the content is fixed has to be copied.
+    // Others may store as soon as the content of a cut is fixed, so that it has to be copied.
     let staged = if cut { stage_held(cores) } else { stage_cores(cores, Some(&lent)) }?;
     let start = cores.first().and_then(|core| core.stats.start());
     let result = staged.commit(&mut writers(cores));
@@ -367,7 +367,7 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
         core.stats.committed(start);
     }
     for core in cores.iter_mut() {
-        // What a cut took was settled with the stores held up.
+        // The pages of a cut were settled with the stores held up.
         if !cut || result.is_err() {
             core.finish(&result)?;
         }

@@ -1,4 +1,4 @@
-//! What psync did, in counts, and in time if asked for.
+//! Counts of psync's work, and times if asked for.
 
 use std::time::{Duration, Instant};
 

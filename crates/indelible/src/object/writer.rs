@@ -84,7 +84,7 @@ impl Object {
         &self.name
     }
 
-    /// Size in bytes. What lies behind it in the last page is nobody's: growth zeroes it.
+    /// Size in bytes. The rest of the last page belongs to nobody: growth zeroes it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
@@ -323,7 +323,7 @@ impl Object {
         self.pool.store.patience()
     }
 
-    /// Where every store has to be marked, with tracking `named`.
+    /// The set in which every store has to be marked, with tracking `named`.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
         self.explicit.then_some(&self.marks)
@@ -340,10 +340,10 @@ impl Object {
         result.map_err(|cause| self.error("checkpoint", cause))
     }
 
-    /// Detaches: the bytes become inaccessible (S0.15). What was not psynced is forgotten.
+    /// Detaches: the bytes become inaccessible (S0.15). Stores that were not psynced are forgotten.
     ///
     /// # Errors
-    /// What was psynced is safe in any case; after an error the next attach recovers it.
+    /// Psynced data is safe in any case; after an error the next attach recovers it.
     pub fn detach(mut self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| self.core_mut().detach());
         result.map_err(|cause| self.error("detach", cause))
@@ -379,7 +379,7 @@ impl Object {
             .map_or_else(String::new, |rung| rung.to_string())
     }
 
-    /// What psync did since the attach.
+    /// Counters of psync since the attach.
     #[must_use]
     pub fn stats(&self) -> PsyncStats {
         self.core().stats
@@ -394,7 +394,7 @@ impl Object {
         }
     }
 
-    /// What the object's lane did since this process has it.
+    /// Counters of the object's lane since this process has it.
     #[must_use]
     pub fn lane_use(&self) -> LaneUse {
         self.core().writer().map_or_else(|_| LaneUse::default(), |writer| writer.lane_use())

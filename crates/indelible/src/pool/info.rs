@@ -1,4 +1,4 @@
-//! What a pool and its objects look like to a person.
+//! Description of a pool and its objects, for people.
 
 use super::{Inner, MediumKind};
 use indelible_store::error::Holder;
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// What the table knows of an object.
+/// The table's entry of an object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stat {
@@ -133,7 +133,7 @@ pub struct PoolInfo {
     pub label: String,
     /// 128-bit identity.
     pub id: [u8; 16],
-    /// What it stands on.
+    /// Kind of medium.
     pub medium: MediumKind,
     /// Format version.
     pub version: u32,

@@ -47,7 +47,7 @@ pub struct Pool {
     inner: Arc<Inner>,
 }
 
-/// What attachments share with their pool.
+/// State that attachments share with their pool.
 pub(crate) struct Inner {
     pub(crate) path: PathBuf,
     pub(crate) media: Media,
@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     settings: Settings,
     wait: wait::Wait,
     generation: u32,
-    /// What several attachments of one object share, by its entry.
+    /// State that several attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
 }
 
@@ -97,7 +97,7 @@ impl Pool {
         self.inner.store.id()
     }
 
-    /// What the pool stands on.
+    /// Kind of medium of the pool.
     #[must_use]
     pub fn medium(&self) -> MediumKind {
         self.inner.media.kind().into()
@@ -318,7 +318,7 @@ impl Iterator for List {
     }
 }
 
-/// Who this process is.
+/// Identity of this process.
 fn identity() -> Identity {
     Identity { pid: boot::pid(), boot: boot::boot_id(), namespace: process::namespace() }
 }

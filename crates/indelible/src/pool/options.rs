@@ -13,17 +13,17 @@ use indelible_store::table::{self, Key};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a pool stands on. `Auto` asks the path; the others force.
+/// Kind of medium. `Auto` asks the path; the others force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MediumKind {
-    /// Whatever the path is.
+    /// The kind that the path turns out to be.
     #[default]
     Auto,
     /// A file on a block device: system calls, fdatasync.
     File,
-    /// A file treated as persistent memory: stores and fences. What a power failure leaves of it is the
-    /// file system's affair.
+    /// A file treated as persistent memory: stores and fences. Whether anything of it survives a power
+    /// failure is the file system's affair.
     Memory,
     /// A file on a DAX file system (`MAP_SYNC`).
     Dax,
@@ -83,9 +83,10 @@ pub enum Tracking {
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
-    /// What was stored to is named: a psync looks at nothing else, and costs neither page faults nor a scan. The heap and its
-    /// [`collections`](crate::collections) name what they store and what they lend (`&mut`, and atomics that are looked at); what is
-    /// stored through pointers, to blocks of [`Heap::malloc`](crate::Heap::malloc) as well, the program names
+    /// Stores are named: a psync looks at nothing else, and costs neither page faults nor a scan. The heap
+    /// and its [`collections`](crate::collections) name their own stores and the references that they hand
+    /// out (`&mut`, and atomics that are looked at); the program names its stores through pointers, also
+    /// those to blocks of [`Heap::malloc`](crate::Heap::malloc)
     /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). A store that nobody marks may be lost.
     Named,
 }
@@ -159,9 +160,10 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only. Such a pool is never in anybody's way: it takes no locks, and attaching
-    /// copies the object, at a cost that depends on its size, so that what is read does not change. What is copied is
-    /// the object as some psync left it; one that a writer has is [`Held`](crate::ErrorKind::Held).
+    /// Opens the pool's file for reading only. Such a pool is never in anybody's way: it takes no locks, and
+    /// attaching copies the object, at a cost that depends on its size, so that reads see no later change.
+    /// The copy is the object as some psync left it; an object that a writer has is
+    /// [`Held`](crate::ErrorKind::Held).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;

@@ -1,4 +1,4 @@
-//! What is done to the heap of the object that has an address.
+//! Operations on the heap of the object at an address.
 
 #![allow(unsafe_code)]
 

@@ -15,7 +15,7 @@ pub use heap::{
 pub use psync::{mark_dirty, psync, psync_all, psync_all_cut, psync_cut};
 pub use registry::{Attached, attach, attached, detach, grow};
 
-/// What an attach asks for.
+/// Access that an attach asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Loads.

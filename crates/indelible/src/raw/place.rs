@@ -1,4 +1,4 @@
-//! Where a heap is: found by an address in its object, and remembered by the thread.
+//! Lookup of a heap: by an address in its object; each thread remembers the last one.
 //!
 //! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the one it
 //! used last, so that an allocation costs no lock.
@@ -82,7 +82,7 @@ unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
     Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } })
 }
 
-/// What is done to a heap that is not open, or open with other options.
+/// Treatment of a heap that is not open, or open with other options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Open,

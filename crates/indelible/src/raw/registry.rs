@@ -191,7 +191,7 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
     }
 }
 
-/// What is known of an attached object.
+/// An attached object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Attached {

@@ -5,9 +5,9 @@
 //!    addresses.
 //! 2. A page that is not dirty holds what the primary holds.
 //!
-//! What the layer above keeps: no store between `collect` and `settle` (or a hold around them);
-//! bytes that lie in a shadow are never given to a `Device`, which might wait for the fault service
-//! and the fault service for it; a shadow is dropped after the last access.
+//! Duties of the layer above: no store between `collect` and `settle` (or a hold around them); bytes that lie
+//! in a shadow are never given to a `Device`, which might wait for the fault service and the fault service
+//! for it; a shadow is dropped after the last access.
 
 #![allow(unsafe_code)]
 
@@ -41,7 +41,7 @@ const COPY_WHOLE: usize = 1 << 20;
 /// Bytes read from a device at a time.
 const PIECE: usize = 1 << 20;
 
-/// Where an object's bytes come from.
+/// Source of an object's bytes.
 pub(crate) enum Source<'a> {
     /// A file that can be mapped privately; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
@@ -78,7 +78,7 @@ impl Params<'_> {
         device && self.fault_in.unwrap_or_else(|| self.len > COPY_WHOLE && fault::available())
     }
 
-    /// What the mapping begins with.
+    /// Protection with which the mapping begins.
     fn protection(&self) -> Protection {
         match self.source {
             Source::Device { .. } if !self.faults_in() => Protection::ReadWrite,
@@ -94,7 +94,7 @@ pub(crate) struct Shadow {
     /// Announces dropped pages, where that matters.
     watcher: Option<&'static Uffd>,
     mapping: Mapping,
-    /// What a growing shadow without file and fault service is filled from.
+    /// Source from which a growing shadow without file and fault service is filled.
     refill: Option<(Arc<dyn Device>, u64)>,
 }
 

@@ -247,7 +247,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         store(&shadow, page, round as u8);
         let found = dirty(&mut shadow);
         assert!(found.contains(&(page as u64)), "round {round}, renewed {renewed} times");
-        // What a psync applies.
+        // A psync would apply these.
         for page in found {
             file.write_all_at(&[load(&shadow, page as usize * PAGE)], page * PAGE as u64).unwrap();
         }

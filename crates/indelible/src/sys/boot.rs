@@ -1,4 +1,4 @@
-//! Who this is: the boot and the process, as recorded for people.
+//! Identity of the boot and the process, as recorded for people.
 
 /// The ID of this boot, all zeros where the kernel does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {

@@ -1,4 +1,4 @@
-//! What this machine offers, gathered once for reports.
+//! The machine's facilities, gathered once for reports.
 
 use super::{flush, pagemap::Pagemap, process, uffd};
 

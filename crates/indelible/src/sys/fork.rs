@@ -1,4 +1,4 @@
-//! What a forked child must lose: descriptors that keep locks alive, and the belief that the
+//! Cleanup in a forked child, which must lose the descriptors that keep locks alive, and the belief that the
 //! parent's attachments are its own.
 //!
 //! Invariants:
@@ -109,7 +109,7 @@ impl ForkFd {
         // SAFETY: null, or a chunk of the list, leaked (2).
         let hint = unsafe { ROOM.load(Ordering::Acquire).as_ref() }.unwrap_or(&FDS);
         let known = hint.onwards().chain(FDS.onwards());
-        // What is made goes to the end of the list, one chunk after the other.
+        // New chunks go to the end of the list, one after the other.
         let made = std::iter::successors(FDS.onwards().last(), |chunk| Some(chunk.next_or_new()));
         for chunk in known.chain(made) {
             if let Some(slot) = chunk.register(fd.as_raw_fd()) {

@@ -1,4 +1,4 @@
-//! What a loop device stands on.
+//! The file under a loop device.
 
 #![allow(unsafe_code)]
 

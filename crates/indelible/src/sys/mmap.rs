@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// What a page may be used for.
+/// Access that a page allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     None,
@@ -166,7 +166,7 @@ pub(crate) unsafe fn populate(addr: usize, len: usize) {
     // Faults that read map neighbours with them, and those that write find them mapped: 8 MiB in 1.0 ms,
     // for 1.8 without the first.
     for advice in [Advice::LinuxPopulateRead, Advice::LinuxPopulateWrite] {
-        // SAFETY: the caller's promise. What it does not bring in, faults will.
+        // SAFETY: the caller's promise. Faults bring in any pages that it does not.
         let _ = unsafe { mm::madvise(at(addr), len, advice) };
     }
 }

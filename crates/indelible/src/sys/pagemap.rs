@@ -53,7 +53,7 @@ const SWAPPED: u64 = 1 << 4;
 const WP_MATCHING: u64 = 1 << 0;
 const CHECK_WPASYNC: u64 = 1 << 1;
 
-/// What a scan looks for.
+/// Pages that a scan looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
     /// Pages whose write protection is gone or was never set. The only question for which the

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Number of the first pid namespace of every Linux (`PROC_PID_INIT_INO`).
 const FIRST: u64 = 0xefff_fffc;
 
-/// What is to be seen of the process `pid` of this pid namespace.
+/// Description of the process `pid` of this pid namespace.
 pub(crate) fn seen(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     parse(pid, &stat)
@@ -32,7 +32,7 @@ pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     folders.filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))
 }
 
-/// Number of this process's pid namespace, 0 for the machine's first. Where the kernel does not tell, it is some other.
+/// Number of this process's pid namespace, 0 for the machine's first, `u64::MAX` if the kernel does not tell.
 pub(crate) fn namespace() -> u64 {
     match fs::read_link("/proc/self/ns/pid").ok().as_deref().and_then(|link| number(link.to_str()?)) {
         Some(FIRST) => 0,

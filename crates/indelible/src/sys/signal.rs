@@ -6,8 +6,8 @@
 //!    only async-signal-safe functions.
 //! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
 //!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
-//! 4. Only stores that a protection forbids are looked at. What else faults, a jump above all, cannot be helped by making a
-//!    page writable, and would fault again for ever.
+//! 4. Only stores that a protection forbids are looked at. Other faults, above all jumps, cannot be helped by
+//!    making a page writable, and would recur for ever.
 //!
 //! A program that installs a handler of its own *after* us must pass on what it does not know.
 
@@ -19,7 +19,7 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What the fault's address turned out to be.
+/// Verdict on a fault's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Ours, and resolved: run the instruction again.
@@ -104,7 +104,7 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
 /// `context` is what the kernel gave the handler.
 #[cfg(target_arch = "aarch64")]
 unsafe fn is_store(context: *mut libc::c_void) -> bool {
-    /// Where the records begin in the machine context, how many bytes they have, and the mark of the one.
+    /// Offset of the records in the machine context, their bytes, and the magic number of this one.
     const RECORDS: usize = 288;
     const BYTES: usize = 4096;
     const SYNDROME: u32 = 0x4553_5201;

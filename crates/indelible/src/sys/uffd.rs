@@ -86,7 +86,7 @@ pub(crate) const WP_ASYNC: u64 = 1 << 15;
 /// A page can be made to raise SIGBUS (Linux 6.6).
 pub(crate) const FEATURE_POISON: u64 = 1 << 14;
 
-/// Whoever drops pages of a watched range waits until the event was read (Linux 4.11).
+/// A thread that drops pages of a watched range waits until the event was read (Linux 4.11).
 pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
 
 /// Whose faults a descriptor sees.
@@ -98,7 +98,7 @@ pub(crate) enum Reach {
     UserMode,
 }
 
-/// What a registered range reports.
+/// Events that a registered range reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
     Writes,

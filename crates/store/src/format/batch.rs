@@ -42,7 +42,7 @@ pub struct Header {
 
 const _: () = assert!(size_of::<Header>() as u64 == LINE);
 
-/// What a section does.
+/// Kinds of sections.
 pub mod kind {
     /// Redo runs of table pages.
     pub const TABLE: u32 = 0;

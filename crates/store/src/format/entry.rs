@@ -57,7 +57,7 @@ pub struct Entry {
     pub checksum: U64,
     /// Random 128-bit identity.
     pub id: [u8; 16],
-    /// Where this slot lies: a copy of a slot elsewhere does not verify.
+    /// Offset of this slot in the pool: a copy of a slot elsewhere does not verify.
     pub own_offset: U64,
     /// Size in bytes, as asked for.
     pub size: U64,
@@ -216,12 +216,12 @@ impl Progress {
         self
     }
 
-    /// What the line says of the object `id`: `None` if it is damaged, zero if it speaks of another
-    /// object (a slot used before, or never).
+    /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if it belongs
+    /// to another object (a slot that was used before) or was never written.
     ///
-    /// A line that was never written holds anything but the object's ID. So one that has nearly this ID, or
-    /// that is intact but for the ID, was the object's: taken for zero, it would let a direct write, and the
-    /// zeros that undo one, go where psyncs have been.
+    /// A line that was never written does not hold the object's ID. A line that has nearly this ID, or that
+    /// is intact except for the ID, was therefore the object's: taken for zero, it would let a direct write,
+    /// and the zeros that undo one, overwrite psynced bytes.
     #[must_use]
     pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<Progress> {
         let sum = |id: [u8; 16]| {

@@ -82,7 +82,7 @@ pub struct Header {
     pub reserved: U32,
     /// XXH3 of the struct with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Where this lane lies.
+    /// Offset of this lane in the pool.
     pub own_offset: U64,
     /// Batches of this generation count.
     pub generation: U64,

@@ -48,7 +48,7 @@ pub struct Node {
     pub count: U16,
     /// XXH3 of the page with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Where this node lies.
+    /// Offset of this node in the pool.
     pub own_offset: U64,
     /// Zero.
     pub reserved: [u8; 40],

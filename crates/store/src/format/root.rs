@@ -39,7 +39,7 @@ pub const TREES: [TreeId; 6] = [
     TreeId::FreeByReach,
 ];
 
-/// Where a tree starts.
+/// Root of a tree.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct TreeRoot {

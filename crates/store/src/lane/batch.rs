@@ -146,7 +146,7 @@ impl Batch {
         }
     }
 
-    /// Where the data goes: (offset in the pool, lines).
+    /// Destinations of the data: (offset in the pool, lines).
     pub fn targets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.runs.iter().map(|run| (run.target.get(), run.lines.get()))
     }
@@ -238,7 +238,8 @@ impl Batch {
         })
     }
 
-    /// Where the lines of `range` go, counted from the first of the batch, in pieces of at most `most`:
+    /// Destinations of the lines of `range`, counted from the first of the batch, in pieces of at most
+    /// `most`:
     /// (offset in the pool, lines).
     pub(crate) fn pieces(&self, range: Range<u64>, most: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut first = 0;

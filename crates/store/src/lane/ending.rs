@@ -19,7 +19,7 @@ const PIECE: u64 = 1 << 20;
 const NEAR: u64 = 64 << 10;
 const FAR: u64 = 1 << 20;
 
-/// What follows the last batch that verifies.
+/// State of the lane behind the last batch that verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Nothing was begun.

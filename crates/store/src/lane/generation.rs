@@ -31,7 +31,7 @@ use crate::format::{LINE, TABLE_LANE};
 use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
 
-/// What states the generation of a lane.
+/// The records that state the generation of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Witnesses {
     /// The header copies; `None`: damaged. 0: never written.

@@ -1,9 +1,9 @@
-//! Who has the bytes of a batch that is too large to be copied first.
+//! Sources of the bytes of batches that are too large to be copied into memory first (zero-copy batches).
 
 use crate::medium::Fatal;
 use std::ops::Range;
 
-/// What a part of the lines came to.
+/// Result of writing a part of the lines.
 pub type Done = Result<(), Fatal>;
 
 /// Has the bytes of lines that were [lent](super::Batch::lend), unchanged from `collect` to the end of the

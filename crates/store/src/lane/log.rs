@@ -68,7 +68,7 @@ impl LaneLog {
         self.tail - BODY
     }
 
-    /// Where the next batch goes in the pool.
+    /// Offset of the next batch in the pool.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.offset + self.tail

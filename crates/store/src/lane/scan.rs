@@ -1,9 +1,8 @@
 //! Reading a lane back: every valid batch in order, up to the first that is not.
 //!
-//! What is read here is untrusted until both checksums have passed; counts and lengths are checked
-//! against the lane before anything is allocated for them. What a visitor is shown are the very bytes
-//! that passed: those of a batch that is larger than the window are read twice, and must then have
-//! the sums that their pieces had when the batch was verified.
+//! Bytes read here are untrusted until both checksums have passed; counts and lengths are checked against the
+//! lane before anything is allocated for them. Visitors see exactly the bytes that passed: a batch that is
+//! larger than the window is read twice, and its pieces must have the same sums both times.
 //!
 //! Memory: a window of 256 KiB, 8 bytes for each of them in the largest batch, its sections and runs.
 
@@ -33,7 +32,7 @@ pub struct BatchView<'r, 'm> {
     pub sections: &'r [Section],
     /// Its runs.
     pub runs: &'r [Run],
-    /// Where in the pool it begins.
+    /// Its offset in the pool.
     pub at: u64,
     /// The log with this batch as its last.
     pub log: LaneLog,

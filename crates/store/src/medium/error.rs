@@ -1,4 +1,4 @@
-//! What the errors of a medium mean. The type of an error says what may have happened:
+//! Errors of a medium. The type of an error says what may have happened:
 //!
 //! - [`MediumError`]: the medium was to be read, locked or looked at. Nothing on it changed.
 //! - [`ReserveError::NoSpace`]: space was to be claimed, and nothing happened. Only a reservation says so.

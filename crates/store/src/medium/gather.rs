@@ -54,7 +54,8 @@ pub struct Gather<'m> {
     groups: Vec<(u64, [u32; GROUP])>,
     pages: Vec<[u32; LINES]>,
     lines: Vec<[u8; L]>,
-    /// Where in `groups` the last line was put: the next is often near.
+    /// Index in `groups` of the group that got the last line: the next line often belongs to it or to one
+    /// nearby.
     last: usize,
     written: u64,
 }
@@ -211,7 +212,7 @@ mod tests {
             let count = (below(90) + 1).min(LEN / LINE - first);
             let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
             if round % (ROUNDS / 6).min(50) == 1 {
-                // What the caller writes itself stays.
+                // Lines that the caller writes itself stay as they are.
                 gather.forget(first * LINE, count * LINE);
                 medium.write(first * LINE, &vec![1; to - from]).unwrap();
                 model[from..to].fill(1);

@@ -14,9 +14,9 @@
 //!    one that succeeded waits for the durable writes that overlapped with it: they may have been told of a
 //!    failure that concerns what the barrier vouches for.
 //! 2. An epoch whose number is not the count of failures changes nothing on the medium.
-//! 3. Where the system is asked for durability (rather than the processor), durable writes are made one at a
-//!    time, so that none takes the report that another needs to know its own bytes lost. Barriers do not wait for
-//!    them to begin, nor they for barriers: the medium keeps the reports of the two apart.
+//! 3. On media whose durability is the system's business (not the processor's), durable writes are made one
+//!    at a time, so that none takes the report that another needs to know its own bytes lost. Barriers and
+//!    durable writes do not wait for each other to begin: the medium keeps their reports apart.
 //!
 //! Other processes have the file open on their own: each open file is told of each failure once, unless it was
 //! opened after somebody else had been told. Such a late process has read nothing before, and what it
@@ -96,7 +96,8 @@ impl Epoch {
         self.latch.note(change(&*self.latch.device))
     }
 
-    /// What a call came to that asked the system for durability; if it failed, all reports of that are taken.
+    /// Passes on the result of a call that asked the system for durability; after a failure, takes all
+    /// pending reports of it.
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
         if done.is_err() {
             self.latch.take_reports();

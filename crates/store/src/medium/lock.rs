@@ -2,8 +2,8 @@
 
 use super::MediumError;
 
-/// What is locked. Keys are mapped to byte offsets far beyond any pool, so that a lock never
-/// covers data.
+/// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never covers
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
     /// The object table, its lane and the lane directory.
@@ -81,7 +81,7 @@ pub trait Locks: Send + Sync {
         None
     }
 
-    /// What can be said of a process of this pid namespace.
+    /// Describes a process of this pid namespace.
     fn process(&self, pid: u32) -> Process {
         Process::new(pid)
     }

@@ -1,7 +1,7 @@
 //! The seam between everything persistent and the bytes it stands on.
 //!
-//! Nothing above this module knows whether it stands on an SSD file, a DAX device, tmpfs or a
-//! simulation. What the rest of the crate assumes of a medium, and nothing more:
+//! Nothing above this module knows whether it stands on an SSD file, a DAX device, tmpfs or a simulation. The
+//! rest of the crate assumes of a medium, and nothing more:
 //!
 //! 1. A [`Medium::write`] is visible to later reads (of any process) at once, and durable at some
 //!    unknown time, in any order with respect to other writes, torn at [`Medium::tear_unit`].
@@ -10,8 +10,8 @@
 //!    about other writes.
 //! 4. After a failed change ([`Fatal`]) nothing may be assumed about what is durable of all that was written
 //!    to the medium since the last successful barrier. Nothing is ever retried by this crate.
-//! 5. Where calls overlap, none succeeds because another was told of the failure that concerns it: barriers and durable
-//!    writes are told apart, and the fault latch makes no two of a kind at once.
+//! 5. If calls overlap, none succeeds because another was told of the failure that concerns it: barriers and
+//!    durable writes are told apart, and the fault latch makes no two of a kind at once.
 //! 6. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
 
 mod edit;
@@ -30,7 +30,7 @@ pub use lock::{LockKey, LockMode, Locks, Process};
 
 pub use overlay::Overlay;
 
-/// Where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
+/// The place where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
 ///
 /// Implementations are shared between threads and between processes that open the same file.
 pub trait Medium: Send + Sync {
@@ -65,9 +65,9 @@ pub trait Medium: Send + Sync {
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), Fatal>;
 
-    /// Fails if the system has failed to write back what it took, and has not said so yet. What is read before this
-    /// succeeds is what was written last: pages that were lost are clean, may be dropped, and are then read as they
-    /// were long ago.
+    /// Fails if the system has failed to write back pages that it accepted, and has not reported that yet.
+    /// After a success, everything read before it is what was written last: lost pages are clean, may be
+    /// dropped, and are then read as they were long ago.
     fn check_writeback(&self) -> Result<(), Fatal> {
         Ok(())
     }

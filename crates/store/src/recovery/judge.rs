@@ -1,9 +1,9 @@
 //! The judgement of a writers' lane: what of it is to be redone, and whether it can be. Attach, check and repair
 //! all act on this one.
 //!
-//! What a lane may touch is not believed but checked: a section counts only if the entry it names is
-//! bound to this lane under the same binding number, and a run only within that object's extent. A section is left
-//! out only where its entry proves to be free, or bound otherwise. Where it cannot be read, or does not verify, the
+//! A lane's claims are checked, not believed: a section counts only if the entry it names is bound to this
+//! lane under the same binding number, and a run only within that object's extent. A section is left out only
+//! if its entry proves to be free, or bound otherwise. If an entry cannot be read, or does not verify, the
 //! lane is refused.
 
 use super::Standing;
@@ -19,7 +19,7 @@ use crate::table::{Located, SlotFound, slot_at};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 
-/// What a lane is judged by: the pool, with its table up to date.
+/// The pool that a lane is judged against, with its table up to date.
 pub struct LaneView<'v> {
     /// The pool.
     pub medium: &'v dyn Medium,
@@ -32,7 +32,7 @@ pub struct LaneView<'v> {
 }
 
 impl<'v> LaneView<'v> {
-    /// What the table that `draft` changes knows.
+    /// The view through the table that `draft` changes.
     #[must_use]
     pub fn of(draft: &'v Draft<'_>) -> LaneView<'v> {
         let next = draft.root.next_binding.get();
@@ -50,7 +50,7 @@ impl<'v> LaneView<'v> {
 pub struct Waiting {
     /// Its entry.
     pub located: Located,
-    /// Where it stands after the last of them.
+    /// Standing of the object after the last of them.
     pub standing: Standing,
     /// How many there are.
     pub batches: u64,
@@ -66,9 +66,9 @@ impl Waiting {
 
 /// See the module.
 pub struct Judgement {
-    /// Where the lane's batches begin.
+    /// The lane's log before its first batch.
     pub start: LaneLog,
-    /// Where they end.
+    /// The lane's log after its last batch.
     pub end: LaneLog,
     /// How.
     pub ending: Ending,

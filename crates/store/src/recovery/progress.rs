@@ -1,4 +1,4 @@
-//! Where objects stand: their progress lines, and the part of a primary that no psync has published.
+//! Standing of objects: their progress lines, and the part of a primary that no psync has published.
 
 use crate::error::Result;
 use crate::format::LINE;
@@ -10,7 +10,7 @@ use crate::table::Located;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Where an object stands after a batch: what its progress line says once that is brought up to date.
+/// Standing of an object after a batch: the content of its progress line once that is brought up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// `Progress::published`.
@@ -22,7 +22,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// What a batch's section says.
+    /// The standing that a batch's section states.
     #[must_use]
     pub fn of(section: &Section) -> Standing {
         Standing {

@@ -31,9 +31,9 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     if !known {
         expect_sound(medium, seed, &end, Search::Whole)?;
     }
-    // Whoever published a batch had made the one before it durable.
+    // The publisher of a batch had made the one before it durable.
     end.confirm(medium, seed, last)?;
-    // What is redone is read after that: of a write that failed, pages that were seen may be gone by then.
+    // Redo reads after that: pages of a write that failed, though seen before, may be gone by then.
     let (mut done, mut newest_root) = (*log, None);
     // Never full: a table lane is small.
     let mut pages = Gather::new(medium);

@@ -1,4 +1,4 @@
-//! Who owns which page and which address: the table's pages, its trees, and free space kept in them.
+//! Ownership of pages and addresses: the table's pages, its trees, and free space kept in them.
 //!
 //! Everything here works on a [`Draft`], a set of changes in memory. Nothing in this folder writes
 //! to the medium; a draft becomes real as one batch.

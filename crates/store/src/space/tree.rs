@@ -30,7 +30,7 @@ type Key = (u64, u64);
 /// Is shown a node: its offset, its level, its slots.
 type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
 
-/// What an insertion into a subtree left to be done above it.
+/// The part of an insertion that is left to the parent: a new right sibling.
 struct Split {
     right: Slot,
 }

@@ -171,7 +171,7 @@ impl Store {
         Ok(Pending(Some(writer)))
     }
 
-    /// What follows once the binding is published.
+    /// Finishes the attach once the binding is published.
     fn attached(&self, mut pending: Pending) -> Result<Writer> {
         let Some(mut writer) = pending.0.take() else { return Err(StoreError::NotAttached) };
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
@@ -243,7 +243,7 @@ pub(super) fn renumber(draft: &mut Draft<'_>, object: &mut Located) -> Result<()
     Ok(())
 }
 
-/// What a direct write left undefined in the primary, from where to where in the object.
+/// The range of the object that a direct write left undefined in the primary.
 fn undefined(draft: &Draft<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
     let progress = draft.progress(object)?;
     let (from, to) = (progress.published.get(), progress.direct.get().min(object.entry.extent_len()));
@@ -308,7 +308,7 @@ impl Writer {
         &self.store
     }
 
-    /// What the attach recovered.
+    /// Result of the recovery that the attach made.
     #[must_use]
     pub fn recovered(&self) -> Recovered {
         self.recovered

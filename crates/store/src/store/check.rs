@@ -3,9 +3,9 @@
 //! The check works on an overlay in which the table lane is caught up, as an open would do; writers'
 //! lanes are read but not replayed, so that memory does not grow with what they would write. The
 //! table is locked for reading throughout: nobody can attach meanwhile, but those who have attached
-//! go on. A device that is open for reading only is not locked: the check begins anew if the table
-//! changed, and at last says that it did. What only writers can judge, lanes in use and the progress
-//! lines of objects being written, is left to them.
+//! go on. A device that is open for reading only is not locked: the check begins anew if the table changed,
+//! and at last says that it did. Lanes in use, and the progress lines of objects being written, can only be
+//! judged by their writers, and are left out.
 //!
 //! Nothing read is believed before it is verified. A structure is followed only through pages not met
 //! before, so that cycles end and memory is bounded by what the pool really holds.
@@ -53,8 +53,9 @@ impl Store {
     /// device, so that the check would take the store's for its own.
     ///
     /// # Errors
-    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`, `TableInMotion`: others
-    /// work on the table. What is damaged, or unreadable in places, is in the report.
+    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`,
+    /// `TableInMotion`: others work on the table. Damaged and unreadable structures are in the report
+    /// instead.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
         let Some(superblock) = usable(&superblocks(&*device)?, device.len())? else {
             let mut report = Report::default();
@@ -87,7 +88,7 @@ impl Store {
 /// A superblock slot as it lies on the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct SuperblockSlot {
-    /// Where.
+    /// Its offset in the pool.
     pub offset: u64,
     /// Its bytes, verified or not.
     pub superblock: Superblock,
@@ -180,7 +181,7 @@ pub(super) struct Survey {
     claims: Vec<Claim>,
 }
 
-/// Where the progress of a check goes.
+/// Progress of a check, as told to the caller.
 struct Meter<'p> {
     tell: &'p mut dyn FnMut(u64, u64),
     done: u64,

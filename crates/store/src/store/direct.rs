@@ -2,10 +2,11 @@
 //! write; a psync then publishes them.
 //!
 //! A range is published only with the proof that a barrier followed its last write ([`Written`], which
-//! [`Writer::end_direct`] alone makes). Where a direct write ended without one, for want of space say, the primary
-//! holds bytes that programs see and a power cut may take: a psync that compared with them would find nothing to
-//! log, and publish them. So such a range is zeroed, durably, before anything is compared with it, unless the direct
-//! write is begun anew: it then writes all of it that changed, and ends with its own barrier.
+//! [`Writer::end_direct`] alone makes). If a direct write ended without a barrier, for want of space say, the
+//! primary holds bytes that programs see and a power cut may take: a psync that compared with them would find
+//! nothing to log, and publish them. So such a range is zeroed, durably, before anything is compared with it,
+//! unless the direct write is begun anew: it then writes all of it that changed, and ends with its own
+//! barrier.
 //!
 //! Invariants, beside `Standing` (a crash zeroes what is announced and not published):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
@@ -35,9 +36,9 @@ pub(super) enum Direct {
 }
 
 impl Writer {
-    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight to
-    /// the primary. From then on, and until a psync publishes it, a crash zeroes the range. What an earlier
-    /// direct write put there, and no psync published, has to be written again.
+    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight
+    /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range. Bytes that an
+    /// earlier direct write put there, and no psync published, have to be written again.
     ///
     /// # Errors
     /// `Poisoned`, or a failure of the medium: the object is poisoned.

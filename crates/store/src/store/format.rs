@@ -28,7 +28,7 @@ pub struct FormatOptions {
     pub force: bool,
     /// The medium is known to read as zeros everywhere.
     pub zeroed: bool,
-    /// Where objects' addresses lie; `None`: chosen at random, in the upper half of the user address space
+    /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space
     /// (S0.22), away from `known`.
     pub window: Option<Window>,
     /// Addresses that other pools are likely to use, which a window chosen at random keeps away from.

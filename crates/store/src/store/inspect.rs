@@ -1,4 +1,4 @@
-//! What tools show: state and holder of objects, lanes and their batches, space.
+//! Views for tools: state and holder of objects, lanes and their batches, space.
 
 use super::Store;
 use super::access::read_table_log;
@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 pub struct Status {
     /// 'D', 'R', 'W', 'P' or 'C'.
     pub state: char,
-    /// Who has it, if somebody has.
+    /// Its holder, if any.
     pub holder: Option<Holder>,
     /// Its last writer is gone and left something to recover.
     pub needs_recovery: bool,

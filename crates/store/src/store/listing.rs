@@ -9,7 +9,7 @@ use crate::format::root::TreeId;
 use crate::table::{Located, SlotFound};
 
 impl Store {
-    /// Where the objects' entries are, ascending.
+    /// Offsets of the objects' entries, ascending.
     ///
     /// # Errors
     /// The table of names cannot be read.

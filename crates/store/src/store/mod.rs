@@ -55,7 +55,7 @@ use std::time::Duration;
 use wait::Patience;
 use writer_lane::WriterLane;
 
-/// Who this process is, as recorded for people in what it attaches.
+/// Identity of this process, as recorded for people in what it attaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Process ID.
@@ -67,7 +67,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What is recorded beside a process ID: the boot and the namespace in which it means this process.
+    /// The number recorded beside a process ID: the boot and the namespace in which it means this process.
     #[must_use]
     pub fn realm(&self) -> [u8; 16] {
         let mut realm = self.boot;
@@ -80,7 +80,7 @@ impl Identity {
 
 /// An open pool.
 pub struct Store {
-    /// For reading, and for locks. Whatever changes the medium enters an epoch of `latch`.
+    /// For reading, and for locks. Changes of the medium go through an epoch of `latch`.
     device: Arc<dyn Device>,
     latch: Arc<FaultLatch>,
     superblock: Superblock,

@@ -142,7 +142,7 @@ impl Store {
     }
 }
 
-/// What a reservation of free space came to; what could be had of it is given back if not all could.
+/// Passes on the result of reserving free space; on failure, gives back the part that was reserved.
 pub(super) fn claimed(
     medium: &dyn Medium,
     result: std::result::Result<(), ReserveError>,

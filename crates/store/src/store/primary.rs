@@ -32,7 +32,7 @@ impl<'a> Primary<'a> {
         self.start
     }
 
-    /// What is kept of the page in memory, and which lines, by bit, that is.
+    /// The page's copy in memory and its known lines, one bit each.
     #[must_use]
     pub fn twin(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.twins.as_ref()?.get(self.start + page * PAGE)
@@ -72,8 +72,8 @@ impl<'a> Primary<'a> {
 }
 
 impl Store {
-    /// Reads what an object holds as last psynced. What waits in another process is not seen, but then
-    /// that process has the object.
+    /// Reads an object as last psynced. Lines pending in another process are not seen, but then that process
+    /// has the object.
     ///
     /// # Errors
     /// The medium's.

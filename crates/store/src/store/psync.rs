@@ -50,7 +50,7 @@ impl Writer {
         self.standing.psyncs
     }
 
-    /// What the object's lane has done.
+    /// Counters of the object's lane.
     #[must_use]
     pub fn lane_use(&self) -> LaneUse {
         self.lane.used()
@@ -220,7 +220,8 @@ impl Staged<'_> {
     fn publish(&mut self, writers: &mut [&mut Writer]) -> Result<()> {
         let Some(first) = writers.first() else { return Ok(()) };
         if self.advances.is_empty() {
-            // What equals a primary that went back to an earlier state is not what was psynced last.
+            // Nothing differs from the primary; but a primary that went back to an earlier state is not the
+            // last psync.
             return match Mutant::ReadingsTrusted.is_on() {
                 true => Ok(()),
                 false => Ok(first.lane.medium().check_writeback()?),

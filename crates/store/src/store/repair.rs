@@ -2,11 +2,11 @@
 //!
 //! Invariants:
 //! 1. Nobody else has the pool: repair holds the table and every lane, and found every object free.
-//! 2. Bytes in use are not overwritten with anything but what they were: one wrong bit that the
-//!    checksum betrays, a copy of what is known from elsewhere, or redo. What is built anew is built
-//!    in space nobody uses, and takes effect with one table batch.
+//! 2. Bytes in use are only overwritten with what they were: one wrong bit that the checksum betrays, a copy
+//!    of what is known from elsewhere, or redo. New structures are built in space nobody uses, and take
+//!    effect with one table batch.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
-//! 4. What was psynced is given up only where the caller allows it, and then said.
+//! 4. Psynced data is given up only if the caller allows it, and the report says so.
 
 mod lanes;
 mod mend;
@@ -49,13 +49,13 @@ pub struct RepairAction {
     pub done: bool,
     /// To what.
     pub part: Part,
-    /// Where, in bytes from the start of the pool.
+    /// Offset in the pool, in bytes.
     pub offset: u64,
     /// The object it concerns, if it concerns one.
     pub object: Option<String>,
-    /// What was done, or why nothing was.
+    /// The action, or why it was not taken.
     pub what: String,
-    /// What was lost by it, if anything was.
+    /// The loss it caused, if any.
     pub lost: Option<String>,
 }
 
@@ -90,9 +90,9 @@ struct Repair {
 }
 
 impl Store {
-    /// Repairs the pool on `device`, which nobody may have in use, this process included. What could
-    /// not be repaired is among the actions, not done. `progress` goes from 0 to its end once for each
-    /// pass over the pool.
+    /// Repairs the pool on `device`, which nobody may have in use, this process included. Damage that could
+    /// not be repaired is among the actions, not done. `progress` goes from 0 to its end once for each pass
+    /// over the pool.
     ///
     /// # Errors
     /// `Held` and `TableBusy`: the pool is in use. `Damaged`: both superblock slots are beyond repair.
@@ -199,7 +199,7 @@ impl Repair {
         }
         self.settle_table(&survey, progress)?;
         survey = self.survey(progress)?;
-        // What a mended node leads to may want mending too.
+        // Nodes below a mended node may need mending too.
         for _ in 0..crate::format::root::TREES.len() {
             if !self.mend(&survey)? {
                 break;

@@ -82,7 +82,7 @@ impl Store {
 
     /// Grows an object the caller has exclusively and that nobody has attached.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
-        // What a shrink left behind the end comes back as zeros.
+        // Bytes that a shrink left behind the end come back as zeros.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
         *object = match self.grow_here(object, size, kept)? {
@@ -204,7 +204,7 @@ impl Store {
             self.exchange(object, &larger, hold, size, lane)
         });
         if result.is_err() {
-            // What cannot be removed now is removed by the next resize.
+            // Leftovers that cannot be removed now are removed by the next resize.
             let _ = self.reap();
         }
         result

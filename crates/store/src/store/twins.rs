@@ -1,18 +1,18 @@
 //! The pages of an object as last psynced, as far as they are kept in memory: their *twins*.
 //!
-//! Where every access to the medium is a system call, reading pages back to compare them, and writing
-//! each changed line to its place, costs more than the commit itself. So the pages that psyncs change
-//! have twins. Comparing with a twin reads no medium, and a batch is applied to twins; the primary gets
-//! what gathered in them, page by page, before anything relies on it.
+//! If every access to the medium is a system call, reading pages back to compare them, and writing each
+//! changed line to its place, costs more than the commit itself. So the pages that psyncs change have twins.
+//! Comparing with a twin reads no medium, and a batch is applied to twins; pending lines are written to the
+//! primary page by page, before anything relies on it.
 //!
-//! Where stores are named nothing has to be read to know what may have changed: such pages have twins of a few
-//! lines, and the primary the others.
+//! With explicit tracking nothing has to be read to know what may have changed: such pages have twins of a
+//! few lines, and the primary the others.
 //!
 //! Invariants:
 //! 1. In its `known` lines, a twin holds what its page holds as of the newest durable batch. The primary differs
 //!    from that in lines of `waiting` at most, which are known.
-//! 2. Each waiting line is in a batch of the lane's present generation. Whoever voids the lane, takes
-//!    the object from it or lets others read the primary writes out before, and a barrier follows.
+//! 2. Each waiting line is in a batch of the lane's present generation. Before the lane is voided, the object
+//!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
 //!
 //! Writing what lies between waiting lines, too, tears nothing: those lines are rewritten as they are. That
 //! takes a twin all of whose lines are known.
@@ -172,8 +172,8 @@ impl Twins {
         Ok(())
     }
 
-    /// Brings every waiting line into the primary: durable after a barrier. What an error leaves waiting
-    /// waits on.
+    /// Brings every waiting line into the primary: durable after a barrier. After an error, the lines not
+    /// written go on waiting.
     pub(super) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());

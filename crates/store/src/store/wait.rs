@@ -1,5 +1,4 @@
-//! Waiting for a lock of the kernel: never longer than the caller is willing to, and whoever waited in vain is told
-//! who has it.
+//! Waiting for a lock of the kernel: never longer than the caller is willing to. A timeout names the holder.
 //!
 //! Only the table's lock is waited for. An object or a lane that somebody has is an error at once.
 
@@ -8,7 +7,7 @@ use crate::medium::{Device, LockKey, LockMode};
 use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the table is waited for unless somebody says otherwise.
+/// How long the table is waited for unless the caller chooses otherwise.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long this process waits for the table.
@@ -42,7 +41,7 @@ impl Deadline {
         Deadline { begin: Instant::now(), wait, pause: Duration::from_micros(20) }
     }
 
-    /// What is left of it, zero once it has passed.
+    /// Time left, zero once it has passed.
     pub(super) fn left(&self) -> Duration {
         self.wait.saturating_sub(self.begin.elapsed())
     }
@@ -71,7 +70,7 @@ pub(super) fn lock_table(device: &dyn Device, mode: LockMode, deadline: &mut Dea
     Ok(())
 }
 
-/// Who has the table's lock, as far as it is to be seen.
+/// Holder of the table's lock, as far as this process can see it.
 pub(super) fn table_holder(device: &dyn Device) -> Holder {
     let writer = !matches!(device.probe(LockKey::Table), Ok(Some(LockMode::Shared)));
     match device.holder(LockKey::Table) {

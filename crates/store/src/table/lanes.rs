@@ -11,7 +11,7 @@ pub fn directory_slot(index: u32) -> u64 {
     LANE_DIRECTORY + u64::from(index) * LINE
 }
 
-/// What the directory says of lane `index`; `None`: it has no space yet.
+/// Directory slot of lane `index`; `None`: it has no space yet.
 ///
 /// # Errors
 /// The slot is damaged.

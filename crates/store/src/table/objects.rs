@@ -35,7 +35,7 @@ pub struct Located {
 pub struct Key<'a>(pub &'a [u8]);
 
 impl Key<'_> {
-    /// What the table keeps of a key: enough to recognise it.
+    /// The verifier of a key that the table keeps: enough to recognise the key.
     fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
         if self.0.is_empty() {
             return [0; 16];
@@ -69,7 +69,7 @@ pub struct CreateOptions<'a> {
 pub struct Page {
     /// The objects.
     pub objects: Vec<Located>,
-    /// Where to go on, `None` at the end.
+    /// The argument for the next page, `None` at the end.
     pub next: Option<(u64, u64)>,
 }
 
@@ -307,7 +307,7 @@ impl Located {
     #[must_use]
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;
-        // Who may not read may not write either.
+        // Without read access there is no write access either.
         if *write_key == [0; 16] {
             self.opens_for_reading(key)
         } else {

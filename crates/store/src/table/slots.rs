@@ -1,4 +1,4 @@
-//! What a slot of the table holds: said explicitly, so that nothing is taken for absent that could not be read.
+//! Content of a slot of the table, said explicitly: a slot that could not be read is never taken for absent.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
@@ -20,7 +20,7 @@ pub enum SlotFound {
     Unreadable(MediumError),
 }
 
-/// What the slot at `offset`, as it was read, holds in a pool of `pool_len` bytes.
+/// Judges the slot at `offset`, as it was read, in a pool of `pool_len` bytes.
 pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len: u64) -> SlotFound {
     if !offset.is_multiple_of(SIZE) || !(DATA..pool_len).contains(&offset) {
         return SlotFound::Damaged;
@@ -39,7 +39,7 @@ pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len
 }
 
 impl Draft<'_> {
-    /// What the slot at `offset` holds.
+    /// Reads and judges the slot at `offset`.
     #[must_use]
     pub fn slot(&self, offset: u64) -> SlotFound {
         slot_at(self.pages().read(offset), self.seed(), offset, self.pool_len())

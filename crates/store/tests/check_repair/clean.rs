@@ -118,7 +118,7 @@ fn while_a_dead_writer_s_batches_wait() {
     assert!(assert_clean(&medium).findings.is_empty());
 }
 
-/// Whatever a crash leaves, it is nothing that needs repair.
+/// The check is clean after every crash: recovery alone mends it.
 #[test]
 fn after_every_crash() {
     for group_commit in [false, true] {

@@ -1,4 +1,4 @@
-//! What an attach does with the lane of a writer that died, when something it needs cannot be read.
+//! Attach to the lane of a writer that died, when something the attach needs cannot be read.
 
 use crate::sample::{check, copy, create, format, open, same, try_repair};
 use indelible_store::error::{Result, StoreError};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const NAMES: [&str; 3] = ["a", "b", "idle"];
 
-/// What "a" and "b" psynced as one step, three times, by a process that died; `choice` is what is in place of
-/// it. With the state after each step, from before the first.
+/// A pool in which a process psynced "a" and "b" as one step, three times, and died; `choice` is what is in
+/// place. Also the state after each step, beginning with the one before the first.
 pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let (medium, store) = format(4 << 20);
     NAMES.iter().for_each(|name| create(&store, name, 9000));
@@ -36,14 +36,14 @@ pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     (medium.power_cut(choice).medium(), states)
 }
 
-/// Where the slot of `name` lies, and its lane.
+/// Offset of the slot of `name`, and its lane.
 fn slot(medium: &SimMedium, name: &str) -> (u64, u32) {
     let all = objects(&open(medium, 3).unwrap()).unwrap();
     let found = all.iter().find(|object| object.entry.name() == name).unwrap();
     (found.offset, found.entry.lane.get())
 }
 
-/// Where the batches of lane `index` lie: their offsets and the end of the last.
+/// Offsets of the batches of lane `index`, and the end of the last.
 pub fn batches(medium: &SimMedium, index: u32) -> Vec<u64> {
     let store = open(medium, 3).unwrap();
     let lane = store.lanes().unwrap().into_iter().find(|lane| lane.index == Some(index)).unwrap();

@@ -1,4 +1,4 @@
-//! What fuzzing found, one test each. Its inputs are also in `fuzz/corpus`.
+//! Defects found by fuzzing, one test each. The inputs are also in `fuzz/corpus`.
 
 use indelible_store::error::{Part, StoreError};
 use indelible_store::store::Store;

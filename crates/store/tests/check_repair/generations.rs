@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// What becomes of the two copies of a lane's header.
+/// Damage to the two copies of a lane's header.
 type Damage = (&'static str, fn(&SimMedium, u64));
 
 const DAMAGES: [Damage; 7] = [

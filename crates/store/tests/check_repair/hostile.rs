@@ -266,7 +266,7 @@ fn noise_is_survived() {
         assert_eq!(errors, actions.iter().any(|action| !action.done), "{report:#?}\n{actions:#?}\n{left:#?}");
         if round % 2 == 0 {
             assert!(!errors, "{report:#?}\n{actions:#?}\n{left:#?}");
-            // Whatever is there was there before.
+            // Only bytes that were there before are found.
             let store = open(&noisy, 3).unwrap();
             for object in indelible_testing::pool::objects(&store).unwrap() {
                 assert_eq!(expected[&object.entry.name()].0, object.entry.id);
@@ -275,7 +275,7 @@ fn noise_is_survived() {
     }
 }
 
-/// What is no pool, or not one of this version, is not checked.
+/// A medium without a pool, or with one of another version, is not checked.
 #[test]
 fn other_things_than_pools() {
     let refused = |medium: SimMedium| {

@@ -13,7 +13,7 @@ use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
 
-/// What there was is as it was, or refused; what is new reads as zeros, wherever space is left for it.
+/// Old objects are as they were, or refused; new ones read as zeros, wherever space is left for them.
 fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {

@@ -172,7 +172,7 @@ pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
     }
 }
 
-/// Where the table's structures lie.
+/// Offsets of the table's structures.
 pub struct Map {
     pub nodes: Vec<u64>,
     /// Slots in use, and free ones.

@@ -15,8 +15,8 @@ use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync_co
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// What three objects were psynced to by a process that died, the power failing with it: nothing is
-/// in place, all of it is in the lanes.
+/// A pool with three objects, psynced by a process that died when the power failed: nothing is in place, all
+/// of it is in the lanes.
 fn orphaned() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for name in ["a", "b", "c", "idle"] {
@@ -179,7 +179,7 @@ fn recovery_by_repair_can_be_cut_short() {
     }
 }
 
-/// Where batches are lost, that is said, and the objects are what an earlier psync left.
+/// Lost batches are reported, and the objects are what an earlier psync left.
 #[test]
 fn batches_that_cannot_be_trusted_are_named() {
     let (medium, expected) = orphaned();

@@ -1,4 +1,4 @@
-//! What a check reports.
+//! Findings of a check.
 
 use crate::error::Part;
 use std::fmt;
@@ -17,7 +17,7 @@ pub enum Severity {
     Error,
 }
 
-/// What would put a finding right.
+/// The repair that a finding calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Cure {
     /// Nothing to do.
@@ -55,15 +55,15 @@ impl Cure {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What it is about.
+    /// The structure concerned.
     pub part: Part,
-    /// Where, in bytes from the start of the pool.
+    /// Its offset in the pool, in bytes.
     pub offset: u64,
     /// The object it concerns, if it concerns one.
     pub object: Option<String>,
-    /// What was found.
+    /// The finding, in words.
     pub what: String,
-    /// What to do about it.
+    /// Advice to the user.
     pub remedy: String,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Finding {
 /// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What was found, in the order of the check.
+    /// Findings, in the order of the check.
     pub findings: Vec<Finding>,
     /// Findings left off because there were too many of their severity.
     pub left_off: u64,

@@ -16,7 +16,7 @@ pub(in crate::store) struct LaneFound {
     pub directory: Directory,
     /// Whether a process has it.
     pub held: bool,
-    /// What states its generation.
+    /// The records that state its generation.
     pub witnesses: Witnesses,
     /// The generation, once the lane was read.
     pub generation: u64,
@@ -68,7 +68,7 @@ impl Survey {
         self.report.lanes = self.lanes.len() as u32;
     }
 
-    /// Reads the lanes nobody has. What a living writer does with its own, nobody else can judge.
+    /// Reads the lanes that nobody has. A living writer's lane can only be judged by that writer.
     pub(super) fn read_lanes(&mut self, meter: &mut Meter<'_>) {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {

@@ -11,7 +11,7 @@ use crate::store::objects::HIDDEN;
 use crate::table::{check_name, id_key, name_hash};
 use zerocopy::FromBytes;
 
-/// What is kept of an intact entry.
+/// The part of an intact entry that the check keeps.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Object {
     /// Offset of the entry.
@@ -30,7 +30,7 @@ pub(in crate::store) struct Object {
 }
 
 impl Object {
-    /// What matters of a verified entry.
+    /// Reduces a verified entry to that.
     pub(in crate::store) fn of(offset: u64, entry: &Entry, seed: u64) -> Object {
         let name = entry.name();
         Object {
@@ -50,7 +50,7 @@ impl Object {
     }
 }
 
-/// What the trees say of one slot.
+/// The trees' references to one slot.
 #[derive(Clone, Copy)]
 struct Mention {
     offset: u64,
@@ -154,7 +154,7 @@ impl Survey {
         self.objects.push(object);
     }
 
-    /// What the checksum does not see: fields that contradict each other.
+    /// Contradictions between fields, which the checksum does not see.
     fn judge_entry(&mut self, object: &Object, entry: &Entry) {
         let offset = object.offset;
         let name = entry.name();
@@ -263,8 +263,8 @@ impl Survey {
         }
     }
 
-    /// How another process has the key. Where that cannot be told, as if it had it: what it alone may judge is
-    /// left to it.
+    /// Lock mode in which another process has the key. If that cannot be told, exclusive: the check then
+    /// leaves to others what only they may judge.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
         self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }

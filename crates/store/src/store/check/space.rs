@@ -1,4 +1,4 @@
-//! Who owns which page and which address: everything once, nothing twice.
+//! Ownership of pages and addresses: each has one owner.
 
 use super::trees::title;
 use super::{Cure, Found, Severity, Survey};
@@ -6,7 +6,7 @@ use crate::error::Part;
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
 
-/// What a page can belong to.
+/// Owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) enum Owner {
     /// The object whose entry is at this offset.
@@ -39,7 +39,7 @@ impl Claim {
     }
 }
 
-/// What tiling finds: a gap, or two claims that overlap.
+/// A defect that tiling finds: a gap, or two claims that overlap.
 enum Fault {
     Gap(u64, u64),
     Overlap(Claim, Claim),
@@ -50,7 +50,7 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;
     for claim in claims {
-        // What lies beyond the end is said of the claim, and leaves no gap.
+        // The part beyond the end is reported with the claim, and leaves no gap.
         let first = claim.first.min(to);
         if first > at {
             report(Fault::Gap(at, first));
@@ -68,7 +68,7 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     }
 }
 
-/// What sorted claims leave of a range: (first, end).
+/// The gaps that sorted claims leave in a range: (first, end).
 pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     tile(claims, from, to, |fault| {
@@ -132,7 +132,7 @@ impl Survey {
 
     fn report_page(&mut self, fault: Fault) {
         match fault {
-            // What is damaged has no claim: its pages are not lost.
+            // A damaged structure has no claim: its pages are not lost.
             Fault::Gap(..) if !self.owners_are_known() => {}
             Fault::Gap(first, end) => {
                 let cure = if self.damaged.is_empty() { Cure::Rebuild } else { Cure::Drop };

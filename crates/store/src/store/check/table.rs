@@ -8,10 +8,10 @@ use crate::format::{DATA, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{Ending, LaneLog, Search, Witnesses, ending, mend, scan};
 use crate::recovery::catch_up;
 
-/// What became of the table lane.
+/// State of the table lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct TableLane {
-    /// What states its generation.
+    /// The records that state its generation.
     pub witnesses: Witnesses,
     /// The lane from its first batch on; `None`: nothing in it can be trusted.
     pub start: Option<LaneLog>,

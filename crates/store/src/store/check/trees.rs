@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 type Key = (u64, u64);
 
-/// What a tree holds.
+/// Leaves of a tree.
 #[derive(Default)]
 pub(in crate::store) struct Leaves {
     /// Keys with their values, ascending unless a finding says otherwise.

@@ -74,7 +74,7 @@ impl Repair {
     where
         T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
     {
-        // What cannot even be read is not mended.
+        // An unreadable structure is not mended.
         let Ok(value) = read_struct::<T>(&*self.medium, offset) else { return Ok(()) };
         let Some((mended, at)) = one_bit(&value, verify) else { return Ok(()) };
         self.medium.write(offset + at as u64, &mended.as_bytes()[at..=at])?;

@@ -1,4 +1,4 @@
-//! What a new table has to say: which entries there are, and whose which page and address is.
+//! Content of a new table: the entries there are, and the owner of each page and address.
 
 use super::scan::{self, Scanned};
 use super::{Repair, RepairOptions};
@@ -70,7 +70,7 @@ impl Repair {
         damaged.dedup();
         let mut extents: Vec<_> = objects.iter().map(|object| (object.primary, object.pages)).collect();
         extents.sort_unstable();
-        // What looks like a slot but lies in an object is the object's business.
+        // A page that looks like slots but lies in an object is that object's data.
         let is_data = |page: u64| {
             let before = extents.partition_point(|(first, _)| *first <= page);
             before > 0 && page - extents[before - 1].0 < extents[before - 1].1

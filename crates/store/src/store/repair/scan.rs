@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// What lies in the pool's pages.
+/// Structures found in the pool's pages.
 #[derive(Default)]
 pub(super) struct Scanned {
     /// Intact entries, ascending. A slot knows where it lies and carries the pool's checksum, so that
@@ -92,7 +92,7 @@ pub(super) fn entries(
     Ok(found)
 }
 
-/// Where lanes may begin in these pages: (offset, end of the range, highest generation that speaks).
+/// Candidates for lanes in these pages: (offset, end of the range, highest generation stated).
 /// Known by an intact header, or, as a new lane has none, by the first batch behind it.
 pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();

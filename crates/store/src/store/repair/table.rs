@@ -105,10 +105,10 @@ impl Repair {
         Ok(self.medium.barrier()?)
     }
 
-    /// One batch is damaged, later ones are intact. What lies in place may be newer than all of them;
-    /// if it does not make a sound table, all batches but the damaged one are redone. Not if that takes an object
-    /// back behind its last attach, which the damaged batch told of, unless something is gained that cannot be
-    /// made anew: its psyncs since then would be lost.
+    /// One batch is damaged, later ones are intact. The table in place may be newer than all of them; if it
+    /// is not sound, all batches but the damaged one are redone. Not if that takes an object back behind its
+    /// last attach, which the damaged batch recorded, unless something is gained that cannot be made anew:
+    /// its psyncs since then would be lost.
     fn close_gap(
         &mut self,
         survey: &Survey,
