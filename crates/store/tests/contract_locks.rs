@@ -55,7 +55,7 @@ fn many_readers_or_one_writer() {
             } else {
                 result.unwrap();
             }
-            // Whoever was refused left nothing behind.
+            // A refused attach leaves nothing behind.
             drop(first);
             let writer = attach(&stores[second], true).unwrap();
             assert!(attach(&stores[1 - second], false).is_err());
@@ -146,7 +146,7 @@ fn a_line_that_a_writer_was_writing_is_no_damage() {
     assert_eq!((writer.recovered().objects, writer.psyncs()), (1, 2));
     writer.detach().unwrap();
     assert_eq!(stores[1].stat("a").unwrap().1.state, 'D');
-    // Where nobody was writing it is damage.
+    // Without a writer the same bytes are damage.
     tear();
     assert!(matches!(stores[1].stat("a"), Err(StoreError::Damaged { .. })));
 }

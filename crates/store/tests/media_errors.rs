@@ -1,7 +1,7 @@
-//! What a medium's errors mean, as on Linux: a failed write-back concerns the file and is told once, to whoever asks
-//! next; "no space" from a durable write may come after all of it is visible. After it the program goes on, with every
-//! kind of operation, until it dies or the power fails: nothing acknowledged is lost, and nothing that was refused for
-//! want of space is found done.
+//! Media errors with Linux semantics: a failed write-back concerns the file and is told once, to the caller
+//! that asks next; "no space" from a durable write may come after all of it is visible. After the error the
+//! program goes on, with every kind of operation, until it dies or the power fails: nothing acknowledged is
+//! lost, and nothing that was refused for want of space is found done.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
@@ -84,7 +84,7 @@ fn state(store: &Store) -> State {
     snapshot(store).unwrap().into_iter().map(|(name, (_, _, bytes))| (name, bytes)).collect()
 }
 
-/// What a power cut or a death leaves, recovered.
+/// The state that a power cut or a death leaves, recovered.
 fn recovered(medium: &SimMedium) -> Result<State, String> {
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(|error| error.to_string())?;
     recover_all(&store).map_err(|error| error.to_string())?;
@@ -203,7 +203,7 @@ fn a_change_made_from_dropped_pages_is_not_published() {
                 }
             }
             file.untold.store(true, Ordering::Relaxed);
-            // Whatever comes of it, of what is read: nobody else finds it.
+            // The result does not matter: no other process may see it.
             let result = store.create("more", &of(5000));
             assert!(result.is_err(), "{config:?}, {half}");
             let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
@@ -282,7 +282,7 @@ const LEN: u64 = 200;
 struct Program {
     store: Arc<Store>,
     writers: BTreeMap<&'static str, Writer>,
-    /// What a recovery may find.
+    /// States that recovery may find.
     states: Vec<State>,
 }
 
@@ -388,7 +388,7 @@ fn applied(state: &State, op: Op) -> Option<State> {
     Some(state)
 }
 
-/// What was found, and what was allowed, by name, length and the first byte of each kilobyte.
+/// The state found, and the states allowed, by name, length and the first byte of each kilobyte.
 fn brief(found: &State, states: &[State]) -> String {
     let short = |state: &State| {
         let all = state

@@ -373,7 +373,7 @@ fn read_unchecked() {
     });
 }
 
-/// What was copied without a lock is no psync's state once a writer had the object.
+/// A copy that was made without a lock is no psync's state once a writer had the object.
 #[test]
 fn read_unchecked_object() {
     caught(Mutant::ReadUnchecked, || {

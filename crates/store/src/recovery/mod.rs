@@ -8,9 +8,9 @@
 //! entry cannot be read, refuses the lane. Nothing is voided then, so that nothing is lost: a failing read may
 //! succeed the next time, and repair can do more.
 //!
-//! What is found in a lane is visible, which is less than durable: its writer may have died, or
-//! failed, between the two. It is made durable (`LaneLog::confirm`) before any of it is redone;
-//! otherwise a power cut could keep a part of the redo and lose the batch.
+//! Batches found in a lane are visible, which is less than durable: their writer may have died, or failed,
+//! between the two. They are made durable (`LaneLog::confirm`) before any of them is redone; otherwise a
+//! power cut could keep a part of the redo and lose the batch.
 //!
 //! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
 //! before the whole lane was replayed.
@@ -34,7 +34,7 @@ use crate::space::Draft;
 /// Redo of as many bytes in one piece is not gathered.
 const DIRECT: usize = if cfg!(any(miri, feature = "mutants")) { 2 << 10 } else { 32 << 10 };
 
-/// What recovering a lane did.
+/// Result of recovering a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Batches found.
@@ -128,7 +128,7 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// What is long goes where it belongs, without a detour.
+    /// Writes a long run to its place at once, without gathering it.
     ///
     /// A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
     /// sees it before the lane was replayed to its end.

@@ -9,7 +9,7 @@
 //! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane is caught up, and
 //!    what it found counts only if the lane is the same afterwards. As long as it is, nobody has changed a page of the
 //!    table but by bringing batches in place that the overlay has, too.
-//! 7. What was read counts once the system, asked after it, reports no failed write-back.
+//! 7. Bytes read count once the system, asked after the read, reports no failed write-back.
 //! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
 
@@ -27,7 +27,7 @@ use crate::recovery::catch_up;
 use crate::space::{Draft, Nodes};
 use crate::sync::{Condvar, Mutex};
 
-/// What this process knows of the table lane.
+/// This process's knowledge of the table lane.
 pub(super) struct TableLog {
     log: Option<LaneLog>,
     /// Of which `log` and `nodes` are.
@@ -172,9 +172,9 @@ impl Store {
     }
 }
 
-/// What came of reading the table, unless pages were lost: they are clean, may have been dropped, and read again as
-/// they were long ago. A batch made from that would be visible, and others would redo it, before its durable write
-/// failed.
+/// The result of reading the table, or an error if pages were lost: lost pages are clean, may have been
+/// dropped, and are then read as they were long ago. A batch made from them would be visible, and other
+/// processes would redo it, before its durable write failed.
 fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
     if Mutant::ReadingsTrusted.is_on() {
         return outcome;
@@ -187,8 +187,8 @@ fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
     }
 }
 
-/// Runs `look` on a table that is not locked until the table has not changed meanwhile. What `look` found before,
-/// errors included, counts for nothing.
+/// Runs `look` on a table that is not locked until the table has not changed meanwhile. Earlier results of
+/// `look`, errors included, are dropped.
 pub(super) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,
@@ -201,7 +201,7 @@ pub(super) fn unlocked<R>(
         let after = table_end(device, seed);
         match (&before, &after) {
             (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}
-            // Where the lane itself cannot be read, nothing better is to be had.
+            // If the lane itself cannot be read, there is no better answer.
             _ => return found,
         }
         if !deadline.pause() {

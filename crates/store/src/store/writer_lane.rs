@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a lane has done since this process has it.
+/// Counters of a lane since this process has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneUse {
     /// Batches made durable.
@@ -42,7 +42,7 @@ pub struct LaneUse {
     pub apply: Duration,
 }
 
-/// Where an object stands after its newest batch.
+/// Standing of an object after its newest batch.
 #[derive(Clone)]
 pub(super) struct Advance {
     /// Offset of its slot.
@@ -211,7 +211,7 @@ impl WriterLane {
         lock(&self.state).progress.get(&slot)?.twins.clone()
     }
 
-    /// Where the lines begin, if they were lent.
+    /// Returns where the lines begin in the lane if they were lent.
     fn publish_alone(&self, batch: &mut Batch, lender: Option<&dyn Lender>) -> Result<Option<u64>> {
         let mut state = self.with_room(batch.len())?;
         let State { log, .. } = &mut *state;
