@@ -100,7 +100,7 @@ fn targets() -> Result<Vec<String>> {
     if names.is_empty() { Err("no fuzz targets".into()) } else { Ok(names) }
 }
 
-/// What the children that have ended computed; on a busy machine that is less than the time that passed.
+/// Processor time of the children that have ended; on a busy machine that is less than the time that passed.
 fn processor_seconds() -> u64 {
     const TICKS: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What Rust's standard library needs of the system's.
+/// System libraries that Rust's standard library needs.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {

@@ -24,7 +24,7 @@ pub(crate) fn pages(header: &str, version: &str) -> Result<Vec<(String, String)>
     Ok(pages)
 }
 
-/// What stands behind each comment of two asterisks, up to its end.
+/// The declarations behind comments of two asterisks, each up to its end.
 fn items(header: &str) -> Result<Vec<Item<'_>>> {
     let mut items = Vec::new();
     for piece in header.split("/** ").skip(1) {

@@ -6,7 +6,7 @@
 use crate::command::Result;
 use std::time::{Duration, Instant};
 
-/// What became of a step that did not fail.
+/// Outcome of a step that did not fail.
 pub(crate) enum Outcome {
     Passed,
     /// The machine lacks something; the text names what was not tested, and why.
@@ -19,7 +19,7 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// Typical time on two idle cores, in seconds; only the forecast relies on it.
     pub(crate) seconds: u64,
-    /// What it needs beyond Rust ("root and a network"), printed before it starts.
+    /// Requirements beyond Rust ("root and a network"), printed before it starts.
     pub(crate) needs: Option<&'static str>,
     pub(crate) run: fn() -> Result<Outcome>,
 }

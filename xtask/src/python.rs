@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// What the tests need from the registry of Python.
+/// Packages that the tests need from Python's registry.
 const PACKAGES: [&str; 6] =
     ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
 /// The oldest version whose stable interface has buffers.
 const OLDEST: (u32, u32) = (3, 11);
 
-/// Builds, installs, tests; `arguments` go to pytest. What this machine lacks is said, and is no failure.
+/// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and are no
+/// failure.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let Some(python) = interpreter() else {
         return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
@@ -107,7 +108,7 @@ fn for_everybody(own: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What an interpreter prints.
+/// Output of an interpreter.
 fn ask(python: &Path, code: &str) -> Option<String> {
     let output = Command::new(python).args(["-c", code]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();

@@ -5,7 +5,7 @@ use crate::plan::{self, Outcome, Step};
 use crate::{evidence, python, unprivileged};
 use std::process::Command;
 
-/// What the README's command runs: from a clean clone within ten minutes on two cores.
+/// The steps of the README's command: from a clean clone within ten minutes on two cores.
 const QUICK: &[Step] = &[
     Step::new("format", 2, || done(step("format", &["fmt", "--all", "--check"]))),
     Step::new("lints", 100, || {
@@ -14,7 +14,7 @@ const QUICK: &[Step] = &[
     Step::new("tests", 330, || done(step("tests", &["test", "--workspace"]))),
 ];
 
-/// What `--all` adds.
+/// The steps that `--all` adds.
 const REST: &[Step] = &[
     Step::new("protocol faults are caught", 60, || {
         done(step(
@@ -63,7 +63,7 @@ fn done(result: Result) -> Result<Outcome> {
     result.map(|()| Outcome::Passed)
 }
 
-/// What users depend on compiles for the other architecture; only there its assembly is looked at.
+/// The packages that users depend on compile for the other architecture; only there its assembly is looked at.
 fn aarch64() -> Result<Outcome> {
     const TARGET: &str = "aarch64-unknown-linux-gnu";
     let added = Command::new("rustup").args(["target", "add", TARGET]).output();

@@ -29,7 +29,7 @@ const ADDRESS: &[&str] = &[
     "--skip=a_jump_into_an_object_dies_as_without_us",
     "--skip=s0_15_access_after_detach_is_a_fault",
 ];
-/// What does not map objects at fixed addresses.
+/// Tests that do not map objects at fixed addresses.
 const THREAD: &[&str] = &[
     "-p",
     "indelible-store",

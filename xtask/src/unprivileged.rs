@@ -60,7 +60,7 @@ impl Nobody {
     }
 }
 
-/// Where what an unprivileged user needs is put.
+/// Folder of the files that an unprivileged user needs.
 fn scratch() -> PathBuf {
     PathBuf::from("/var/tmp/indelible-unprivileged")
 }
@@ -92,7 +92,7 @@ pub(crate) fn run() -> Result {
     for Binary { path, package } in binaries(target.as_deref())? {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
-        // What cargo would say, of the project that this user can read, and where the library is installed.
+        // As cargo would set them: the project that this user can read, and where the library is installed.
         test.env("CARGO_MANIFEST_DIR", nobody.project.join(package)).env("INDELIBLE_PREFIX", &prefix);
         if !Nobody::succeeds(&mut test)? {
             return Err(format!("failed as an unprivileged user: {}", path.display()));

@@ -233,7 +233,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         let inner = file.trim_start_matches("crates/indelible/src/");
         assert!(uses == 0 || allowed.iter().any(|a| inner.starts_with(a)), "{file} has unsafe code");
     }
-    // What C hands over is looked at in `args`; the rest passes it on.
+    // Arguments from C are checked in `args`; the other modules pass them on.
     for (file, text) in sources("crates/capi/src") {
         let inner = file.trim_start_matches("crates/capi/src/");
         let follows =

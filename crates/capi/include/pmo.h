@@ -4,8 +4,8 @@
  * pointers, and calls psync. Everything since the psync before becomes durable as one step; after a crash
  * at any instant the object is exactly as some psync left it.
  *
- * Functions that return int return 0, or -1 for an error; those that return a pointer return NULL. What
- * went wrong is in pmo_errno and pmo_error_message. Strings are UTF-8 and end with a zero byte.
+ * Functions that return int return 0, or -1 for an error; those that return a pointer return NULL. The
+ * error is in pmo_errno and pmo_error_message. Strings are UTF-8 and end with a zero byte.
  *
  * The manual pages are made of the comments that begin with two asterisks.
  */
@@ -143,7 +143,7 @@ enum {
     PMO_STAT_WRITE_KEY = 16
 };
 
-/** What the pool knows of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
+/** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
  * 1970; psyncs are as of the last checkpoint. */
 struct pmo_stat {
@@ -164,7 +164,7 @@ struct pmo_stat {
 int pmo_stat(pmo_pool *pool, const char *name, struct pmo_stat *stat);
 
 /** Calls each for every object of the pool, in no particular order, until it returns other than 0, which
- * is then returned. What it is given ends with its return. It must not throw. */
+ * is then returned. Its first argument is valid until it returns. It must not throw. */
 int pmo_list(pmo_pool *pool, int (*each)(const struct pmo_stat *stat, void *context), void *context);
 
 /* ---- objects ---- */
@@ -212,7 +212,7 @@ void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *k
 /** As pmo_attach, for the object of the pool whose first byte has this address. It is searched for. */
 void *pmo_attach_at(pmo_pool *pool, const void *address, int permission, const void *key, size_t key_len);
 
-/** Ends an attachment. What was not psynced is forgotten, and an access to the object is a SIGSEGV from
+/** Ends an attachment. Stores that were not psynced are forgotten, and an access to the object is a SIGSEGV from
  * here on. No other thread uses the object or its heap meanwhile. */
 int pmo_detach(void *object);
 
@@ -220,7 +220,7 @@ int pmo_detach(void *object);
  * object meanwhile. */
 int pmo_grow(void *object, uint64_t size);
 
-/** What is known of an attached object. Psyncs and recovered bytes are 0 where it is attached for reading. */
+/** An attached object. Psyncs and recovered bytes are 0 where it is attached for reading. */
 struct pmo_object {
     void *base;
     uint64_t size;
@@ -351,7 +351,7 @@ struct pmo_type {
 /** Gives size bytes at address, in the object's heap, a name of up to 255 bytes. */
 int pmo_root_create(void *object, const char *name, const void *address, size_t size, const struct pmo_type *type);
 
-/** Where the root is. If it was made with another type, or with a type that had another layout, that is
+/** Returns the address of a root. If it was made with another type, or with a type that had another layout, that is
  * an error whose message shows both. With NULL for the type, any will do. */
 void *pmo_root(void *object, const char *name, const struct pmo_type *type);
 
@@ -368,8 +368,8 @@ struct pmo_root {
     uint64_t fingerprint[2];
 };
 
-/** Calls each for every root, sorted by name, until it returns other than 0, which is then returned. What it
- * is given ends with its return. It must not throw. */
+/** Calls each for every root, sorted by name, until it returns other than 0, which is then returned. Its
+ * first argument is valid until it returns. It must not throw. */
 int pmo_roots(void *object, int (*each)(const struct pmo_root *root, void *context), void *context);
 
 /** Writes the text of a type's layout to text, cut to len bytes with the zero byte, and its fingerprint, of names,

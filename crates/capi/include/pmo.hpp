@@ -38,7 +38,7 @@ namespace pmo {
 
 // ---- errors ----
 
-// What a function of pmo.h refused: code() is a PMO_ERR_*, what() the message.
+// The error of a function of pmo.h: code() is a PMO_ERR_*, what() the message.
 class error : public std::exception {
 public:
     error() : code_(pmo_errno()), message_(std::make_shared<std::string>(pmo_error_message())) {}
@@ -185,7 +185,7 @@ using unordered_map = std::unordered_map<K, V, Hash, Equal, allocator<std::pair<
 
 // ---- types of roots ----
 
-// What the layout of a T is: specialised for numbers, pointers, arrays, pairs and containers; for structs by
+// The layout of a T: specialised for numbers, pointers, arrays, pairs and containers; for structs by
 // PMO_DESCRIBE. How a container orders or hashes is not part of it.
 template <class T, class = void> struct type_of;
 

@@ -10,7 +10,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a handle points at: nothing. It is a number, so that one of a closed pool is noticed.
+/// The target of a handle: nothing. A handle is a number, so that one of a closed pool is noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_pool(());
 

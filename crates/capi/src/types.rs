@@ -27,7 +27,7 @@ pub struct Type {
     pub count: usize,
 }
 
-/// What a root keeps of a type.
+/// The description of a type that a root keeps.
 pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) layout: String,
@@ -96,7 +96,7 @@ unsafe fn describe<'a>(ty: *const Type, above: &mut Vec<*const Type>, out: &mut 
         };
         // C++ leaves it to the type's own name.
         let kind = if kind.is_empty() { named.unwrap_or("") } else { kind };
-        // What the program calls it may be an alias.
+        // The program's name for the type may be an alias.
         let alias = named
             .filter(|named| !kind.starts_with(named))
             .map_or_else(String::new, |named| format!(" ({named})"));

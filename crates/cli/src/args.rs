@@ -53,11 +53,11 @@ pub struct MkPmo {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// What to take the pool for, instead of what its path is
+    /// Kind of medium to take the pool for, instead of the kind that its path is
     ///
-    /// auto: what it is. file: a file or block device, written by system calls. memory: a file treated as
-    /// persistent memory, such as one on tmpfs; what a power failure leaves of it is the file system's
-    /// affair. dax: a file on a DAX file system. devdax: a device-DAX character device.
+    /// auto: the path's own kind. file: a file or block device, written by system calls. memory: a file
+    /// treated as persistent memory, such as one on tmpfs; whether anything survives a power failure is the
+    /// file system's affair. dax: a file on a DAX file system. devdax: a device-DAX character device.
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = words(&MediumKind::WORDS))]
     pub medium: MediumKind,
 

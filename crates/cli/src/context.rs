@@ -1,4 +1,4 @@
-//! What the global options mean for every command.
+//! Effects of the global options on every command.
 
 use crate::args::Global;
 use crate::failure::Result;

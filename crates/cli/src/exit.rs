@@ -1,4 +1,4 @@
-//! What the tool exits with. The numbers are stable: scripts rely on them.
+//! Exit statuses of the tool. The numbers are stable: scripts rely on them.
 
 use indelible::ErrorKind;
 use std::process::ExitCode;

@@ -36,7 +36,7 @@ impl Failure {
         Failure::Said { exit, message, help: None }
     }
 
-    /// What the tool exits with.
+    /// Exit status for this failure.
     pub fn exit(&self) -> Exit {
         match *self {
             Failure::Quiet(exit) | Failure::Said { exit, .. } => exit,

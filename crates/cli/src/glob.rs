@@ -45,7 +45,7 @@ impl Glob {
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut token) = (0, 0);
-        // Where the last `*` was, and how much of the name it has taken.
+        // Position of the last `*`, and how much of the name it has taken.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match self.0.get(token) {

@@ -1,4 +1,4 @@
-//! Where keys come from: an option, a file, or the environment, in this order.
+//! Sources of keys: an option, a file, or the environment, in this order.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

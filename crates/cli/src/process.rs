@@ -4,7 +4,7 @@ use crate::text::printable;
 use indelible::Stat;
 use serde::Serialize;
 
-/// Who has an object.
+/// The process that has an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
     /// Process ID.
@@ -20,7 +20,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Who has the object, if that is known.
+    /// The holder of the object, if it is known.
     pub fn of(stat: &Stat) -> Option<Self> {
         let elsewhere = || {
             let pid = stat.holder_elsewhere?;

@@ -1,4 +1,4 @@
-//! What `pmo ls` shows of objects that processes have, or had when they died (S0.11, S0.25, S0.26).
+//! Output of `pmo ls` for objects that processes have, or had when they died (S0.11, S0.25, S0.26).
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What `#[repr]` says.
+//! Parsing of `#[repr]`.
 
 use proc_macro2::TokenStream;
 use syn::{DeriveInput, Ident, Result};

@@ -356,7 +356,7 @@ fn a_value_of_another_heap_is_refused() {
     let text = *refused.unwrap_err().downcast::<&str>().unwrap();
     assert!(text.contains("in one heap cannot be stored in another"), "{text}");
     assert!(b.is_empty());
-    // What cannot be noticed at once is found by the next access.
+    // Values exchanged through `&mut` cannot be noticed at once: the next access finds them.
     a.push("of one");
     b.push("of two");
     std::mem::swap(&mut a[0], &mut b[0]);
@@ -364,7 +364,7 @@ fn a_value_of_another_heap_is_refused() {
     assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }
 
-/// Where stores have to be named, collections and roots do it: also when a psync of several follows.
+/// With explicit tracking, collections and roots mark their own stores: also when a psync of several follows.
 #[test]
 fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     support::everywhere(|world| {

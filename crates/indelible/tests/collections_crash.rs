@@ -22,7 +22,7 @@ struct Data<'h> {
 
 type Model = BTreeMap<String, Vec<u64>>;
 
-/// What round `round` does with each of its words: adds a place, or forgets the word.
+/// The changes of round `round`, one for each of its words: adds a place, or forgets the word.
 fn changes(round: u64) -> impl Iterator<Item = (String, u64, bool)> {
     let mut random = Seeded::new(round);
     (0..random.usize(1..60)).map(move |_| {
@@ -142,7 +142,7 @@ fn a_power_cut_leaves_the_collections_as_a_psync_left_them() {
         let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         let (found, said) = (verify(&mut heap), image.last_mark().unwrap_or(1));
-        // What is found can be used.
+        // Recovered data can be used.
         advance(heap.root_mut::<Data>("data").unwrap());
         verify(&mut heap);
         if found == said || found == said + 1 { Ok(()) } else { Err(format!("round {found}, said {said}")) }

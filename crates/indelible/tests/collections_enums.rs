@@ -307,7 +307,7 @@ fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     let at = heap.root_any("it").unwrap().address - heap.base().addr();
     drop(heap);
     let mut object = world.open().attach("heap").unwrap();
-    // What lies between the fields of a variant, and behind them, is nobody's: any bytes.
+    // Bytes between the fields of a variant, and behind them, are nobody's: any will do.
     object.as_mut_slice()[at..][..size_of::<Checked>()].fill(0);
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);
@@ -352,7 +352,7 @@ fn damaged_tags_and_fields_are_found() {
         (&[(0, &[0x55]), (8, &[1]), (16, &inside)], true),
         (&[(0, &[0x55]), (8, &[1]), (16, &outside)], false),
         (&[(0, &[0x55]), (8, &[0]), (16, &outside)], true),
-        // What another variant would have there does not matter.
+        // Fields of another variant do not matter.
         (&[(0, &[0]), (1, &[2]), (8, &outside), (16, &long)], true),
         (&[(0, &[201]), (1, &[2]), (16, &long)], true),
     ];

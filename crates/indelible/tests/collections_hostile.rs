@@ -163,7 +163,7 @@ fn use_it(heap: &mut Heap) -> bool {
 /// As a heap that was damaged while it was trusted: nobody looks at all of it.
 fn trusted(object: Object) -> Heap {
     let mut heap = Heap::open(object).unwrap();
-    // SAFETY: none. What damage can do is in SAFETY.md; here it is seen not to be worse.
+    // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be worse.
     unsafe { heap.trust() };
     heap
 }
@@ -253,8 +253,8 @@ fn damage_of_each_kind_is_found() {
     }
 }
 
-/// What safe code stored anywhere in an object is found when the heap is verified, or does no harm: no block is owned twice afterwards,
-/// whatever is done with the data, and the heap is as it should be.
+/// Bytes stored by safe code anywhere in an object are found when the heap is verified, or do no harm: no
+/// block is owned twice afterwards, whatever is done with the data, and the heap is as it should be.
 #[test]
 fn what_was_verified_is_not_corrupted_by_safe_code() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -105,7 +105,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a full heap refuses changes nothing.
+/// An operation that a full heap refuses changes nothing.
 fn done<T>(result: indelible::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),

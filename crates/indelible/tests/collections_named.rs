@@ -1,5 +1,5 @@
-//! Where stores have to be named, heap and collections name theirs: every way of storing, byte by byte, and no more than
-//! that. Cuts find what was lent before them.
+//! With explicit tracking, heap and collections mark their own stores: every way of storing, byte by byte,
+//! and no more than that. Cuts find data that was lent before them.
 
 mod support;
 
@@ -323,7 +323,7 @@ fn a_psync_costs_what_was_stored_and_not_the_object() {
     assert_eq!(looked, (0, 1), "of a map that was looked at, only its root was lent");
 }
 
-/// What cuts made durable, by opening the object anew.
+/// The data that cuts made durable, by opening the object anew.
 fn durable<R>(world: &World, heap: Heap, look: impl FnOnce(&Heap) -> R) -> R {
     drop(heap);
     look(&Heap::open(world.open().attach("heap").unwrap()).unwrap())

@@ -118,7 +118,7 @@ fn a_cut_holds_whole_critical_sections() {
             }
             stop.store(true, Relaxed);
         });
-        // What was done since the last cut is forgotten.
+        // Changes since the last cut are forgotten.
         drop(heap);
         let mut heap = reopen(&world);
         assert_eq!(heap.check(), []);

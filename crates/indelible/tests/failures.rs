@@ -225,7 +225,7 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
 
 /// A full medium: a clear error, the state of the last psync intact, retry possible, by whichever kind of psync.
 /// Some of the pages are in the primary by then, and are not durable: a retry that compares with them, as a cut
-/// does, would find nothing to log. What it acknowledged survives any power cut.
+/// does, would find nothing to log. Data it acknowledged survives any power cut.
 #[test]
 fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     for cut in [false, true] {

@@ -1,5 +1,5 @@
-//! What a crate without unsafe code can do: derive everything, and use it. Lints that are forbidden cannot be
-//! allowed again, not even by what a derive expands to.
+//! A crate without unsafe code can derive everything, and use it. Forbidden lints cannot be allowed again,
+//! not even in the code that a derive expands to.
 #![forbid(unsafe_code, unused, missing_debug_implementations, nonstandard_style)]
 
 use indelible::collections::{PBox, PHashMap, PString, PVec};

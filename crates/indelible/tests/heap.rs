@@ -363,7 +363,7 @@ fn a_sparse_giant_costs_what_is_used_of_it() {
     let world = world();
     let pool = world.format();
     let _ = &pool;
-    // The pool is small; only the object's addresses are large. What does not fit is an error.
+    // The pool is small; only the object's addresses are large. A block that does not fit is an error.
     let size = 48 * MIB;
     pool.create_with("big", &indelible::CreateOptions::new(size as u64).sparse(true)).unwrap();
     let mut heap = Heap::format(pool.attach("big").unwrap()).unwrap();

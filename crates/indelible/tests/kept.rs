@@ -119,8 +119,8 @@ fn a_failure_to_apply_loses_nothing() {
     }
 }
 
-/// What waits in memory when a detach fails is in the lane still; the lane, which another object keeps in use, is not
-/// taken for settled.
+/// Lines that are pending in memory when a detach fails are still in the lane; the lane, which another object
+/// keeps in use, is not taken for settled.
 #[test]
 fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
     let (medium, pool) = disk();

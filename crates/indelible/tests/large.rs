@@ -1,5 +1,5 @@
-//! Large psyncs where the medium is memory: they go to the lane and to the primary in pieces, straight from
-//! the shadow. Whatever the way, the lane alone brings everything back.
+//! Large psyncs on media that are memory: they go to the lane and to the primary in pieces, straight from the
+//! shadow. In each case the lane alone brings everything back.
 
 use indelible::{MediumKind, Object, Pool, PoolOptions, psync_all};
 use std::os::unix::fs::FileExt;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use support::{Ground, World, everywhere};
 
-/// What another process, or the machine after a power cut, would find: the medium's bytes alone, on a medium
-/// of their own whose locks are nobody's. A copy of the file is refused beside the original.
+/// The pool as another process, or the machine after a power cut, would find it: the medium's bytes alone, on
+/// a medium of their own whose locks are nobody's. A copy of the file is refused beside the original.
 fn from_outside(world: &World) -> Pool {
     let found = match world.sim() {
         Some(sim) => sim.power_cut(Choice::None).medium(),

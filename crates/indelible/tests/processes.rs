@@ -133,7 +133,7 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("this had to fail").kind()
 }
 
-/// What the kernel puts elsewhere, from the top down or from the bottom up, at random or not.
+/// The kernel may place other mappings from the top down or from the bottom up, at random or not.
 #[test]
 fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -334,8 +334,8 @@ fn s0_15_access_after_detach_is_a_fault() {
 
 /// Runs `child` in a fork and returns how it ended.
 fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
-    // SAFETY: the child calls only `child` and `_exit`. What it allocates is safe with this libc, whose
-    // fork handlers take the allocator's locks.
+    // SAFETY: the child calls only `child` and `_exit`. Allocating in it is safe with this libc, whose fork
+    // handlers take the allocator's locks.
     match unsafe { libc::fork() } {
         0 => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(99);

@@ -63,7 +63,7 @@ fn a_heap_by_address_is_the_heap_by_handle() {
     });
 }
 
-/// What a thread remembers of a heap is not used once the heap is closed, by whatever thread.
+/// A heap that threads remember is not used once it is closed, by whatever thread.
 #[test]
 fn threads_forget_heaps_that_were_closed() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);

@@ -28,7 +28,7 @@ fn settled(world: &World) -> (indelible::Pool, Object) {
     (pool, object)
 }
 
-/// What a psync that had nothing to do does not log.
+/// Bytes that a psync logs; none if it has nothing to do.
 fn logged(object: &mut Object) -> u64 {
     let before = object.stats().logged_bytes;
     object.psync().unwrap();
@@ -173,7 +173,7 @@ fn dropped_pages_come_back_as_psynced() {
             };
             assert_eq!(done, 0);
             assert!(object.as_slice()[5 * PAGE..7 * PAGE].iter().all(|b| *b == byte), "{:?}", world.tracking);
-            // What is stored beside it takes nothing back.
+            // A store beside it takes nothing back.
             object.range_mut(6 * PAGE..6 * PAGE + 8).fill(byte);
             object.psync().unwrap();
         }

@@ -1,5 +1,6 @@
-//! Where trust ends: bytes that anything may have stored are not used by type before the heap was verified. The programs that
-//! try it have no unsafe code; what they can reach is in `forbid(unsafe_code)`.
+//! The limits of trust: bytes that anything may have stored are not used by type before the heap was
+//! verified. The programs that try it have no unsafe code: all they reach is in reach of
+//! `forbid(unsafe_code)`.
 #![forbid(unsafe_code)]
 
 mod forged;
@@ -122,11 +123,11 @@ fn bytes_that_were_lent_are_verified_once() {
 fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     let (_dir, pool) = pool();
     let mut object = pool.create_attached("heap", 1 << 20).unwrap();
-    // What a heap, and the list in it, will take for its own.
+    // Bytes that a heap, and the list in it, will take for their own.
     object.as_mut_slice()[4096..].fill(0xa5);
     let mut heap = Heap::format(object).unwrap();
     assert_eq!(heap.check(), []);
-    // Where blocks lie is not believed, either: no root is made by type.
+    // The places of blocks are not believed, either: no root is made by type.
     let error = heap.root_or_default::<PVec<u64>>("numbers").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     heap.verify(&RootTypes::new()).unwrap();

@@ -35,7 +35,7 @@ impl Other {
         })
     }
 
-    /// What it says, `None` if it is gone.
+    /// The process's next line, `None` if it is gone.
     fn answer(&mut self) -> Option<String> {
         let answers = self.lines.by_ref().map_while(Result::ok);
         answers.filter_map(|line| Some(line.split_once("ANSWER ")?.1.trim().to_owned())).next()
@@ -123,7 +123,7 @@ fn a_stopped_process_that_has_the_table_is_named() {
     let text = error.to_string();
     assert!(text.contains(&format!("locked by process {} as writer (", other.pid())), "{text}");
     assert!(text.contains("which is stopped"), "{text}");
-    // Who reads is not in need of the lock.
+    // A reader does not need the lock.
     let reader = PoolOptions::new().read_only(true).open(pool.path()).unwrap();
     assert_eq!(reader.stat("a").unwrap().state, State::Detached);
     assert_eq!(reader.list().count(), 1);
@@ -180,7 +180,7 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
     assert_eq!(pool.destroy("b").unwrap_err().kind(), ErrorKind::Held);
 }
 
-/// What a read-only pool has attached is a copy: no writer waits for it, and none changes it.
+/// A read-only pool attaches a copy: no writer waits for it, and none changes it.
 #[test]
 fn who_may_only_read_is_in_nobodys_way() {
     let (_folder, pool) = pool();

@@ -10,10 +10,10 @@ use loom::thread;
 use std::ptr::NonNull;
 
 const SIZE: usize = 1024;
-/// Where the blocks are said to be: nobody stores to them.
+/// Address stated for the blocks: nobody stores to them.
 const DATA: usize = 1 << 20;
 
-/// What a model made, which the heap takes to be there for ever, and what is to be given back behind each order.
+/// An allocation of a model that the heap takes for permanent; freed after each order.
 struct Made<T: 'static>(NonNull<T>);
 
 impl<T> Made<T> {
@@ -137,7 +137,7 @@ pub(crate) fn a_block_freed_as_its_owner_ends() {
     {
         let _heap = scene.lock.lock().unwrap();
         scene.span.own(new);
-        // What was sent to a thread that ended goes to who owns it now.
+        // Blocks sent to a thread that ended go to the span's present owner.
         old.open_inbox(&mut |_| panic!("it is another thread's"));
     }
     scene.span.put(place::FULL);

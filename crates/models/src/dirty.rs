@@ -89,7 +89,7 @@ pub(crate) fn a_hold_excludes_handlers() {
     assert!(thread.join().unwrap());
 }
 
-/// What is taken away is not touched any more.
+/// A range that was withdrawn is not touched any more.
 pub(crate) fn a_withdrawn_range_is_left_alone() {
     let watched = Watched::new();
     let handler = watched.clone();
@@ -162,7 +162,7 @@ pub(crate) fn a_handler_that_waits_is_woken() {
     turn.publish(1000, 100);
     let handler = turn.clone();
     let thread = thread::spawn(move || match handler.pass(1050, || false, || 2, |_| ()) {
-        // What the kernel does: it goes to sleep only while the value is still there.
+        // As the kernel does: it goes to sleep only while the value is still there.
         Passed::Held(value) => {
             handler.held.compare_exchange(value, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         }

@@ -1,4 +1,4 @@
-//! What threads share, run in every order that the memory model allows, as far as loom goes.
+//! State that threads share, run in every order that the memory model allows, as far as loom goes.
 //!
 //! The sources are those of `crates/store` and `crates/indelible`, included by path; they take their atomics,
 //! mutexes and condition variables from a module `sync` each, in whose place this crate has loom's. So the
@@ -107,10 +107,10 @@ mod total;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is run in every order.
+/// A model, to be run in every order.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// What it shows.
+    /// The property that it shows.
     pub name: &'static str,
     /// Times that a thread may be interrupted where it need not wait, per order; `None`: any number.
     pub preemptions: Option<usize>,

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// What is attached, and how.
+/// An attached object, or the heap in it.
 pub(crate) enum Held {
     Writer(Object),
     Reader(ReadObject),
@@ -101,7 +101,7 @@ impl Attachment {
         format!("object {:?}", self.name)
     }
 
-    /// What is attached and may be used.
+    /// The attachment, if it may be used.
     pub(crate) fn open(&self) -> Option<MutexGuard<'_, Option<Held>>> {
         let held = self.lock();
         (!self.closing.load(Ordering::Acquire)).then_some(held)

@@ -47,7 +47,7 @@ pub(crate) fn panicked(py: Python<'_>, operation: &str, what: &str, panic: &str)
     raise(py, "Damaged", ErrorKind::Damaged as i32, &message, operation, None, None)
 }
 
-/// What Python's own code of the package finds wrong.
+/// An error that the package's own Python code found.
 pub(crate) fn own(py: Python<'_>, kind: ErrorKind, operation: &str, message: &str, name: &str) -> PyErr {
     raise(py, &format!("{kind:?}"), kind as i32, message, operation, None, Some(name))
 }

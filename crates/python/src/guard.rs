@@ -21,7 +21,7 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
         }));
     });
     GUARDED.set(true);
-    // What a panic interrupted in an object is as damaged as it was.
+    // A change of an object that a panic interrupts stays half done, as it would without this guard.
     let result = catch_unwind(AssertUnwindSafe(f));
     GUARDED.set(false);
     result.map_err(|panic| match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {

@@ -1,6 +1,7 @@
 //! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts.
 //!
-//! What Python users see on top of it is in `python/indelible`. Unsafe code is in `buffer`, `block` and `object` alone.
+//! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `block` and `object`
+//! alone.
 
 #![deny(unsafe_code)]
 

@@ -114,7 +114,7 @@ impl Object {
         })
     }
 
-    /// Grows the object to `size` bytes. What was exported before stays valid.
+    /// Grows the object to `size` bytes. Exported buffers stay valid.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         self.attachment.grow(py, size)
     }

@@ -44,7 +44,7 @@ impl Pool {
     }
 }
 
-/// What a word of Python stands for.
+/// Finds the value of a keyword.
 fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
@@ -108,7 +108,7 @@ impl Pool {
         Ok(PyBytes::new(py, &self.with(py, "inspect", |pool| Ok(pool.id()))?))
     }
 
-    /// What the pool stands on: "file", "memory", "dax" or "devdax".
+    /// Kind of medium: "file", "memory", "dax" or "devdax".
     #[getter]
     fn medium(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.with(py, "inspect", |pool| Ok(pool.medium().word()))
@@ -183,7 +183,7 @@ impl Pool {
         Ok(Object::new(slf.clone().unbind(), name, held))
     }
 
-    /// Ends the use of the pool by this handle. What is attached stays so.
+    /// Ends the use of the pool by this handle. Attached objects stay so.
     fn close(&self) {
         self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     }

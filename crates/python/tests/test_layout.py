@@ -155,7 +155,7 @@ def test_every_byte_of_a_dict_may_be_wrong(pool: indelible.Pool) -> None:
         if found is not None:
             found.close()
         del found
-        # What the attempt left is not psynced; put the byte back.
+        # The changes of the attempt are not psynced; put the byte back.
         edited(pool, at, whole[at : at + 1])
     assert refused > len(places) // 20
     found = pool.dict("run")

@@ -10,7 +10,7 @@ fn follow_page(page: &str) {
     let page = std::fs::read_to_string(project().join("docs/cookbook").join(page)).unwrap();
     let folder = disk();
     let compared = follow(&page, folder.path(), &["c", "cpp"], &|block| {
-        // What the ground did, with another profile and another prefix.
+        // The environment's installation, with another profile and another prefix.
         assert_eq!(block, "cargo xtask install --prefix \"$HOME/.local\"\n");
         std::os::unix::fs::symlink(installed(), folder.path().join(".local")).unwrap();
     });

@@ -1,4 +1,4 @@
-//! What programs are compiled against, and how they are run.
+//! The environment of test programs: the installation they are compiled against, and how they are run.
 
 use indelible_testing::not_tested;
 use std::os::unix::process::ExitStatusExt;

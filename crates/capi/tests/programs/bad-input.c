@@ -1,4 +1,4 @@
-/* What must be an error and change nothing: bad-input.c POOL. What must be a fault: bad-input.c POOL WHICH. */
+/* Calls that must be errors and change nothing: bad-input.c POOL. Accesses that must fault: bad-input.c POOL WHICH. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <sys/mman.h>

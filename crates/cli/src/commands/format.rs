@@ -40,7 +40,7 @@ pub struct Format {
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
 
-    /// Where objects get their addresses: first address, length [default: far from the other pools of this host]
+    /// Address range for the objects: first address, length [default: far from the other pools of this host]
     ///
     /// Both are multiples of 2 MiB, between 0x400000000000 and 0x7a0000000000. Pools whose objects
     /// have the same addresses cannot be attached in one process.

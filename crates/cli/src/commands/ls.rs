@@ -41,7 +41,7 @@ pub struct Ls {
     pattern: Option<String>,
 }
 
-/// What a line says. Small: a pool may have millions of objects, and sorting needs all of them.
+/// The fields of a line. Small: a pool may have millions of objects, and sorting needs all of them.
 #[derive(Serialize)]
 struct Row {
     name: String,
@@ -92,7 +92,7 @@ pub fn run(context: &Context, args: &Ls) -> Result {
     Ok(())
 }
 
-/// The objects that match. What is damaged is said, and the rest listed.
+/// The objects that match. Damaged ones are reported, and the rest listed.
 fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Row>> {
     let glob = pattern.map(Glob::new);
     let mut rows = Vec::new();

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use clap::Subcommand;
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Format(format::Format),

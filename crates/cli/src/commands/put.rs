@@ -64,7 +64,7 @@ struct Report {
     bytes: u64,
 }
 
-/// Where the bytes come from.
+/// Source of the bytes.
 struct Input {
     from: Box<dyn Read>,
     path: PathBuf,

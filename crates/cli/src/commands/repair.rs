@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// Put right what check finds, as far as nothing is lost by it
 ///
 /// Nobody may have the pool open. Objects of writers that died are recovered; structures that can be made
-/// anew from what is intact are. What can only be given up is left alone without --drop-damaged: copy the
-/// pool's file first. Programs need no repair after a crash: attaching recovers.
+/// anew from intact ones are. Damage that can only be repaired by giving something up is left alone without
+/// --drop-damaged: copy the pool's file first. Programs need no repair after a crash: attaching recovers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What the tests of the tool share: a folder, the tool run in it, and processes that hold objects.
+//! Helpers of the tool's tests: a folder, the tool run in it, and processes that hold objects.
 
 #![allow(dead_code)]
 
@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 pub const PMO: &str = env!("CARGO_BIN_EXE_pmo");
 pub const MKPMO: &str = env!("CARGO_BIN_EXE_mkpmo");
 
-/// What a run of the tool left.
+/// Result of a run of the tool.
 #[derive(Debug)]
 pub struct Run {
     pub code: Option<i32>,

@@ -87,7 +87,7 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         return copy.deepcopy(self.copy(), memo)
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        # What is pickled or copied is an ordinary dict: an object is attached once, and by name.
+        # A pickled or copied dict is an ordinary one: an object is attached once, and by name.
         return dict, (), None, None, iter(self.items())
 
     def __repr__(self) -> str:

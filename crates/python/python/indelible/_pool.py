@@ -31,8 +31,8 @@ _log = logging.getLogger("indelible")
 _LEAST = 64 << 10
 HEAP = b"PMO-HEAP"
 
-# What of this process's arrays and dicts is attached, by the pool's ID and name: a second call shares it. A copy of a pool
-# has its ID, and cannot be opened beside it.
+# This process's attached arrays and dicts, by the pool's ID and name: a second call shares them. A copy of a
+# pool has the same ID, and cannot be opened beside it.
 _attached: weakref.WeakValueDictionary[tuple[bytes, str], Object | Dict] = weakref.WeakValueDictionary()
 _attaching = threading.RLock()
 os.register_at_fork(after_in_child=lambda: _forget())

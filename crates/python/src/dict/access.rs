@@ -72,7 +72,7 @@ impl Dict {
         self.attachment.set_unsynced(true);
     }
 
-    /// What a value found is for Python; counted as a view in the lock under which it was found.
+    /// Converts a value that was found; an array is counted as a view in the lock under which it was found.
     pub(super) fn hold(&self, found: Found) -> Fetched {
         match found {
             Found::Object(object) => Fetched::Object(object),
@@ -137,7 +137,7 @@ impl Dict {
 /// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if there is no room for more.
 fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
     let size = heap.size() as u64;
-    // What a chunk of the heap needs for itself comes on top.
+    // A new chunk of the heap comes on top.
     let least = size + need as u64 + (4 << 20);
     match heap.grow(least.max(size + size / 4)) {
         Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace) => heap.grow(least),

@@ -22,7 +22,7 @@ pub(crate) struct DictIterator {
     changes: u64,
     /// Position of the next item to fetch; `None` at the end.
     at: Option<usize>,
-    /// What was fetched, the next one last.
+    /// Items that were fetched, the next one last.
     fetched: Vec<(Option<Py<PyString>>, Option<Fetched>)>,
 }
 

@@ -1,8 +1,8 @@
 //! The dict: [`table`]s for Python.
 //!
-//! Each method that reads or changes the table is one `Attachment::quick`: it runs no code of Python's while the lock is
-//! held, so that other threads, signal handlers and finalizers find it done or not begun. What Python code has to do for a
-//! value (`_values.py`) comes before, or after.
+//! Each method that reads or changes the table is one `Attachment::quick`: it runs no Python code while the
+//! lock is held, so that other threads, signal handlers and finalizers find it done or not begun. Python code
+//! that makes or reads a value (`_values.py`) runs before, or after.
 
 mod access;
 mod attach;
@@ -317,7 +317,7 @@ impl Dict {
         self.attachment.is_unsynced() && !self.attachment.is_closed(py)
     }
 
-    /// What is wrong in the metadata of the object's heap.
+    /// Findings in the metadata of the object's heap.
     fn _check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.attachment.with(py, "check the heap of", |held| {
             let findings = match held {

@@ -68,7 +68,7 @@ impl Default for PythonDict<'_> {
 /// An assignment that has all the memory it needs.
 struct Ready<'h> {
     hash: u32,
-    /// Where the key is, or a copy of it.
+    /// Slot of the key, or a copy of the key.
     place: Result<usize, PString<'h>>,
     /// `Err`: the address of an array.
     value: Result<Value<'h>, usize>,
