@@ -38,6 +38,7 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     let single = batches.len() == 1;
     for (place, batch) in (0..).zip(batches.iter_mut()) {
         debug_assert!(after.fits(batch.len()));
+        let place = if Mutant::JoinedForgotten.is_on() { 0 } else { place };
         let bytes = batch.stamp(seed, after.generation, after.sequence, place);
         if Mutant::NotDurable.is_on() {
             medium.write(log.offset + after.tail, bytes)?;

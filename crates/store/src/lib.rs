@@ -8,10 +8,10 @@
 
 #[cfg(feature = "replay")]
 pub use entropy::with_seed;
-#[doc(hidden)]
-pub use mutant::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutant::with_mutant;
+#[doc(hidden)]
+pub use mutant::{Mutant, Selected};
 
 pub mod commit;
 mod entropy;

@@ -37,6 +37,8 @@ mutants! {
     NotDurable,
     /// A psync returns before its batch, written in pieces, is durable.
     PiecesNotDurable,
+    /// A batch of a durable write of several does not say how many go before it.
+    JoinedForgotten,
     /// psync of several objects publishes one batch for each.
     SplitPsync,
     /// The checksum of a batch leaves its data out.
@@ -73,6 +75,8 @@ mutants! {
     VisibleIsDurable,
     /// Recovery takes an object whose entry it cannot read for one that was destroyed.
     UnreadIsAbsent,
+    /// A damaged batch before intact ones counts as the end of its lane.
+    DamageIgnored,
     /// A dead writer's lane that is damaged stops whoever looks for a lane.
     RefusedBlocksAll,
     /// Recovery does not ask whether psyncs were applied that the lane lacks.
@@ -111,12 +115,18 @@ mutants! {
     FailureNotShared,
     /// A failed durable write is the business of the lane alone that made it.
     FaultOfOneWrite,
+    /// What the system has yet to report of a failure that was counted is left to whoever asks next.
+    ReportsLeft,
     /// A psync publishes a direct write that ended without a barrier.
     OpenDirectPublished,
     /// What was read is relied on without asking whether it was lost, dropped and read again.
     ReadingsTrusted,
+    /// Whether pages were lost is asked before what is relied on is read, not after.
+    AskedTooEarly,
     /// Writers of two processes get the same object.
     Unlocked,
+    /// A process takes a lane that another one has.
+    LaneUnclaimed,
     /// What was read without a lock is believed although it changed meanwhile.
     ReadUnchecked,
     /// Nodes of the table are kept although another process changed it.
@@ -137,13 +147,22 @@ mod selected {
 
     /// Runs `f` on this thread with the rule broken.
     pub fn with_mutant<R>(mutant: Mutant, f: impl FnOnce() -> R) -> R {
+        select(Some(mutant), f)
+    }
+
+    /// What [`with_mutant`] chose for this thread.
+    pub(super) fn current() -> Option<Mutant> {
+        SELECTED.get()
+    }
+
+    pub(super) fn select<R>(mutant: Option<Mutant>, f: impl FnOnce() -> R) -> R {
         struct Restore(Option<Mutant>);
         impl Drop for Restore {
             fn drop(&mut self) {
                 SELECTED.set(self.0);
             }
         }
-        let _restore = Restore(SELECTED.replace(Some(mutant)));
+        let _restore = Restore(SELECTED.replace(mutant));
         f()
     }
 
@@ -171,6 +190,38 @@ mod selected {
 
 #[cfg(feature = "mutants")]
 pub use selected::with_mutant;
+
+/// The rule that is broken on a thread, for the threads that it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Selected(#[cfg(feature = "mutants")] Option<Mutant>);
+
+#[cfg(feature = "mutants")]
+impl Selected {
+    /// As on this thread.
+    #[must_use]
+    pub fn here() -> Selected {
+        Selected(selected::current())
+    }
+
+    /// Runs `f` on this thread as on that one.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        selected::select(self.0, f)
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+impl Selected {
+    /// As on this thread.
+    #[must_use]
+    pub fn here() -> Selected {
+        Selected()
+    }
+
+    /// Runs `f` on this thread as on that one.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+}
 
 #[cfg(not(feature = "mutants"))]
 impl Mutant {

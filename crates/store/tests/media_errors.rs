@@ -4,232 +4,20 @@
 //! lost, and nothing that was refused for want of space is found done.
 
 use indelible_store::error::{Result, StoreError};
-use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
-use indelible_store::medium::{Device, Fatal, Medium};
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_testing::pool::{check_tiling, process, psync, psync_many, recover_all, snapshot};
+use indelible_testing::pool::{process, psync, psync_many};
+use indelible_testing::rules::errors::{State, Visible, WritebackFile, recovered, state};
 use indelible_testing::scenario::{formatted, media};
-use indelible_testing::{Choice, Fault, Hook, Hooked, OpKind, SimConfig, SimMedium};
+use indelible_testing::{Choice, Fault, OpKind, SimConfig};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// How much of a durable write that fails is visible.
-#[derive(Clone, Copy, Debug)]
-enum Visible {
-    None,
-    Half,
-    All,
-}
-
-/// A file whose write-back may fail: a durable write is told of it, and whatever is in the page cache, whoever
-/// wrote it, is clean and perhaps lost. Once all reports of that were taken, a later call says nothing.
-struct File {
-    sim: Arc<SimMedium>,
-    durable: AtomicU64,
-    plan: Mutex<Option<(u64, Visible)>>,
-    /// A write-back failed, and nobody was told.
-    untold: AtomicBool,
-}
-
-impl File {
-    fn over(sim: &SimMedium) -> Arc<Hooked<File>> {
-        let (durable, plan, untold) = (AtomicU64::new(0), Mutex::new(None), AtomicBool::new(false));
-        let sim = Arc::new(sim.handle());
-        Hooked::new(sim.clone(), File { sim, durable, plan, untold })
-    }
-
-    /// The `nth` durable write from now on fails.
-    fn fail(&self, nth: u64, visible: Visible) {
-        *self.plan.lock().unwrap() = Some((self.durable.load(Ordering::Relaxed) + nth, visible));
-    }
-}
-
-impl Hook for File {
-    fn check_writeback(&self, under: &dyn Device) -> Result<(), Fatal> {
-        match self.untold.swap(false, Ordering::Relaxed) {
-            true => Err(std::io::Error::from_raw_os_error(5).into()),
-            false => under.check_writeback(),
-        }
-    }
-    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        if self.untold.load(Ordering::Relaxed) {
-            under.write(offset, bytes)?;
-            return self.check_writeback(under);
-        }
-        let now = self.durable.fetch_add(1, Ordering::Relaxed);
-        let visible = match *self.plan.lock().unwrap() {
-            Some((nth, Visible::None)) if nth == now => 0,
-            Some((nth, Visible::Half)) if nth == now => bytes.len() / 128 * 64,
-            Some((nth, Visible::All)) if nth == now => bytes.len(),
-            _ => return under.write_durable(offset, bytes),
-        };
-        under.write(offset, &bytes[..visible])?;
-        self.sim.fail_at(OpKind::Barrier, 0, Fault::NoSpace);
-        under.barrier()
-    }
-}
-
 fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
-}
-
-/// Contents by name.
-type State = BTreeMap<String, Vec<u8>>;
-
-fn state(store: &Store) -> State {
-    snapshot(store).unwrap().into_iter().map(|(name, (_, _, bytes))| (name, bytes)).collect()
-}
-
-/// The state that a power cut or a death leaves, recovered.
-fn recovered(medium: &SimMedium) -> Result<State, String> {
-    let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(|error| error.to_string())?;
-    recover_all(&store).map_err(|error| error.to_string())?;
-    check_tiling(&store)?;
-    Ok(state(&store))
-}
-
-/// An error told to a lane concerns the pages of the table, too: their lane must not be voided.
-#[test]
-fn an_error_told_to_one_lane_poisons_the_table_lane() {
-    for config in media() {
-        for cut in 0..20 {
-            let sim = formatted(1 << 20, config);
-            let file = File::over(&sim);
-            let store = Store::open(file.clone(), process(1)).unwrap();
-            for name in ["a", "other", "old"] {
-                store.create(name, &of(100)).unwrap();
-            }
-            let mut a = store.attach_writer("a", KEY).unwrap();
-            sim.settle();
-            store.rename("old", "new", KEY).unwrap();
-            file.fail(0, Visible::All);
-            psync(&mut a, &[(0, &[1])]).unwrap_err();
-            let barriers = sim.count(OpKind::Barrier);
-            let mut names = ["other", "another"];
-            while sim.count(OpKind::Barrier) == barriers {
-                store.rename(names[0], names[1], KEY).unwrap();
-                names.swap(0, 1);
-            }
-            drop(a);
-            let found = recovered(&sim.power_cut(Choice::Random(cut)).medium()).unwrap();
-            assert!(
-                found.contains_key("new") && found.contains_key(names[0]),
-                "{config:?}, cut {cut}: {found:?}"
-            );
-        }
-    }
-}
-
-/// Nor is another lane of the process to be voided, nor its objects detached as if they were in place.
-#[test]
-fn an_error_told_to_one_lane_poisons_every_other() {
-    for cut in 0..20 {
-        let sim = formatted(1 << 20, SimConfig::default());
-        let file = File::over(&sim);
-        let store = Store::open(file.clone(), process(1)).unwrap();
-        for name in ["a", "b"] {
-            store.create(name, &of(9000)).unwrap();
-        }
-        let (mut a, mut b) = (store.attach_writer("a", KEY).unwrap(), store.attach_writer("b", KEY).unwrap());
-        sim.settle();
-        psync(&mut b, &[(0, &[7; 9000])]).unwrap();
-        file.fail(0, Visible::None);
-        psync(&mut a, &[(0, &[1])]).unwrap_err();
-        assert!(matches!(b.checkpoint(), Err(StoreError::Poisoned)));
-        assert!(matches!(psync(&mut b, &[(0, &[8])]), Err(StoreError::Poisoned)));
-        if cut % 2 == 0 {
-            b.detach().unwrap_err();
-            drop(a);
-            let b = store.attach_writer("b", KEY).unwrap();
-            b.checkpoint().unwrap();
-            std::mem::forget(b);
-        }
-        let found = recovered(&sim.power_cut(Choice::Random(cut)).medium()).unwrap();
-        assert_eq!(found["b"], [7; 9000], "cut {cut}");
-    }
-}
-
-/// A direct write that ended without its barrier is in the primary, where the next psync finds nothing to log.
-#[test]
-fn a_direct_write_without_proof_is_not_published() {
-    for config in media() {
-        let sim = formatted(2 << 20, config);
-        let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
-        store.create("a", &CreateOptions { sparse: true, ..of(300_000) }).unwrap();
-        let mut a = store.attach_writer("a", KEY).unwrap();
-        psync(&mut a, &[(0, &[1; 100])]).unwrap();
-        sim.settle();
-        a.begin_direct(300_000).unwrap();
-        a.write_direct(4096, &[2; 60_000]).unwrap();
-        sim.fail_at(OpKind::Reserve, 0, Fault::NoSpace);
-        assert!(matches!(a.write_direct(200_000, &[2; 100]), Err(StoreError::NoSpace)));
-        psync(&mut a, &[(4096, &[2; 60_000]), (200_000, &[2; 100])]).unwrap();
-        let expected = state(&store);
-        for choice in [Choice::None, Choice::Random(1), Choice::All] {
-            let found = recovered(&sim.power_cut(choice.clone()).medium()).unwrap();
-            assert!(found == expected && found["a"][4096] == 2, "{config:?}, {choice:?}");
-        }
-        assert!(matches!(a.write_direct(8192, &[3]), Err(StoreError::BadSize { .. })), "it is over");
-    }
-}
-
-/// Pages that were lost are clean: the system may drop them, and read them again as they were. A change of the table that
-/// is made from such a mixture is not published, where others would redo it.
-#[test]
-fn a_change_made_from_dropped_pages_is_not_published() {
-    for config in media() {
-        for half in 0..2 {
-            let sim = formatted(1 << 20, config);
-            let file = File::over(&sim);
-            let store = Store::open(file.clone(), process(1)).unwrap();
-            for nth in 0..20 {
-                store.create(&format!("{nth}"), &of(100)).unwrap();
-            }
-            sim.settle();
-            let before = sim.to_bytes();
-            store.rename("0", "new", KEY).unwrap();
-            (1..10).for_each(|nth| store.destroy(&format!("{nth}"), KEY).unwrap());
-            let expected = state(&store);
-            let lane = TABLE_LANE as usize..(TABLE_LANE + TABLE_LANE_LEN) as usize;
-            for (page, old) in
-                before.chunks(4096).enumerate().filter(|(page, _)| !lane.contains(&(page * 4096)))
-            {
-                if page % 2 == half {
-                    sim.write(page as u64 * 4096, old).unwrap();
-                }
-            }
-            file.untold.store(true, Ordering::Relaxed);
-            // The result does not matter: no other process may see it.
-            let result = store.create("more", &of(5000));
-            assert!(result.is_err(), "{config:?}, {half}");
-            let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
-            assert_eq!(state(&other), expected, "{config:?}, {half}: {result:?}");
-            check_tiling(&other).unwrap();
-            store.create("more", &of(5000)).unwrap();
-            check_tiling(&store).unwrap();
-        }
-    }
-}
-
-/// Each of these rules, broken, is noticed here.
-#[test]
-#[cfg(feature = "mutants")]
-fn the_rules_broken_are_noticed() {
-    use indelible_store::{Mutant, with_mutant};
-    let checks: [(Mutant, fn()); 4] = [
-        (Mutant::FaultOfOneWrite, an_error_told_to_one_lane_poisons_the_table_lane),
-        (Mutant::FaultOfOneWrite, an_error_told_to_one_lane_poisons_every_other),
-        (Mutant::OpenDirectPublished, a_direct_write_without_proof_is_not_published),
-        (Mutant::ReadingsTrusted, a_change_made_from_dropped_pages_is_not_published),
-    ];
-    for (nth, (mutant, check)) in checks.into_iter().enumerate() {
-        let verdict = with_mutant(mutant, || std::panic::catch_unwind(check));
-        assert!(verdict.is_err(), "{mutant:?} goes unnoticed by check {nth}");
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -400,7 +188,7 @@ fn brief(found: &State, states: &[State]) -> String {
 }
 
 /// One run with one failure; the numbers of durable writes and of reservations in its first round.
-fn run(config: SimConfig, plan: &dyn Fn(&File), at: &str) -> (u64, u64) {
+fn run(config: SimConfig, plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
     let sim = formatted(2 << 20, config);
     {
         let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
@@ -409,7 +197,7 @@ fn run(config: SimConfig, plan: &dyn Fn(&File), at: &str) -> (u64, u64) {
         }
     }
     sim.settle();
-    let file = File::over(&sim);
+    let file = WritebackFile::over(&sim);
     let store = Store::open(file.clone(), process(2)).unwrap();
     let states = vec![state(&store)];
     let mut program = Program { store, writers: BTreeMap::new(), states };
@@ -464,7 +252,7 @@ fn whatever_is_refused_for_want_of_space_did_not_happen() {
     for config in &media()[..2] {
         let (_, count) = run(*config, &|_| {}, "undisturbed");
         for nth in 0..count {
-            let plan = |file: &File| file.sim.fail_at(OpKind::Reserve, nth, Fault::NoSpace);
+            let plan = |file: &WritebackFile| file.sim.fail_at(OpKind::Reserve, nth, Fault::NoSpace);
             run(*config, &plan, &format!("{config:?}, reservation {nth}"));
             runs += 1;
         }

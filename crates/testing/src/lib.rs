@@ -38,6 +38,7 @@ pub mod hostile;
 pub mod oracle;
 pub mod page;
 pub mod pool;
+pub mod rules;
 pub mod scenario;
 mod seed;
 pub mod sim;

@@ -125,12 +125,11 @@ impl Store {
         let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
-        let read = Draft::begin(&epoch, self.seed, self.len).and_then(|draft| {
-            let mut draft = draft.with_nodes(&nodes);
+        let changed = trusted(&epoch, || {
+            let mut draft = Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
             let out = change(&mut draft)?;
             Ok((draft, out))
         });
-        let changed = trusted(&epoch, read);
         let changed = changed.and_then(|(draft, out)| held.publish(&epoch, draft).map(|()| out));
         held.state.nodes = nodes;
         match changed {
@@ -157,8 +156,7 @@ impl Store {
         }
         let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
-        let draft = Draft::begin(&epoch, self.seed, self.len);
-        trusted(&epoch, draft.and_then(|draft| look(&draft.with_nodes(&held.state.nodes))))
+        trusted(&epoch, || look(&Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes)))
     }
 
     fn hold_table(&self) -> Result<Held<'_>> {
@@ -175,11 +173,13 @@ impl Store {
 /// The result of reading the table, or an error if pages were lost: lost pages are clean, may have been
 /// dropped, and are then read as they were long ago. A batch made from them would be visible, and other
 /// processes would redo it, before its durable write failed.
-fn trusted<R>(epoch: &Epoch, outcome: Result<R>) -> Result<R> {
+fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
+    let early = Mutant::AskedTooEarly.is_on().then(|| epoch.check_writeback());
+    let outcome = read();
     if Mutant::ReadingsTrusted.is_on() {
         return outcome;
     }
-    match (epoch.check_writeback(), outcome) {
+    match (early.unwrap_or_else(|| epoch.check_writeback()), outcome) {
         // The epoch was over before, and what the medium said then tells more than that.
         (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
         (Err(fatal), _) => Err(fatal.into()),

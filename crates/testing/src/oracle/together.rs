@@ -11,7 +11,7 @@ use crate::sim::{CrashImage, Fault, OpKind, SimMedium, Turns};
 use indelible_store::error::StoreError;
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_store::with_seed;
+use indelible_store::{Selected, with_seed};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -166,6 +166,7 @@ impl Together {
         }
         drop(first);
         let turns = (self.how == How::Processes).then(|| Turns::new(self.actors, self.seed));
+        let selected = Selected::here();
         let verdicts: Vec<Verdict> = std::thread::scope(|scope| {
             let threads: Vec<_> = actors
                 .into_iter()
@@ -179,9 +180,11 @@ impl Together {
                             actor.leave();
                             verdict
                         };
-                        let verdict = with_seed(own, || match turns {
-                            Some(turns) => turns.take_part(number, work),
-                            None => work(),
+                        let verdict = selected.run(|| {
+                            with_seed(own, || match turns {
+                                Some(turns) => turns.take_part(number, work),
+                                None => work(),
+                            })
                         });
                         verdict.map_err(|cause| format!("actor {number}: {cause}"))
                     })

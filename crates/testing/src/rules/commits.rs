@@ -1,0 +1,123 @@
+//! Commits, checkpoints and direct writes.
+
+use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
+use crate::pool::{process, psync, snapshot};
+use crate::scenario::{formatted, judge_medium};
+use crate::sim::{Choice, SimConfig};
+use indelible_store::format::lane::BODY;
+use indelible_store::medium::Medium;
+use indelible_store::store::Store;
+use std::sync::Arc;
+
+fn psyncs() -> Verdict {
+    psyncs_on(CONFIG)
+}
+
+/// On a medium that takes batches in pieces.
+fn psyncs_in_pieces() -> Verdict {
+    psyncs_on(SimConfig { group_commit: false, ..CONFIG })
+}
+
+fn psyncs_on(config: SimConfig) -> Verdict {
+    crash_on(
+        config,
+        |store| create(store, "a", 9000),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            for round in 1..4_u8 {
+                run.step(|_| psync(&mut a, &[(0, &[round; 200]), (5000, &[round]), (8_900, &[round; 99])]))?;
+            }
+            run.quiet(|_| a.checkpoint())?;
+            run.step(|_| psync(&mut a, &[(0, &[9; 200]), (5000, &[9]), (8_900, &[9; 99])]))?;
+            run.quiet(|_| a.detach())
+        },
+    )
+}
+
+pub(super) fn apply_before_the_batch_is_durable() -> Verdict {
+    psyncs()
+}
+
+pub(super) fn apply_before_the_batch_in_pieces_is_durable() -> Verdict {
+    psyncs_in_pieces()
+}
+
+pub(super) fn batch_in_pieces_without_its_barrier() -> Verdict {
+    psyncs_in_pieces()
+}
+
+pub(super) fn checksum_without_the_data() -> Verdict {
+    psyncs()
+}
+
+pub(super) fn batch_of_an_earlier_lap() -> Verdict {
+    psyncs()
+}
+
+pub(super) fn checkpoint_before_the_apply_is_durable() -> Verdict {
+    psyncs()
+}
+
+pub(super) fn checkpoint_forgets_what_waits_in_memory() -> Verdict {
+    psyncs()
+}
+
+pub(super) fn detach_forgets_what_waits_in_memory() -> Verdict {
+    crash(
+        |store| create(store, "a", 9000),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|_| psync(&mut a, &[(0, &[1; 200])]))?;
+            run.quiet(|_| a.detach())
+        },
+    )
+}
+
+/// No write the protocol makes can put a batch where another one belongs; a misdirected one can.
+pub(super) fn sequence_ignored() -> Verdict {
+    let medium = formatted(1 << 20, CONFIG);
+    let store = open(&medium, 1);
+    store.create("a", &of(64)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    for value in 1..3 {
+        psync(&mut a, &[(0, &[value; 64])]).unwrap();
+    }
+    let promised = snapshot(&store).unwrap();
+    let lane = store.lanes().unwrap().into_iter().find(|lane| lane.index.is_some()).unwrap();
+    let used = a.lane_use();
+    let len = used.bytes / used.batches;
+    let first = lane.offset + BODY;
+    let mut batch = vec![0; len as usize];
+    medium.read(first, &mut batch).unwrap();
+    medium.write(first + 2 * len, &batch).unwrap();
+    std::mem::forget(a);
+    judge_medium(&medium.power_cut(Choice::All).medium(), &[promised]).map(drop)
+}
+
+pub(super) fn progress_forgotten() -> Verdict {
+    let medium = formatted(1 << 20, CONFIG);
+    let store = open(&medium, 1);
+    store.create("a", &of(5000)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1; 5000])]).unwrap();
+    a.checkpoint().unwrap();
+    std::mem::forget(a);
+    let image = medium.power_cut(Choice::None).medium();
+    let store = Store::open(Arc::new(image), process(2)).unwrap();
+    let a = store.attach_writer("a", KEY).unwrap();
+    if (a.psyncs(), a.published() >= 5000) == (1, true) { Ok(()) } else { Err("progress is lost".into()) }
+}
+
+pub(super) fn intent_ignored() -> Verdict {
+    crash(
+        |store| create(store, "a", 20_000),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|_| psync(&mut a, &[(0, &[1; 100])]))?;
+            run.quiet(|_| a.begin_direct(16_000))?;
+            run.quiet(|_| a.write_direct(4096, &[2; 5000]))?;
+            run.quiet(|_| a.end_direct())?;
+            run.step(|_| psync(&mut a, &[]))
+        },
+    )
+}

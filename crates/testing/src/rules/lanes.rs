@@ -1,0 +1,89 @@
+//! Lanes: those that recovery has to look into, and the batches that count.
+
+use super::{CONFIG, KEY, LIMITS, Verdict, crash, create, of, open};
+use crate::for_each_crash;
+use crate::pool::{psync, psync_many, recover_all, snapshot};
+use crate::scenario::{formatted, judge_medium};
+use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use indelible_store::error::StoreError;
+
+pub(super) fn lane_forgotten() -> Verdict {
+    // With one lane the next writer would take, and so recover, just that one.
+    let medium = formatted(2 << 20, SimConfig { group_commit: false, ..CONFIG });
+    let store = open(&medium, 1);
+    let names = ["a", "b", "c"];
+    names.iter().for_each(|name| create(&store, name, 9000));
+    let writers = names.map(|name| {
+        let mut writer = store.attach_writer(name, KEY).unwrap();
+        psync(&mut writer, &[(0, &[1; 9000])]).unwrap();
+        writer
+    });
+    let promised = snapshot(&store).unwrap();
+    std::mem::forget(writers);
+    judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
+}
+
+pub(super) fn binding_ignored() -> Verdict {
+    crash(
+        |store| ["keeps the lane", "a"].iter().for_each(|name| create(store, name, 5000)),
+        |run| {
+            let keeper = run.quiet(|store| store.attach_writer("keeps the lane", KEY))?;
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|_| psync(&mut a, &[(0, &[1; 5000])]))?;
+            run.quiet(|_| a.detach())?;
+            run.step(|store| store.destroy("a", KEY))?;
+            // The same slot, the same space, the same lane.
+            run.step(|store| store.create("b", &of(5000)))?;
+            let b = run.quiet(|store| store.attach_writer("b", KEY))?;
+            run.quiet(|_| b.detach())?;
+            run.quiet(|_| keeper.detach())
+        },
+    )
+}
+
+pub(super) fn visible_taken_for_durable() -> Verdict {
+    let medium = formatted(1 << 20, CONFIG);
+    let survivor = open(&medium, 2);
+    survivor.create("a", &of(5000)).unwrap();
+    survivor.create("b", &of(5000)).unwrap();
+    medium.settle();
+    let store = open(&medium, 1);
+    let (mut a, mut b) = (store.attach_writer("a", KEY).unwrap(), store.attach_writer("b", KEY).unwrap());
+    let mut states = vec![snapshot(&store).unwrap()];
+    medium.fail_at(OpKind::WriteDurable, 0, Fault::KillLate);
+    let _ = psync_many(&mut [(&mut a, &[(0, &[1; 5000])]), (&mut b, &[(0, &[1; 5000])])]);
+    medium.clear_faults();
+    let mut after = states[0].clone();
+    after.values_mut().for_each(|(_, _, bytes)| bytes.fill(1));
+    states.push(after);
+    let record = |_: &SimMedium| recover_all(&survivor).unwrap();
+    for_each_crash(&medium, record, |image| judge_medium(&image.medium(), &states).map(drop), &LIMITS)
+        .map(drop)
+        .map_err(|failure| failure.to_string())
+}
+
+/// Two processes that write at once have a lane each: what one psyncs is not voided by the other.
+pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
+    let medium = formatted(2 << 20, CONFIG);
+    let stores = [1, 2].map(|pid| open(&medium, pid));
+    let names = ["a", "b"];
+    names.iter().for_each(|name| create(&stores[0], name, 5000));
+    let text = |error: StoreError| error.to_string();
+    let mut writers = Vec::new();
+    for (store, name) in stores.iter().zip(names) {
+        let mut writer = store.attach_writer(name, KEY).map_err(text)?;
+        psync(&mut writer, &[(0, &[1; 300])]).map_err(text)?;
+        writers.push(writer);
+    }
+    for (value, writer) in (2..).zip(&mut writers) {
+        psync(writer, &[(64, &[value; 300])]).map_err(text)?;
+    }
+    let mut promised = snapshot(&stores[0]).map_err(text)?;
+    for (value, name) in (2..).zip(names) {
+        let bytes = &mut promised.get_mut(name).ok_or("an object is gone")?.2;
+        bytes[..300].fill(1);
+        bytes[64..364].fill(value);
+    }
+    std::mem::forget(writers);
+    judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
+}

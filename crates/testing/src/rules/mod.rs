@@ -1,0 +1,136 @@
+//! Scenarios made for single rules of the protocol: each finds nothing wrong with the protocol as it is, and something
+//! once a rule that it watches is broken.
+//!
+//! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the mutants that it
+//! watches, as the column `tests`. A new one is a function and a line in the list below.
+
+mod commits;
+mod dropped;
+pub mod errors;
+mod joined;
+mod lanes;
+mod reading;
+mod recovery;
+mod repairs;
+mod table;
+
+pub use dropped::whenever_pages_are_dropped;
+pub use recovery::{dead, found, psync_both};
+
+use crate::pool::process;
+use crate::scenario::{Scenario, crash_everywhere, formatted};
+use crate::sim::{Discard, Limits, SimConfig, SimMedium, TearUnit};
+use indelible_store::Mutant;
+use indelible_store::error::Result;
+use indelible_store::store::Store;
+use indelible_store::table::{CreateOptions, Key};
+use std::sync::Arc;
+
+/// Nothing, or what is wrong.
+pub type Verdict = std::result::Result<(), String>;
+
+/// A scenario and the rules that it watches.
+#[derive(Clone, Copy)]
+pub struct RuleTest {
+    /// Its name: that of a test.
+    pub name: &'static str,
+    /// Mutants that it has to notice.
+    pub watches: &'static [Mutant],
+    /// Runs it; it may also panic.
+    pub run: fn() -> Verdict,
+}
+
+macro_rules! rule_tests {
+    ($($module:ident::$name:ident => $($mutant:ident)|+;)+) => {
+        /// All of them.
+        pub const RULE_TESTS: &[RuleTest] = &[$(RuleTest {
+            name: stringify!($name),
+            watches: &[$(Mutant::$mutant),+],
+            run: $module::$name,
+        },)+];
+
+        /// Makes a test of each scenario, which calls `$check` with its name.
+        #[macro_export]
+        macro_rules! test_every_rule {
+            ($check:path) => {
+                $(#[test]
+                fn $name() {
+                    $check(stringify!($name));
+                })+
+            };
+        }
+    };
+}
+
+rule_tests! {
+    commits::apply_before_the_batch_is_durable => ApplyFirst;
+    commits::apply_before_the_batch_in_pieces_is_durable => ApplyPiecesFirst;
+    commits::batch_in_pieces_without_its_barrier => PiecesNotDurable;
+    commits::checksum_without_the_data => ShortChecksum;
+    commits::batch_of_an_earlier_lap => AnyGeneration;
+    commits::checkpoint_before_the_apply_is_durable => EarlyCheckpoint;
+    commits::checkpoint_forgets_what_waits_in_memory => ApplyForgotten;
+    commits::detach_forgets_what_waits_in_memory => ApplyForgotten;
+    commits::sequence_ignored => AnySequence;
+    commits::progress_forgotten => ProgressForgotten;
+    commits::intent_ignored => IntentIgnored;
+    joined::batches_of_one_write_are_counted => JoinedForgotten;
+    joined::a_torn_write_of_several_batches_is_no_damage => JoinedForgotten;
+    lanes::lane_forgotten => LaneForgotten;
+    lanes::binding_ignored => BindingIgnored;
+    lanes::visible_taken_for_durable => VisibleIsDurable;
+    lanes::each_process_has_a_lane_of_its_own => LaneUnclaimed;
+    table::table_applied_before_it_is_published => TableFirst;
+    table::superblock_before_the_table => SuperblockFirst;
+    table::destroyed_space_not_zeroed => NoZeroing;
+    reading::nodes_kept_although_another_process_changed_them => NodesKept;
+    reading::read_unchecked => ReadUnchecked;
+    reading::read_unchecked_object => ReadUnchecked;
+    recovery::recovery_voids_before_its_replay_is_durable => EarlyVoid;
+    recovery::what_cannot_be_read_is_not_taken_for_destroyed => UnreadIsAbsent;
+    recovery::an_applied_psync_is_not_undone => AppliedIgnored;
+    recovery::one_wrong_bit_is_no_torn_batch => BitIgnored;
+    recovery::batches_say_which_generation_is_current => CopiesAlone;
+    recovery::a_refused_lane_blocks_nobody_else => RefusedBlocksAll | DamageIgnored;
+    repairs::a_repair_says_where_it_builds => UnsaidSite;
+    repairs::what_the_table_lost_counts_as_written => UnwrittenKept;
+    errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
+    errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
+    errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;
+    errors::a_change_made_from_dropped_pages_is_not_published => ReadingsTrusted;
+    errors::a_change_is_not_made_from_pages_dropped_meanwhile => AskedTooEarly | ReadingsTrusted;
+    errors::an_error_is_told_once => ReportsLeft;
+}
+
+const KEY: Key<'static> = Key(&[]);
+const CONFIG: SimConfig =
+    SimConfig { tear_unit: TearUnit::Line, group_commit: true, discard: Discard::Keep, seed: 0 };
+const LIMITS: Limits = Limits { exhaustive: 64, singles: 6, random: 8, points: u64::MAX, seed: 1 };
+
+/// The pool, as a process of its own has it open.
+fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
+    Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
+}
+
+fn of(size: u64) -> CreateOptions<'static> {
+    CreateOptions { size, ..CreateOptions::default() }
+}
+
+fn create(store: &Arc<Store>, name: &str, size: u64) {
+    store.create(name, &of(size)).unwrap();
+}
+
+fn crash(prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) -> Verdict {
+    crash_on(CONFIG, prepare, program)
+}
+
+fn crash_on(
+    config: SimConfig,
+    prepare: impl Fn(&Arc<Store>),
+    program: impl Fn(&mut Scenario) -> Result<()>,
+) -> Verdict {
+    let medium = formatted(2 << 20, config);
+    prepare(&Scenario::begin(&medium, 1).unwrap().store);
+    medium.settle();
+    crash_everywhere(&medium, &LIMITS, program).map(drop).map_err(|failure| failure.to_string())
+}
