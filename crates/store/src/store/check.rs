@@ -32,7 +32,7 @@ pub use finding::{Finding, Report, Severity};
 pub(super) use lanes::LaneFound;
 pub(super) use objects::{Object, is_damaged};
 pub(super) use slots::is_clean;
-pub(super) use space::{Claim, Owner, gaps};
+pub(super) use space::{Claim, Owner, gaps, overlapping};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -310,6 +310,11 @@ impl Survey {
     pub(super) fn object(&self, offset: u64) -> Option<&Object> {
         let at = self.objects.binary_search_by_key(&offset, |object| object.offset).ok()?;
         Some(&self.objects[at])
+    }
+
+    /// Whose which page is, as far as it could be read.
+    pub(super) fn claims(&self) -> &[Claim] {
+        &self.claims
     }
 
     /// The table's own pages, but for those with slots: what a new table need not spare.

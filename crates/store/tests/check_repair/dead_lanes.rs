@@ -15,7 +15,8 @@ const KEY: Key<'static> = Key(&[]);
 const NAMES: [&str; 3] = ["a", "b", "idle"];
 
 /// A pool in which a process psynced "a" and "b" as one step, three times, and died; `choice` is what is in
-/// place. Also the state after each step, beginning with the one before the first.
+/// place. All objects are marked as typed. Also the state after each step, beginning with the one before the
+/// first.
 pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let (medium, store) = format(4 << 20);
     NAMES.iter().for_each(|name| create(&store, name, 9000));
@@ -24,8 +25,10 @@ pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
     let mut states = vec![snapshot(&store).unwrap()];
+    store.attach_writer("idle", KEY).unwrap().set_typed(true).unwrap();
     let mut a = store.attach_writer("a", KEY).unwrap();
     let mut b = store.attach_writer("b", KEY).unwrap();
+    [&mut a, &mut b].into_iter().for_each(|writer| writer.set_typed(true).unwrap());
     for round in 1..4_u8 {
         let (at, new) = (u64::from(round) * 640, [round; 200]);
         psync_copied(&mut [(&mut a, &[(at, &new)]), (&mut b, &[(at, &new)])]).unwrap();
@@ -37,7 +40,7 @@ pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
 }
 
 /// Offset of the slot of `name`, and its lane.
-fn slot(medium: &SimMedium, name: &str) -> (u64, u32) {
+pub fn slot(medium: &SimMedium, name: &str) -> (u64, u32) {
     let all = objects(&open(medium, 3).unwrap()).unwrap();
     let found = all.iter().find(|object| object.entry.name() == name).unwrap();
     (found.offset, found.entry.lane.get())

@@ -17,4 +17,5 @@ mod hostile;
 mod killed;
 mod rebuild;
 mod sample;
+mod typed;
 mod writers;

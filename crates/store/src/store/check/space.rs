@@ -79,6 +79,19 @@ pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, 
     found
 }
 
+/// Owners of claims that overlap with another's.
+pub(in crate::store) fn overlapping(mut claims: Vec<Claim>) -> Vec<Owner> {
+    claims.sort_unstable();
+    claims.dedup();
+    let mut found = Vec::new();
+    tile(&claims, 0, 0, |fault| {
+        if let Fault::Overlap(a, b) = fault {
+            found.extend([a.owner, b.owner]);
+        }
+    });
+    found
+}
+
 impl Survey {
     fn describe(&self, owner: Owner) -> String {
         match owner {

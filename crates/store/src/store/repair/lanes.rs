@@ -32,7 +32,7 @@ impl Repair {
         for lane in &survey.lanes {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
-            self.rewrite_lane(lane, !bound.is_empty())?;
+            self.rewrite_lane(lane, &bound)?;
             // One that nobody waits for is voided all the same if it is damaged: the next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
@@ -42,11 +42,18 @@ impl Repair {
         }
         let bound: Vec<Object> =
             survey.objects.iter().filter(|o| o.bound && !left.contains(&o.lane)).copied().collect();
+        let laneless = bound.iter().filter(|o| survey.lanes.iter().all(|lane| lane.index != o.lane));
+        self.distrust(laneless.clone().map(|object| object.offset))?;
+        for object in laneless {
+            let what = format!("detached: it is bound to lane {}, and there is none", object.lane);
+            self.did(Part::Entry, object.offset, Some(survey.name_at(object.offset)), what);
+            self.losing("what it psynced since its lane's last checkpoint, if it did");
+        }
         self.detach(&bound)
     }
 
     /// Writes damaged header copies again.
-    fn rewrite_lane(&mut self, lane: &LaneFound, is_bound: bool) -> Result<()> {
+    fn rewrite_lane(&mut self, lane: &LaneFound, bound: &[Object]) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
         let copies = lane.witnesses.copies;
         if copies.iter().all(Option::is_some) {
@@ -57,8 +64,10 @@ impl Repair {
             return self.rewrite_headers(offset, copies, generation);
         }
         let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
+        // As soon as a header is written the lane is void.
+        self.distrust(bound.iter().map(|object| object.offset))?;
         self.rewrite_headers(offset, copies, generation)?;
-        if is_bound {
+        if !bound.is_empty() {
             self.losing(
                 "what objects of this lane psynced since its last checkpoint, if they did: no batch verifies",
             );
@@ -95,6 +104,9 @@ impl Repair {
             }
             Err(error) => return Err(error),
         };
+        if lost.is_some() {
+            self.distrust(bound.iter().map(|object| object.offset))?;
+        }
         directory.generation = U64::new(generation + 1);
         self.update(|draft| {
             directory.since = draft.root.next_binding;
@@ -159,6 +171,8 @@ impl Repair {
             let recovered = match replay(&draft, lane, &directory) {
                 Ok((_, recovered)) => recovered,
                 Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
+                    let given_up = wanted.iter().filter(|object| object.lane == lane);
+                    self.distrust(given_up.map(|object| object.offset))?;
                     self.did(
                         Part::LaneHeader,
                         offset,
@@ -184,6 +198,7 @@ impl Repair {
             );
             self.did(Part::LaneHeader, offset, None, what);
         }
+        self.distrust(wanted.iter().map(|object| object.offset))?;
         for object in wanted {
             let name = survey.name_at(object.offset);
             let what = format!("its lane {} has no batch of it that can be found", object.lane);
@@ -230,6 +245,7 @@ impl Repair {
     /// Progress lines beyond mending: all of the object counts as published, so that nothing of it is
     /// ever taken for the rest of a direct write.
     pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
+        self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
             let medium = self.medium.clone();
             let located = Draft::begin(&*medium, self.seed, self.len)?.entry(offset)?;

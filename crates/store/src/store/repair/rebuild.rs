@@ -41,6 +41,7 @@ impl Repair {
         if !self.salvage_lanes(survey, &plan)? {
             return Ok(());
         }
+        self.distrust_disputed(survey, &plan)?;
         let (names, ids) = name_keys(&plan);
         let (from, len) = survey.window;
         let addresses = gaps(&plan.addresses, from, from.saturating_add(len));
