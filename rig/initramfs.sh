@@ -13,7 +13,7 @@ trap 'rm -rf "$tree"' EXIT
 
 # In the order of their dependencies; a name that a kernel has built in is not there.
 modules="qemu_fw_cfg crc16 crc32c_generic crc32c-intel mbcache jbd2 ext4 libnvdimm nd_btt nd_pmem device_dax dax_pmem"
-# What finds the medium comes when the machine has its order.
+# The driver that finds the medium is loaded when the machine has its order.
 later=nfit
 
 mkdir -p "$tree"/bin "$tree"/dev "$tree"/proc "$tree"/sys "$tree"/mnt "$tree"/modules

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the rig needs, as root, on Debian 12: QEMU from its backports, the tools that make a
-# namespace and a file system, and, unpacked only, the kernels to boot. What is there already stays as it is.
+# namespace and a file system, and, unpacked only, the kernels to boot. Installed packages stay as they are.
 #
 # Usage: install.sh FOLDER    (kernels go to FOLDER/6.1 and FOLDER/6.12)
 set -eu
@@ -31,7 +31,7 @@ get() {
         -o Acquire::https::Timeout=30 -o APT::Sandbox::User=root "$@"
 }
 update() { get update || { sleep 10 && get update; }; }
-# What the lists say may be gone from the mirror by now: then they are fetched anew.
+# Packages on the lists may be gone from the mirror by now: then the lists are fetched anew.
 install() { get -y install --no-install-recommends "$@" || { update && get -y install --no-install-recommends "$@"; }; }
 
 # The backports lie where the release itself lies: the same source with another suite.

@@ -57,7 +57,7 @@ pub enum Job {
     Recover { path: PathBuf, medium: String },
 }
 
-/// What `recover` prints.
+/// Output of `recover`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recovered {
     pub attach: f64,

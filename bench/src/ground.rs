@@ -1,4 +1,4 @@
-//! Where benchmarks run: media, folders that go away by themselves, progress for people.
+//! Environment of benchmarks: media, folders that go away by themselves, progress for people.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a pool is put on.
+/// Medium of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// Memory treated as persistent.

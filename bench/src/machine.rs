@@ -1,4 +1,4 @@
-//! What a reader has to know of the machine to compare figures.
+//! Description of the machine, for readers who compare figures.
 
 use crate::model::Machine;
 use std::path::Path;

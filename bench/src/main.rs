@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Whatever went wrong, for a person.
+/// Any error, for a person.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// What fallible things return.
+/// Result of fallible functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where figures of everything are left, and looked for.
+/// File in which the figures of everything are left, and looked for.
 const FIGURES: &str = "docs/benchmarks/run.json";
 
 /// Measures Indelible, and beside every figure the least it could be on this machine.
@@ -61,8 +61,8 @@ enum Command {
         /// The papers' sizes where they take too long for a complete run: kernels.
         #[arg(long, conflicts_with = "quick")]
         paper_sizes: bool,
-        /// Where to leave all figures, for `report`. A run of everything in a clone leaves them where `report` looks:
-        /// docs/benchmarks/run.json.
+        /// File for all figures, for `report`. A run of everything in a clone leaves them where `report`
+        /// looks: docs/benchmarks/run.json.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
         /// A folder on a disk.
@@ -84,7 +84,7 @@ enum Command {
         #[arg(long, value_name = "FILE", default_value = "docs/benchmarks/remarks.md")]
         remarks: PathBuf,
     },
-    /// What benchmarks start as processes of their own.
+    /// Processes that benchmarks start.
     #[command(hide = true)]
     Child {
         #[command(subcommand)]
@@ -114,7 +114,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where a run of these leaves its figures if nobody says: those of everything, in a clone of the project.
+/// File in which a run of these leaves its figures by default: those of everything, in a clone of the
+/// project.
 fn default_figures(names: &[String]) -> Option<PathBuf> {
     let path = PathBuf::from(FIGURES);
     (names.is_empty() && path.parent().is_some_and(Path::is_dir)).then_some(path)

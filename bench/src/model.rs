@@ -1,4 +1,4 @@
-//! What a run leaves behind: tables of figures and goals, self-contained, as JSON.
+//! The record of a run: tables of figures and goals, self-contained, as JSON.
 //!
 //! Invariants:
 //! 1. Everything a report shows is in here; nothing is measured or looked up while rendering.
@@ -24,7 +24,7 @@ pub struct Report {
     pub rooms: Vec<Section>,
 }
 
-/// Where it ran.
+/// The machine of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
@@ -155,7 +155,7 @@ impl From<Spread> for Cell {
     }
 }
 
-/// What is no number, as a ratio to nothing, is left empty: JSON has none of the kind.
+/// A value that is no number, as a ratio to nothing, is left empty: JSON has none of the kind.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
         if value.is_finite() { Cell::Value(value) } else { Cell::Empty }

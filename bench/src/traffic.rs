@@ -1,4 +1,4 @@
-//! What the kernel says was written to a disk.
+//! Bytes written to a disk, by the kernel's count.
 
 use crate::Result;
 use std::os::unix::fs::MetadataExt;

@@ -33,7 +33,7 @@ pub(crate) struct Hostile {
     /// Only this pool
     #[arg(long)]
     pool: Option<String>,
-    /// Where the sampling of the short form begins
+    /// Seed of the sampling of the short form
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Folder of the fuzzer's corpora and findings

@@ -1,4 +1,4 @@
-//! What the machine whose power is cut and the one that cuts it have in common.
+//! Code that the machine whose power is cut shares with the one that cuts it.
 
 pub mod model;
 pub mod program;

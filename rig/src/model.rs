@@ -1,4 +1,4 @@
-//! What the pool has to hold after each step.
+//! The expected content of the pool after each step.
 
 use crate::program::{Change, GUEST, OBJECTS, step};
 use std::collections::BTreeMap;

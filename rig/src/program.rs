@@ -15,11 +15,11 @@ pub const GUEST: &str = "guest";
 pub struct Put {
     /// Offset in the object.
     pub at: usize,
-    /// What is stored.
+    /// The bytes to store.
     pub bytes: Vec<u8>,
 }
 
-/// What happens as one step: all of it or nothing.
+/// One atomic step: all of it or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Stores to some objects, and one psync of them all.
@@ -37,7 +37,7 @@ pub enum Change {
 pub struct Step {
     /// An object that is detached and attached again before, which changes nothing.
     pub reattach: Option<&'static str>,
-    /// What happens.
+    /// The change.
     pub change: Change,
 }
 

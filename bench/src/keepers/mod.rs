@@ -1,4 +1,4 @@
-//! Who keeps the arrays of a kernel, and what it costs them to make a step durable.
+//! Persistence backends: they keep the arrays of a kernel, and count the cost of making a step durable.
 
 mod checkpoint;
 mod dram;
@@ -26,7 +26,7 @@ pub trait Keeper {
         false
     }
 
-    /// Is told that a step is about to store to a range of an array. What fails is reported by the next sync.
+    /// Is told that a step is about to store to a range of an array. Failures are reported by the next sync.
     fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
 
     /// Parts of the time that syncs have taken so far, and what they moved, where the keeper counts them.
@@ -35,7 +35,7 @@ pub trait Keeper {
     }
 }
 
-/// What syncs took and did, by the keeper's own counters.
+/// Work and time of syncs, by the keeper's own counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Profile {
     /// Nanoseconds by part, as [`PARTS`] names them.
@@ -68,7 +68,7 @@ impl std::ops::Sub for Profile {
 /// Makes arrays of so many bytes.
 type Open = fn(&Place<'_>, &[usize]) -> Result<Opened>;
 
-/// What came of opening.
+/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Keeper>),
     /// Why it cannot be measured here, and what to do about it.
@@ -83,7 +83,7 @@ pub struct Contestant {
     pub open: Open,
 }
 
-/// Where arrays are kept.
+/// Medium and folder of the arrays.
 pub struct Place<'a> {
     pub medium: Medium,
     /// An empty folder on the medium.

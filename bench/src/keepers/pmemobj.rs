@@ -19,7 +19,7 @@ struct PmemObj {
     /// Pages that the transaction has snapshots of.
     taken: Vec<Touched>,
     in_transaction: bool,
-    /// What became of its snapshots.
+    /// Result of taking its snapshots.
     taking: Result<()>,
 }
 

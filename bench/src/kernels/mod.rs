@@ -33,7 +33,7 @@ pub fn crew(threads: usize) -> crate::Result<Crew> {
 
 /// A computation in steps.
 pub trait Kernel {
-    /// What it is called, with its size.
+    /// Name of the kernel, with its size.
     fn name(&self) -> String;
 
     /// Bytes of each array.

@@ -37,7 +37,7 @@ pub trait Peer {
     fn word(&mut self, record: u64) -> Result<u64>;
 }
 
-/// Where a peer keeps its files, and how much.
+/// Folder and size of a peer's files.
 pub struct Place<'a> {
     /// An empty folder.
     pub dir: &'a Path,
@@ -56,7 +56,7 @@ pub struct Contestant {
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
 
-/// What came of opening.
+/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Peer>),
     /// Why it cannot be measured here, and what to do about it.

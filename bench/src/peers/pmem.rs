@@ -12,7 +12,7 @@ use std::path::Path;
 use std::ptr;
 
 const NAMES: &[&str] = &["libpmemobj.so.1"];
-/// What to do about its absence.
+/// Advice on its absence.
 pub const MISSING: &str = "libpmemobj is not installed: bench/install.sh";
 /// TX_PARAM_NONE.
 const NO_PARAMETERS: c_uint = 0;
@@ -136,7 +136,7 @@ impl Pmem {
         self.root
     }
 
-    /// What lies at an offset of the pool.
+    /// Address of an offset in the pool.
     #[inline]
     pub fn at<T>(&self, offset: u64) -> *mut T {
         self.base.wrapping_add(offset as usize).cast()

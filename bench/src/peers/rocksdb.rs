@@ -86,7 +86,7 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     Opened::ready(peer)
 }
 
-/// What the library says went wrong.
+/// The library's error.
 fn succeeded(error: *mut c_char) -> Result<()> {
     if error.is_null() {
         return Ok(());

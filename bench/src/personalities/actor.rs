@@ -14,7 +14,7 @@ struct Entry {
     name: String,
     /// Bytes when it is written whole.
     size: usize,
-    /// What tells its content; another one each time it is created.
+    /// The key from which its content is computed; another one each time the file is created.
     key: u64,
     len: usize,
 }
@@ -137,7 +137,7 @@ impl Actor {
     /// Each step once; time is taken by kind.
     pub fn round(&mut self, volume: &dyn Volume, log: Option<&Journal<'_>>) -> Result<()> {
         let mut open: Option<(Box<dyn File + '_>, usize)> = None;
-        // Where a file is created, what is written to it first says how large.
+        // If a file is created, the first write to it decides its size.
         let mut first = 0;
         for step in self.personality.steps {
             let at = self.random.below(self.present.len() as u64) as usize;

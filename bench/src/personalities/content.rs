@@ -1,4 +1,4 @@
-//! What stands in files: told from a file's key and the offset, so that whatever is read can be checked.
+//! Content of files: computed from a file's key and the offset, so that all reads can be checked.
 
 use crate::Result;
 use crate::pattern::Random;

@@ -1,4 +1,4 @@
-//! Where the time of a personality goes.
+//! Time of a personality, by step.
 
 use super::Step;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use Step::{Append, AppendToLog, Close, Create, Delete, Read, Stat, WriteWhole};
 
 const KIB: usize = 1024;
 
-/// One operation of a round. What is opened is closed before another is opened.
+/// One operation of a round. An open file is closed before another is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Delete,
@@ -38,7 +38,7 @@ pub enum Step {
     Stat,
 }
 
-/// What a file is opened for: whether anything is going to be appended.
+/// Purpose of opening a file: whether anything is going to be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Read,
@@ -54,7 +54,7 @@ pub struct Personality {
     pub name: &'static str,
     /// Files there may be, as published, all threads together.
     pub published: usize,
-    /// What they are divided by here.
+    /// The divisor of the original's counts.
     pub scale: usize,
     /// Mean bytes of a file.
     pub mean: usize,

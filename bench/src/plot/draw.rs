@@ -126,8 +126,8 @@ const LINES: [&[f64]; 4] = [
 /// Places on an axis that all have a line of their own.
 const FEW: usize = 7;
 
-/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too few. Where
-/// things were counted at a few places, lines are there.
+/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too few. If
+/// values were measured at a few places only, lines are there.
 struct Decades {
     range: Range<f64>,
     unit: Unit,
@@ -143,7 +143,7 @@ impl Decades {
         if axis.unit != Unit::Count || places.len() > FEW {
             places.clear();
         }
-        // What is flat looks flat.
+        // A flat curve looks flat.
         let least = match axis.unit {
             Unit::Ratio => 0.2,
             Unit::Count => 0.5,
@@ -153,7 +153,7 @@ impl Decades {
         Decades { range: low - room..high + room, unit: axis.unit, places }
     }
 
-    /// Where lines are if each power of `base` has those of `numbers`.
+    /// Positions of the lines if each power of `base` has those of `numbers`.
     fn lines(&self, base: f64, numbers: &[f64]) -> Vec<f64> {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;

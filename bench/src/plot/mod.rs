@@ -117,7 +117,7 @@ fn number(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// What logarithms can show.
+/// A cell as a point, if logarithms can show it.
 fn point(cell: &Cell) -> Option<Point> {
     let y = number(cell).filter(|y| y.is_finite() && *y > 0.0)?;
     let (low, high) = match cell {

@@ -46,7 +46,7 @@ impl Hasher for SameHasher {
         self.0.number(number);
     }
 
-    /// What std adds to text.
+    /// Ignores the byte that std adds to text.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 
@@ -59,7 +59,7 @@ impl Hasher for SameHasher {
 type Words<'h> = PHashMap<'h, PString<'h>, u64>;
 type Names<'h> = PBTreeMap<'h, PString<'h>, u64>;
 
-/// What is done with a map.
+/// Operations on a map.
 trait Map<K: ?Sized> {
     fn add(&mut self, key: &K, value: u64);
     fn look(&self, key: &K) -> Option<u64>;
@@ -234,7 +234,7 @@ pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
     let counts: &[usize] = if ground.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 300_000] };
     let bar = progress(counts.len() * MAPS.len(), "collections");
     for count in counts {
-        // What is done in microseconds is done often.
+        // Runs of microseconds are repeated often.
         let (turns, most) = if ground.quick { (5, 50) } else { (7, 200) };
         let turns = (200_000 / count).clamp(turns, most);
         let mut keys = Keys::new(*count);

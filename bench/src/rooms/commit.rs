@@ -75,7 +75,7 @@ struct Runner {
     /// Nanoseconds behind the samples.
     spent: Vec<f64>,
     traffic: Vec<Option<f64>>,
-    /// What it was told.
+    /// The acknowledged changes.
     expected: BTreeMap<u64, u64>,
 }
 

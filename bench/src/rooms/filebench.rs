@@ -63,7 +63,7 @@ const NOTES: [&str; 4] = [
      each psync).",
 ];
 
-/// What was found of somebody.
+/// Result of a contestant.
 struct Outcome {
     contestant: &'static Contestant,
     /// Operations of all threads a second.

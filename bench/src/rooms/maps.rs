@@ -114,7 +114,7 @@ impl Runner {
     }
 }
 
-/// What is inserted.
+/// Pairs to insert.
 struct Pairs {
     loaded: Vec<Pair>,
     /// For each number of operations.

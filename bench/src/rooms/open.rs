@@ -1,4 +1,4 @@
-//! What the number of objects costs: open, create, lookup, attach.
+//! Cost of open, create, lookup and attach by number of objects.
 //!
 //! The pools of all sizes stand side by side and take turns. They are filled as memory even on the
 //! SSD, where a million durable creations would take minutes, and measured as what they are.

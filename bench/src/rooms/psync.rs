@@ -249,7 +249,7 @@ fn measure(
     Ok(parts)
 }
 
-/// What is added where the program names its stores.
+/// Suffix of a case's name if the program names its stores.
 fn of(tracking: Tracking) -> &'static str {
     if tracking == Tracking::Named { ", named" } else { "" }
 }

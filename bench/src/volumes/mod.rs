@@ -46,7 +46,7 @@ pub struct Contestant {
     pub open: fn(&Place<'_>) -> Result<Box<dyn Volume>>,
 }
 
-/// Where files are kept.
+/// Medium and folder of the files.
 pub struct Place<'a> {
     pub medium: Medium,
     /// An empty folder on the medium.
@@ -57,7 +57,7 @@ pub struct Place<'a> {
 
 /// No persistence at all.
 pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dram::open };
-/// What losses are measured against.
+/// Baselines of losses.
 pub const IN_PLACE: Contestant = Contestant { name: "in place", atomic: false, open: in_place::open };
 pub const OWN: Contestant = Contestant { name: "indelible", atomic: true, open: own::open };
 pub const FILES: Contestant = Contestant { name: "files, fsync", atomic: false, open: files::open };

@@ -4,7 +4,7 @@ use crate::sim::{ClassLimits, ClassReport, CrashImage, Cut, Event, Limits, SimMe
 use std::collections::HashSet;
 use std::fmt;
 
-/// What a crash test went through.
+/// Counters of a crash test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrashReport {
     /// Events recorded.
@@ -23,7 +23,7 @@ pub struct CrashReport {
 pub struct CrashFailure {
     /// Gives the image again: [`SimMedium::crash_at`] after the same recording.
     pub cut: Cut,
-    /// What the judge said.
+    /// The judge's error.
     pub cause: String,
     /// The marks before the cut.
     pub marks: Vec<u64>,
@@ -62,10 +62,9 @@ impl Drop for Blame {
 /// Lets `record` work on the medium and shows `verify` each distinct image that a power cut in the
 /// meantime may leave, the very first and the very last moment included.
 ///
-/// What was pending before is still undecided; what was logged before is forgotten. `record` says
-/// with [`SimMedium::mark`] what it was promised so far, and `verify` finds that in
-/// [`CrashImage::marks`]; two equal images with the same marks are judged once. Stops at the first
-/// error.
+/// Writes that were pending before are still undecided; events logged before are forgotten. `record` says
+/// with [`SimMedium::mark`] what it was promised so far, and `verify` finds that in [`CrashImage::marks`];
+/// two equal images with the same marks are judged once. Stops at the first error.
 ///
 /// # Errors
 ///

@@ -19,7 +19,7 @@ pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16], namespace: 0 }
 }
 
-/// What a psync lends: the lines by where they go.
+/// The lines that a psync lends, by their destination.
 #[derive(Default)]
 pub(crate) struct Lending(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
 
@@ -152,7 +152,7 @@ pub fn contents(store: &Store, object: &Located) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a pool holds, by name: identity, address, bytes.
+/// Content of a pool, by name: identity, address, bytes.
 pub type Snapshot = BTreeMap<String, ([u8; 16], u64, Vec<u8>)>;
 
 /// Whether what was found is what was promised. An ID or address that is promised as zero is not known.
@@ -167,7 +167,7 @@ pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
         })
 }
 
-/// What the pool holds now, unpublished batches of other processes not included.
+/// The present content of the pool, without unpublished batches of other processes.
 pub fn snapshot(store: &Store) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for object in objects(store)? {
@@ -203,11 +203,11 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Who owns which page of the pool, and which address of its window: each exactly one owner, names and
-/// IDs lead to the same objects, and the counters agree.
+/// Each page of the pool and each address of its window has exactly one owner, names and IDs lead to the same
+/// objects, and the counters agree.
 ///
 /// # Errors
-/// What contradicts what.
+/// The contradiction.
 pub fn check_tiling(store: &Store) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
     // Brings the table's pages up to date.

@@ -39,7 +39,7 @@ pub struct Scenario {
     medium: SimMedium,
     /// The pool, as this process has it open.
     pub store: Arc<Store>,
-    /// What the pool held at first and after each step.
+    /// Content of the pool at first and after each step.
     pub states: Vec<Snapshot>,
 }
 

@@ -48,7 +48,7 @@ fn counts_of_tiny_runs() {
     assert_eq!((report.points, report.judged, report.cut_short), (1, 8, 0));
     assert_eq!((report.legal_log2 * 1000.0).round(), 3000.0);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 8);
-    // Who looks at nothing cannot tell them apart; who looks at one word can in two.
+    // A reader of nothing cannot tell them apart; a reader of one word distinguishes two.
     assert_eq!(count(&MERGED, three_words, nothing).0.judged, 1);
     assert_eq!(count(&MERGED, three_words, |m| _ = word(m, 1)).0.judged, 2);
     // The second only if the first is there.
@@ -59,7 +59,7 @@ fn counts_of_tiny_runs() {
     };
     let (report, _) = count(&MERGED, three_words, lazy);
     assert_eq!((report.judged, report.merged), (3, 3));
-    // What was overwritten is not looked at.
+    // Overwritten words are not read.
     let overwrite = |m: &SimMedium| {
         m.write(0, &[9; 16]).unwrap();
         (0..3).for_each(|at| _ = word(m, at));

@@ -9,7 +9,7 @@ const RECORD: u64 = 64;
 const DATA: u64 = 4096;
 const SIZE: usize = 256;
 
-/// What the toy leaves out.
+/// The rule that the toy breaks.
 #[derive(Clone, Copy, PartialEq)]
 enum Broken {
     Nothing,

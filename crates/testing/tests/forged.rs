@@ -127,7 +127,7 @@ fn is_entry(image: &Image, seed: u64, offset: u64) -> bool {
     entry.verify(seed, offset, indelible_store::medium::Medium::len(image))
 }
 
-/// What the fuzzers begin with reaches towers, too.
+/// The fuzzers' first inputs reach towers, too.
 #[test]
 fn fuzzing_begins_with_towers() {
     let towers = edit::seeds().into_iter().filter(|input| input.len() == 18 && input[3] == 0x80);

@@ -189,7 +189,7 @@ fn an_error_nobody_was_told_of_is_told_to_a_handle_opened_later() {
     assert!(late.check_writeback().is_ok() && late.barrier().is_err() && late.barrier().is_ok());
     assert!(m.check_writeback().is_err() && m.check_writeback().is_ok());
     assert!(m.barrier().is_err() && m.barrier().is_ok());
-    // What was not written back stays lost, whoever asks afterwards.
+    // Pages that were not written back stay lost, whoever asks afterwards.
     assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]));
 }
 

@@ -96,7 +96,7 @@ fn death_in_the_middle_of_a_call() {
     assert_eq!(b.power_cut(Choice::None).medium().to_bytes(), [0; 4096]);
 }
 
-/// What is visible is not yet durable, and others may build on it too early.
+/// A visible write is not yet durable, and others may build on it too early.
 #[test]
 fn others_run_between_the_halves_of_a_durable_write() {
     let (a, b) = pair();

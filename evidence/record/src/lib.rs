@@ -1,4 +1,4 @@
-//! What one layer of evidence found, on its way to docs/evidence.md: the one form in which every campaign
+//! Findings of one layer of evidence, on their way to docs/evidence.md: the one form in which every campaign
 //! leaves its figures.
 #![forbid(unsafe_code)]
 
@@ -15,13 +15,13 @@ pub struct Record {
     pub layer: String,
     /// As in CI, or a campaign.
     pub mode: Mode,
-    /// What to type to get it again.
+    /// Command that repeats the campaign.
     pub command: String,
-    /// Where its random choices started from.
+    /// Seed of its random choices.
     pub seed: u64,
     /// How long it took.
     pub seconds: f64,
-    /// What was tried, by name; `violations` is always among them.
+    /// Cases tried, by name; `violations` is always among them.
     pub counts: BTreeMap<String, u64>,
     /// Deliberate faults that the layer noticed.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub fn build_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
-/// Where records are left.
+/// Folder of the records.
 #[must_use]
 pub fn folder() -> PathBuf {
     build_folder().join("evidence")

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What to do.
+/// Parameters of the campaign.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// Images to judge at least.
@@ -24,7 +24,7 @@ pub(crate) struct Plan {
     pub(crate) only: Option<u64>,
 }
 
-/// What came of it.
+/// Result of the campaign.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) judged: Judged,
@@ -281,7 +281,8 @@ mod tests {
     /// whatever rule is broken.
     #[test]
     fn merging_changes_no_verdict() {
-        // What a discard does is drawn by lot elsewhere: here it would leave too many images, or none more.
+        // The content of a discarded range is drawn by lot elsewhere: here it would leave too many images, or
+        // none more.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
         let used = indelible_store::with_seed(0, || Start::Used.pool(config));
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };

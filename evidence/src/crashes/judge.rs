@@ -30,7 +30,7 @@ pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5
 const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
 const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
 
-/// What is judged.
+/// A case to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) pool: &'a CrashImage,
@@ -38,7 +38,7 @@ pub(crate) struct Case<'a> {
     pub(crate) seed: u64,
 }
 
-/// What was counted.
+/// Counters.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) tally: Tally,
@@ -227,7 +227,7 @@ fn recovery(
     contents: &RefCell<Contents>,
 ) -> Result<(), String> {
     let medium = image.medium();
-    // What recovery decided once, it has decided for good.
+    // A decision of recovery is final.
     let decided = RefCell::new(Err("the recovery did not run".to_owned()));
     let nth = Cell::new(0);
     let recover = |medium: &SimMedium| {

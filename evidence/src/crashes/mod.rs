@@ -34,7 +34,7 @@ pub(crate) struct Crashes {
     /// A campaign: 10,000,000 images
     #[arg(long)]
     long: bool,
-    /// Where all random choices start from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads; what is found does not depend on them

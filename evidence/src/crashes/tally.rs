@@ -1,4 +1,4 @@
-//! What a campaign counts.
+//! Counters of a campaign.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;

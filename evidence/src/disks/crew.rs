@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Processes that say nothing for so long, and do not end, hang.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Who works on a machine's pool.
+/// The processes that work on a machine's pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Crew<'a> {
     pub(crate) machine: &'a Machine,
@@ -22,7 +22,7 @@ pub(crate) struct Crew<'a> {
     pub(crate) mutant: Option<&'static str>,
 }
 
-/// What became of victims.
+/// Result of running victims.
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
@@ -110,7 +110,7 @@ impl Crew<'_> {
                 bail!("a hang: nothing was said for {SILENCE:?} by {} processes", victims.0.len());
             }
         }
-        // What the last of them said may not have been heard.
+        // The last lines may not have been heard.
         let (said, _) = disk.listen(from);
         for said in said {
             if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.strand) == said.strand()) {

@@ -34,7 +34,7 @@ pub(crate) struct Rates {
 }
 
 struct State {
-    /// What the overlay lies on.
+    /// The pages under the overlay.
     base: Pages,
     over: Pages,
     tape: Vec<Event>,

@@ -77,7 +77,7 @@ impl Failing {
         let power = !self.machine.disk.pause() || self.rng.bool();
         if power {
             self.machine.disk.mend(true);
-            // What the file system writes now comes after the cut.
+            // Writes of the file system from here on come after the cut.
             self.machine.unmount()?;
             self.machine.disk.show(Pages::default());
         } else {

@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Has the missing tools installed. Where they cannot be, [`Kind::missing`] goes on saying what is missing.
+    /// Has the missing tools installed. If that fails, [`Kind::missing`] goes on naming them.
     pub(crate) fn install() {
         if Kind::ALL.into_iter().all(|kind| on_path(kind.mkfs().0)) {
             return;
@@ -183,7 +183,7 @@ impl Machine {
         self.path("mounted/pool.pmo")
     }
 
-    /// Where a child's complaints go.
+    /// File for a child's standard error.
     pub(crate) fn stderr(&self) -> PathBuf {
         self.path("stderr")
     }

@@ -59,7 +59,7 @@ pub(crate) struct Disks {
     /// A campaign
     #[arg(long)]
     long: bool,
-    /// Where random choices start from [default: another each time]
+    /// Seed of the random choices [default: another each time]
     #[arg(long)]
     seed: Option<u64>,
     /// Only this file system

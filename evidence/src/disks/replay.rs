@@ -2,8 +2,8 @@
 //!
 //! An image is everything up to the last flush before the cut, and of the writes after it as much as a
 //! [`Loss`] lets arrive. The file system recovers it, then the pool is recovered and judged. All that is
-//! recorded, too, and cut again: images of the second and third generation. What a judge has found once is
-//! promised from then on.
+//! recorded, too, and cut again: images of the second and third generation. A state that a judge has found
+//! once is promised from then on.
 
 use super::STRANDS;
 use super::crew::{Crew, Verdict};
@@ -27,7 +27,7 @@ const POOL: u64 = 32 << 20;
 /// Generations of images.
 const GENERATIONS: usize = 3;
 
-/// What was recorded on one machine, and what came of it.
+/// A recording of one machine, with its results.
 pub(crate) struct Recording {
     pub(crate) machine: Machine,
     seed: u64,

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What the name of the file that is the disk begins with. The process follows: of a loop device that a killed
+/// Prefix of the name of the file that is the disk. The process follows: of a loop device that a killed
 /// campaign left, the kernel knows this name alone.
 pub(crate) const DISK: &str = "indelible-disks-";
 /// Every line written to this file goes to the tape, before the write returns.

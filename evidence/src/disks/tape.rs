@@ -1,4 +1,4 @@
-//! What a disk recorded, in the order in which it happened, and the images that a power cut leaves.
+//! The record of a disk, in the order in which it happened, and the images that a power cut leaves.
 
 use super::pages::Pages;
 use crate::strands::wire::{Said, Spec};
@@ -16,11 +16,11 @@ pub(crate) enum Event {
     },
     /// Every write before it is durable.
     Flush,
-    /// Whatever was acknowledged, begun or found, said before the program went on.
+    /// A line of a program about a step begun, acknowledged or found, recorded before the program went on.
     Said(Said),
 }
 
-/// What becomes of the writes after the last flush.
+/// Fate of the writes after the last flush.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Loss {
     /// They arrived in order; the last one may be cut off between two sectors.

@@ -34,7 +34,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Where a call says what it is about.
+/// The argument that says which file or range a call is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     /// A descriptor, the first argument.
@@ -53,7 +53,7 @@ pub(crate) enum About {
     Itself,
 }
 
-/// What a call does, as far as it matters here.
+/// Effect of a call, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Moves bytes: the third argument says how many.

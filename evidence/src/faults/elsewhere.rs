@@ -1,5 +1,5 @@
-//! What stands in for failing system calls where the tracer cannot work: it reads and sets the registers of
-//! x86-64.
+//! A stand-in for failing system calls on processors other than x86-64: the tracer reads and sets its
+//! registers.
 
 use anyhow::Result;
 use clap::Args;

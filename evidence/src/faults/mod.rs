@@ -1,12 +1,11 @@
 //! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in each way
 //! that the kernel knows.
 //!
-//! A process works through a script, traced; the tracer makes one call fail. What must come of it: the
-//! process goes on as if nothing had happened, or the operation fails with a clear error and can be
-//! repeated (no space) or is found, by opening the pool anew, to have happened or not; no panic, no signal,
-//! no hang, and never a second error. After a failed barrier no barrier is asked for again. Afterwards a
-//! fresh process finds everything that was psynced, and a clean pool. Killing the process right before the
-//! call is one more way to fail.
+//! A process works through a script, traced; the tracer makes one call fail. Then the process must go on as
+//! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space) or be
+//! found, by opening the pool anew, to have happened or not; no panic, no signal, no hang, and never a second
+//! error. After a failed barrier no barrier is asked for again. Afterwards a fresh process finds everything
+//! that was psynced, and a clean pool. Killing the process right before the call is one more way to fail.
 
 mod calls;
 mod script;
@@ -40,7 +39,7 @@ pub(crate) struct Faults {
     /// Every occurrence in every way, instead of a sample that has every way
     #[arg(long)]
     long: bool,
-    /// Where random choices start from [default: another each time]
+    /// Seed of the random choices [default: another each time]
     #[arg(long)]
     seed: Option<u64>,
     /// Failures of the sample
@@ -54,7 +53,7 @@ pub(crate) struct Faults {
     jobs: usize,
 }
 
-/// Where the pool lies, and how stores are noticed.
+/// Medium of the pool, and tracking rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stage {
     below: &'static str,
@@ -200,7 +199,7 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     Ok(())
 }
 
-/// What came of the failure, if nothing is wrong with it.
+/// Outcome of the failure, if nothing is wrong with it.
 fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
     if let Some(Said::Wrong { why }) = said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{why}");

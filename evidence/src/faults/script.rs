@@ -1,5 +1,5 @@
-//! What the traced process does: every operation there is on a pool, in an order that leads through most
-//! of their cases, and how it goes on after a failure.
+//! Script of the traced process: every operation there is on a pool, in an order that leads through most of
+//! their cases, and how it goes on after a failure.
 
 use crate::strands::program::{Action, Source, Store, Strand, mixed};
 use crate::strands::wire::Said;
@@ -97,8 +97,8 @@ impl Child {
         Strand::new(Source { seed: self.seed, sparse: true }, 0)
     }
 
-    /// All steps. What had no space is tried once more as it is; after another error the process starts
-    /// from what is on the medium, where the failed step either happened or did not.
+    /// All steps. A step that had no space is tried once more as it is; after another error the process
+    /// starts from what is on the medium, where the failed step either happened or did not.
     fn work(&self) -> Result<(), Trouble> {
         let mut pool = match self.options().format(&self.pool, POOL) {
             Ok(pool) => pool,

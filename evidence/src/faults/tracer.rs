@@ -32,7 +32,7 @@ pub(crate) struct Aim {
     pub(crate) fault: Fault,
 }
 
-/// What was seen of a process.
+/// Observations of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Calls about the pool, by name.
@@ -53,8 +53,8 @@ struct Under {
     call: &'static Call,
     result: Option<i32>,
     skipped: bool,
-    /// What the third argument was, and the length of the first piece and where it stands: a program may
-    /// rely on a call to leave them as they are.
+    /// The third argument, and the length of the first piece and where it stands: a program may rely on a
+    /// call to leave them as they are.
     third: u64,
     piece: Option<(u64, [u8; 8])>,
 }
@@ -106,7 +106,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
     let mut trace = tracer.trace;
     trace.hung |= dog.join().expect("it does not panic");
     result?;
-    // What it said is little enough to wait in the pipes.
+    // The output is little enough to wait in the pipes.
     child.stdout.take().context("a pipe")?.read_to_string(&mut trace.stdout)?;
     child.stderr.take().context("a pipe")?.read_to_string(&mut trace.stderr)?;
     Ok(trace)
@@ -237,7 +237,7 @@ impl Tracer<'_> {
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
-            // Whoever opens the pool anew reads what is there.
+            // A process that opens the pool anew reads what is there.
             About::Path(_) if under.call.name.starts_with("open") => self.failed = false,
             _ => {}
         }
@@ -277,7 +277,7 @@ fn gone(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(nix::errno::Errno::ESRCH))
 }
 
-/// What a descriptor of the process is.
+/// The file of a descriptor of the process.
 fn descriptor(pid: Pid, fd: u64) -> String {
     let link = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32));
     link.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::thread;
 
-/// What a process of a round is.
+/// Role of a process in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Works on strands until it is killed
@@ -36,7 +36,7 @@ pub(crate) struct Child {
     /// Without sparse objects
     #[arg(long)]
     pub(crate) dense: bool,
-    /// What is known of the strands
+    /// The strands' progress so far
     #[arg(long)]
     pub(crate) strand: Vec<Spec>,
     /// Steps before the process waits for its end

@@ -1,4 +1,4 @@
-//! Where a pool of a campaign lies: on a disk, in memory, on something full, with little memory.
+//! Environment of a campaign's pool: on a disk, in memory, on something full, with little memory.
 
 use anyhow::{Context, Result, bail};
 use indelible::MediumKind;

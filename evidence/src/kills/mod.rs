@@ -6,10 +6,10 @@
 //! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
 //! Rounds follow each other on the pool of a scene; scenes differ in medium, tracking rung and adversity.
 //!
-//! What is checked: each strand is in all of its objects as after the last step that was reported done, or
-//! as after the one under way; a cut is consistent and not older than promised; nothing else is in the
-//! pool; check finds no error before recovery and nothing at all after it; every failure is a clear error
-//! and happens only where the scene is adverse.
+//! Checked: each strand is in all of its objects as after the last step that was reported done, or as after
+//! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
+//! finds no error before recovery and nothing at all after it; every failure is a clear error and happens
+//! only where the scene is adverse.
 
 mod child;
 mod ground;
@@ -46,7 +46,7 @@ pub(crate) struct Kills {
     /// A campaign: 5,000 rounds
     #[arg(long)]
     long: bool,
-    /// Where random choices start from [default: another each time]
+    /// Seed of the random choices [default: another each time]
     #[arg(long)]
     seed: Option<u64>,
     /// Only this scene of the campaign

@@ -281,7 +281,7 @@ impl Scene {
     }
 }
 
-/// What is said by a victim that waits for its end.
+/// The line of a victim that waits for its end.
 pub(crate) fn idle() -> Said {
     Said::Count { what: IDLE.into(), count: 1 }
 }

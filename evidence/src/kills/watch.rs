@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A child that says nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What is done to a child, by the count of its lines: so many lines, then so many idle turns.
+/// Signals to a child, by the count of its lines: so many lines, then so many idle turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
     /// Stops, each with the idle turns until it may go on; in order.
@@ -21,7 +21,7 @@ pub(crate) struct Fate {
     pub(crate) death: Option<(usize, u32)>,
 }
 
-/// What became of a child.
+/// Result of a child.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) said: Vec<Said>,
@@ -109,7 +109,7 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         _ if hung => End::Hung,
         (Some(9), _) if killed => End::Killed,
         (Some(9), _) => End::OutOfMemory,
-        // What Rust and the C library say.
+        // Messages of Rust and the C library.
         (Some(6), _)
             if ["memory allocation of", "out of memory", "Cannot allocate memory"]
                 .iter()

@@ -17,7 +17,7 @@ use indelible_testing::{
 };
 use std::sync::Arc;
 
-/// What a layer finds wrong, if anything.
+/// A layer's finding, if any.
 pub(super) type Verdict = Result<(), String>;
 
 /// A layer: its short name, what it does, and how.
@@ -145,7 +145,7 @@ fn check(pools: &Pools) -> Verdict {
         let (start, medium, program) = undisturbed(nth);
         guarded(SEED, || {
             let medium = pools.get(start, medium).medium();
-            // What the model says of the run is for another layer.
+            // Judging the run against the model is another layer's work.
             let _ = program.run(&medium);
             let image = medium.power_cut(Choice::All).medium();
             let report = Store::check(Arc::new(image), &mut |_, _| {}).map_err(|e| e.to_string())?;
@@ -174,8 +174,8 @@ fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> 
     Ok((store, writers))
 }
 
-/// Psyncs and checkpoints, one of whose barriers or durable writes fails. What succeeded is promised; what
-/// failed may have happened or not.
+/// Psyncs and checkpoints, one of whose barriers or durable writes fails. Those that succeeded are promised;
+/// the failed one may have happened or not.
 fn barriers(_: &Pools) -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         for nth in 0..12 {

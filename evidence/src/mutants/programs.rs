@@ -37,7 +37,7 @@ impl Program {
     /// # Errors
     /// The program could not be run: nothing is known.
     pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {
-        // What a failure leaves behind is of no interest here, nor is the record.
+        // Neither the files that a failure leaves nor the record are of interest here.
         let scratch = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(self.arguments).args(["--seed", &SEED.to_string()]);
@@ -55,7 +55,7 @@ impl Program {
     }
 }
 
-/// What the last run of the rig says of its mutants: noticed on every kernel and medium, or not.
+/// The rig's last record of its mutants: noticed on every kernel and medium, or not.
 pub(super) fn rig() -> BTreeMap<String, Verdict> {
     let mut verdicts: BTreeMap<String, Verdict> = BTreeMap::new();
     for record in Record::all(&folder()).unwrap_or_default() {

@@ -55,7 +55,7 @@ fn verdict(layer: usize, pools: &Pools) -> Verdict {
     catch_unwind(AssertUnwindSafe(|| (LAYERS[layer].run)(pools))).unwrap_or_else(|_| Err("panicked".into()))
 }
 
-/// What there is to be run against a mutant, or against the protocol as it is.
+/// Runs every layer and program against a mutant, or against the protocol as it is.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
     let mut verdicts = BTreeMap::new();
     let beneath = mutant.is_some_and(|mutant| BENEATH.contains(&mutant));

@@ -34,7 +34,7 @@ pub(crate) struct Child {
     pub(crate) judge: bool,
 }
 
-/// What one round stores: places and bytes.
+/// The stores of one round: places and bytes.
 fn round(seed: u64, number: u64, grain: usize) -> Vec<(usize, Vec<u8>)> {
     let mut rng = mixed(seed, number, 7);
     (0..rng.usize(1..4))
@@ -221,7 +221,7 @@ impl Victim<'_> {
         Ok(self.object.psync()?)
     }
 
-    /// What was psynced is still there when its pages were dropped, and so is what is stored beside it.
+    /// Psynced bytes are still there after their pages were dropped, and so are stores beside them.
     fn drop_pages(&mut self, stores: &[(usize, Vec<u8>)], model: &[u8]) -> Result<()> {
         if self.means != Means::DontNeed {
             return Ok(());

@@ -91,7 +91,7 @@ impl Means {
     }
 }
 
-/// What the means need, made once for a process.
+/// Resources of the means, made once for a process.
 pub(crate) struct Tools {
     means: Means,
     /// A file whose bytes are to be read, and the same for direct reads.
@@ -102,7 +102,7 @@ pub(crate) struct Tools {
 
 impl Tools {
     /// # Errors
-    /// What this machine does not let be used.
+    /// This machine does not allow the means.
     ///
     /// # Safety
     /// `[base, base + len)` is an attached object, that outlives this.
@@ -306,7 +306,7 @@ unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     if child < 0 {
         return Err(io::Error::last_os_error().into());
     }
-    // Where the system lets only chosen processes do it; elsewhere this fails, and is not needed.
+    // Some systems let only chosen processes do it; elsewhere this fails, and is not needed.
     // SAFETY: names a child of this process.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, child, 0, 0, 0) };
     here.write_all(&[1])?;

@@ -37,7 +37,7 @@ pub(crate) struct Stores {
     /// Only this means
     #[arg(long)]
     means: Option<Means>,
-    /// Where random choices start from [default: another each time]
+    /// Seed of the random choices [default: another each time]
     #[arg(long)]
     seed: Option<u64>,
     /// Cells at a time

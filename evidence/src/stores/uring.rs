@@ -59,7 +59,7 @@ const REGISTER_BUFFERS: libc::c_uint = 0;
 const READ_FIXED: u8 = 4;
 const WAIT: libc::c_uint = 1;
 
-/// Where the rings are in the descriptor, and how much of each is mapped.
+/// Offsets of the rings in the descriptor, and how much of each is mapped.
 const QUEUES: [libc::off_t; 3] = [0, 0x800_0000, 0x1000_0000];
 const MAPPED: usize = 4096;
 

@@ -1,9 +1,9 @@
-//! What a strand does: a function of seed, strand and step, so that its objects after any step can be
-//! worked out without having seen them.
+//! Program of a strand: a function of seed, strand and step, so that its objects after any step can be worked
+//! out without having seen them.
 //!
-//! A strand is one thread of a victim, with objects of its own. A step is one operation on the pool and
-//! whatever is stored before it; killed in a step, the strand is as before it or as after it, in all of
-//! its objects. Whoever goes on begins with the step that follows.
+//! A strand is one thread of a victim, with objects of its own. A step is one operation on the pool and the
+//! stores before it; killed in a step, the strand is as before it or as after it, in all of its objects. Its
+//! successor begins with the step that follows.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const LARGE: u64 = 96 << 10;
 /// Enough pages that a first load is written to the primary at once.
 const LOAD: u64 = 300 * 4096;
 
-/// What the steps of all strands of a pool follow from.
+/// Parameters from which the steps of all strands of a pool follow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) seed: u64,
@@ -107,7 +107,7 @@ impl Strand {
         strand
     }
 
-    /// What the names of all its objects begin with.
+    /// Prefix of the names of all its objects.
     pub(crate) fn prefix(&self) -> String {
         format!("strand{}-", self.number)
     }

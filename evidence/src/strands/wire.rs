@@ -1,10 +1,10 @@
-//! What a supervisor tells its children, by arguments, and what they say, line by line.
+//! Messages between a supervisor and its children: arguments to them, lines from them.
 
 use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
 
-/// What is known of a strand.
+/// Progress of a strand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) strand: u32,
@@ -35,7 +35,7 @@ impl Spec {
             Said::Done { step, .. } => {
                 *self = Spec { done: step, begun: false, promised: self.promising, ..*self };
             }
-            // What had no space did not happen; after other failures it may have.
+            // A step that had no space did not happen; after other failures it may have.
             Said::Failed { untouched: true, .. } => {
                 *self = Spec { begun: false, promising: self.promised, ..*self };
             }

@@ -44,7 +44,7 @@ fn number(name: &str) -> Result<u64> {
     text.parse().with_context(|| format!("{name} is no number"))
 }
 
-/// What the path has to be taken for: the rig is of no use if it is taken for something else.
+/// The expected medium: the rig is of no use if the path is taken for something else.
 fn expected() -> MediumKind {
     match std::env::var("RIG_medium").as_deref() {
         Ok("devdax") => MediumKind::DevDax,

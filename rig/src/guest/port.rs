@@ -8,7 +8,7 @@
 use std::arch::asm;
 use std::sync::OnceLock;
 
-/// Where QEMU's debug console listens.
+/// Port of QEMU's debug console.
 const PORT: u16 = 0xe9;
 
 /// Points in the run that the plugin knows by an instruction that does nothing.

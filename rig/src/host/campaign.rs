@@ -16,7 +16,7 @@ const CHAIN: u64 = 10;
 /// Cuts after which a broken rule must have been noticed.
 const PATIENCE: u64 = 12;
 
-/// What to try.
+/// A chain to run.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     /// So many cuts of a sound writer.
@@ -25,7 +25,7 @@ enum Task {
     Control(Kind, &'static str),
 }
 
-/// What was found.
+/// Results of a campaign.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) tallies: Vec<(Kind, Tally)>,

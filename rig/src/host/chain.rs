@@ -45,13 +45,13 @@ impl Tally {
 /// The promise did not hold.
 #[derive(Debug)]
 pub(crate) struct Violation {
-    /// What was found instead.
+    /// The state found instead.
     pub(crate) what: String,
-    /// Where the images and the logs are.
+    /// Folder of the images and the logs.
     pub(crate) kept: Option<PathBuf>,
 }
 
-/// What chains of a kind begin with.
+/// The first image of chains of a kind.
 pub(crate) struct Template {
     pub(crate) kind: Kind,
     /// The saved machine.

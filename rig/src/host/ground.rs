@@ -25,7 +25,7 @@ const SCRATCH: &str = "indelible-rig-";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// Where everything lies.
+/// Folders of the rig.
 pub(crate) struct Ground {
     sources: PathBuf,
     folder: PathBuf,
@@ -78,7 +78,7 @@ impl Ground {
         self.folder.join("power.so")
     }
 
-    /// Where what a violation leaves is kept.
+    /// Folder of the evidence of violations.
     pub(crate) fn violations(&self) -> PathBuf {
         self.folder.join("violations")
     }

@@ -1,4 +1,4 @@
-//! What is tried: kernels and media.
+//! Kinds of machines: kernels and media.
 
 use clap::ValueEnum;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(crate) enum Kernel {
     V6_12,
 }
 
-/// What the pool stands on.
+/// Medium of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Medium {
     /// A file on ext4, mounted with -o dax, mapped with `MAP_SYNC`

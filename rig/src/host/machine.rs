@@ -14,13 +14,14 @@ const EMULATOR: &str = "qemu-system-x86_64";
 const ORDER: usize = 1000;
 /// Bytes of the persistent memory.
 pub(crate) const SIZE: u64 = 64 << 20;
-/// Where the machine has it: behind the gap below 4 GiB, as its RAM ends there.
+/// Physical address at which the machine has it: behind the gap below 4 GiB, as its RAM ends there.
 const BASE: u64 = 4 << 30;
-/// Where a kernel without address randomisation maps physical memory (4-level page tables).
+/// Virtual address at which a kernel without address randomisation maps physical memory (4-level page
+/// tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
 /// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it run.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What the plugin ends the emulator with at a cut.
+/// Exit status with which the plugin ends the emulator at a cut.
 const CUT: i32 = 77;
 
 /// When the power goes.
@@ -34,13 +35,13 @@ pub(crate) struct Cut {
     pub(crate) seed: u64,
 }
 
-/// What the machine is told to do.
+/// Orders to the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
     /// The saved machine to go on with.
     pub(crate) state: PathBuf,
-    /// What the guest is told: `task=run`.
+    /// Words for the guest: `task=run`.
     pub(crate) words: Vec<(&'static str, String)>,
     pub(crate) cut: Option<Cut>,
 }
@@ -48,7 +49,7 @@ pub(crate) struct Order {
 /// How it went.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// What the guest said, line by line.
+    /// Output of the guest, line by line.
     pub(crate) said: Vec<String>,
     /// Whether the power was cut, rather than switched off.
     pub(crate) cut: bool,
@@ -58,9 +59,9 @@ pub(crate) struct Outcome {
 
 /// The files of one machine.
 pub(crate) struct Slot {
-    /// What the machine has as its memory.
+    /// The machine's memory.
     pub(crate) live: PathBuf,
-    /// What a power failure leaves of it.
+    /// The part of it that survives a power failure.
     pub(crate) durable: PathBuf,
     said: PathBuf,
     console: PathBuf,

@@ -24,9 +24,9 @@ const LONG: u64 = 250;
 /// Cuts the power of machines with persistent memory, and looks what is left.
 ///
 /// Boots stock Debian kernels under emulation, with an emulated NVDIMM as a DAX file and as device-DAX. A line
-/// survives a cut for certain only if it was written back (or streamed) and fenced; what was not may survive or
-/// not, as a seed says. Deliberately broken writers run beside the sound one, and have to be noticed. What is
-/// missing is installed, as root, on first use; where it cannot be, the exit status is 77.
+/// survives a cut for certain only if it was written back (or streamed) and fenced; other lines may survive or
+/// not, as a seed says. Deliberately broken writers run beside the sound one, and have to be noticed. Missing
+/// tools are installed, as root, on first use; if they cannot be, the exit status is 77.
 #[derive(Parser)]
 #[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
 pub(crate) struct Arguments {
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Medium of the pool [default: all]
     #[arg(long, default_value = "all", hide_default_value = true)]
     medium: OneOrAll<Medium>,
-    /// Where random choices start from [default: a random one, which is printed]
+    /// Seed of the random choices [default: a random one, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// As in CI: 30 cuts of each kind

@@ -1,4 +1,4 @@
-//! What a campaign leaves for docs/evidence.md.
+//! The record of a campaign for docs/evidence.md.
 
 use crate::campaign::{Campaign, Findings};
 use crate::{LONG, QUICK};

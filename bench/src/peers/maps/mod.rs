@@ -91,13 +91,13 @@ impl<M: NativeMap> Map for M {
     }
 }
 
-/// Where a map is kept, and how many keys it will have at most.
+/// Folder and largest size of a map.
 pub struct Place<'a> {
     /// An empty folder.
     pub dir: &'a Path,
     pub medium: Medium,
     pub keys: u64,
-    /// What is in the map at the beginning.
+    /// Content of the map at the beginning.
     pub loaded: &'a [Pair],
 }
 
@@ -106,12 +106,12 @@ pub struct Contestant {
     pub name: &'static str,
     /// Whether it is Indelible.
     pub own: bool,
-    /// What its maps of this kind are.
+    /// Description of its maps of this kind.
     pub what: fn(Kind) -> &'static str,
     pub open: fn(Kind, &Place<'_>) -> Result<Opened>,
 }
 
-/// What came of opening.
+/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Map>),
     /// Why it cannot be measured here, and what to do about it.

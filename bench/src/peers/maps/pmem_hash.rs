@@ -58,7 +58,7 @@ impl PmemHash {
         self.0.root().cast()
     }
 
-    /// Where the first entry of the key's chain is written down.
+    /// The pointer to the first entry of the key's chain.
     fn bucket(&self, key: u64) -> *mut u64 {
         // SAFETY: (1).
         unsafe {

@@ -19,15 +19,15 @@ pub struct Case {
     pub pages: Samples,
     /// Page faults between syncs.
     pub faults: Samples,
-    /// What a sync took, by the keeper's own counters.
+    /// Parts of a sync's time, by the keeper's own counters.
     pub parts: [Samples; PARTS.len()],
     /// Pages compared in a sync, those of them that had changed, bytes given to the log.
     pub work: [Samples; 3],
 }
 
-/// What came of a run.
+/// Outcome of a run.
 pub enum Ran {
-    /// What stands for the result.
+    /// Checksum of the result.
     Result(u64),
     /// Why it cannot be measured here.
     Missing(String),
@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-/// What the measured loop took.
+/// Cost of the measured loop.
 struct Took {
     time: Duration,
     in_syncs: Duration,

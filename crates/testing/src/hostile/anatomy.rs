@@ -1,4 +1,4 @@
-//! Where the structures of a pool lie, and how to make a changed one pass for sound.
+//! Offsets of a pool's structures, and how to make a changed structure pass for sound.
 
 use super::Image;
 use indelible_store::format::batch::Header as BatchHeader;
@@ -14,7 +14,7 @@ use indelible_store::medium::Medium;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a structure is.
+/// Kind of structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A superblock slot.
@@ -40,7 +40,7 @@ pub enum Kind {
 /// One structure of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// What it is.
+    /// Kind of the structure.
     pub kind: Kind,
     /// First byte.
     pub offset: u64,

@@ -25,7 +25,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 const EDITS: usize = 32;
 
-/// What an edit does to the structure it names.
+/// Effect of an edit on the structure it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     /// Puts the value into a field.
@@ -61,7 +61,7 @@ const OPERATIONS: [Operation; 8] = [
 pub struct Forged {
     /// The pool it starts from.
     pub pool: &'static Pool,
-    /// What became of it.
+    /// The edited image.
     pub image: Image,
     /// A byte for choices of the target's.
     pub how: u8,

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 const KEY: Key<'static> = Key(&[]);
 
-/// What an object may show, by name: the last is its state, the others are those of psyncs before, whose
+/// States that an object may show, by name: the last is its own, the others are those of earlier psyncs whose
 /// batches still wait in a lane.
 pub type History = BTreeMap<String, Vec<Vec<u8>>>;
 
@@ -37,11 +37,11 @@ const RECIPES: [Recipe; 5] = [
 
 /// A pool to be damaged.
 pub struct Pool {
-    /// What it is called.
+    /// Name of the pool.
     pub name: &'static str,
     /// Its bytes.
     pub image: Arc<[u8]>,
-    /// What it holds.
+    /// The objects' states.
     pub history: History,
 }
 
@@ -118,7 +118,7 @@ fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<()> {
     writer.detach()
 }
 
-/// What the pool holds, one state each.
+/// The pool's present content, one state each.
 fn now(store: &Store) -> Result<History> {
     let state =
         |object: indelible_store::table::Located| Ok((object.entry.name(), vec![contents(store, &object)?]));

@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::whole::{Sight, repaired, report, shown};
 use std::collections::BTreeMap;
 
-/// What came of a flipped bit.
+/// Outcome of a flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Nothing noticed it, and every object shows what it did before.
@@ -38,11 +38,11 @@ pub enum Region {
     Rest,
 }
 
-/// What is known of a pool before any bit of it is flipped.
+/// A pool before any bit of it is flipped.
 pub struct Ground {
     /// Which region each byte is in: start, end.
     regions: Vec<(u64, u64, Region)>,
-    /// What check says of it as it is.
+    /// Findings of check without a flipped bit.
     known: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Ground {
         Ground { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
     }
 
-    /// Where one byte lies.
+    /// The region of a byte.
     #[must_use]
     pub fn at(&self, byte: u64) -> Region {
         let next = self.regions.partition_point(|(from, _, _)| *from <= byte);

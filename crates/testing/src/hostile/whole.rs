@@ -118,7 +118,7 @@ pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Ve
     Ok(actions)
 }
 
-/// What check says, `None` if it cannot be run on this.
+/// Report of check, `None` if it cannot be run on this image.
 ///
 /// # Panics
 /// If the image was changed.
@@ -149,7 +149,7 @@ pub fn damage(input: &[u8]) {
     }
 }
 
-/// What an attach shows of an object.
+/// Result of an attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// Its last state.

@@ -4,7 +4,7 @@
 //! detach, rename, resize and destroy a handful of objects; calls fail in the middle, and those who made them go
 //! on; and now and then a process dies, between two steps or in the middle of one. [`Program::run`] takes it
 //! through a pool on a simulated medium and, next to it, through a model that is nothing but maps of bytes:
-//! whether each call succeeds and what each attach shows must be what the model says. What it leaves is a
+//! whether each call succeeds and what each attach shows must be what the model says. The result is a
 //! [`Promise`]: for every moment of the log the states that a power cut at that moment may leave.
 //!
 //! # What the model says of a call that fails
@@ -13,7 +13,7 @@
 //! 2. Any other failure, and the death of the caller: the call happened wholly or not at all, and nobody knows
 //!    which. From then on there are two *worlds*; each later answer and each content that is shown rules out
 //!    those that it contradicts. A power cut may leave what any world has that is left.
-//! 3. What is acknowledged is in all worlds.
+//! 3. An acknowledged call is in all worlds.
 //! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen. A poisoned
 //!    object refuses all of these as `Poisoned` until it is detached. A new attachment is not poisoned.
 //! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
@@ -150,7 +150,7 @@ impl Step {
     }
 }
 
-/// What processes do, in turn: (process, step).
+/// Steps of the processes, in turn: (process, step).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Program(pub Vec<(usize, Step)>);
 

@@ -4,7 +4,7 @@ use super::{NAMES, PROCESSES, Step};
 use crate::pool::Snapshot;
 use std::collections::BTreeMap;
 
-/// What a call is to answer.
+/// Expected answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// There is nothing to call.
@@ -27,7 +27,7 @@ pub(super) enum Attached {
     },
 }
 
-/// What is promised, and what is attached. An ID and an address of zero are not known.
+/// Promised and attached objects. An ID or address of zero is not known yet.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,
@@ -43,7 +43,7 @@ impl Model {
         self.durable.contains_key(NAMES[object])
     }
 
-    /// What the process stored to an object it can use.
+    /// The memory of an object that the process can use: its stores, psynced or not.
     pub(super) fn shadow(&mut self, process: usize, object: usize) -> Option<&mut Vec<u8>> {
         match self.attached.get_mut(&(process, object)) {
             Some(Attached::Writing { bytes, poisoned: false }) => Some(bytes),
@@ -185,7 +185,7 @@ impl Model {
             }
             Step::DieIn { ref step, .. } | Step::FailIn { ref step, .. } => self.take(process, step),
             Step::Die => self.die(process),
-            // What is loaded is stored once it is known where the object's virgin part begins.
+            // Loaded bytes are stored once it is known where the object's virgin part begins.
             Step::Load { .. } | Step::Checkpoint { .. } | Step::WritebackFails { .. } => {}
         }
     }

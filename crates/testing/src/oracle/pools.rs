@@ -9,7 +9,7 @@ use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
 
-/// What a pool went through before the program.
+/// History of a pool before the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Just formatted.
@@ -71,7 +71,7 @@ impl Start {
     }
 }
 
-/// Where the last batch of the table ends in its lane.
+/// End of the table's last batch in its lane.
 fn table_lane_use(medium: &SimMedium) -> u64 {
     let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
     let events = medium.events();

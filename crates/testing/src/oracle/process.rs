@@ -21,7 +21,7 @@ pub(super) struct Process {
     readers: BTreeMap<usize, Reader>,
 }
 
-/// What a call showed, and what the process stored by it.
+/// The answer to a call, and the stores that the process made with it.
 #[derive(Default)]
 pub(super) struct Seen {
     /// An object, where it lies, and what it holds.
@@ -53,7 +53,7 @@ impl Seen {
         }
     }
 
-    /// What was loaded is in the process's memory, whether or not it is anywhere else.
+    /// Loaded bytes are in the process's memory, whether or not they are anywhere else.
     pub(super) fn stored(&self, world: &mut Model, process: usize) {
         if let Some((object, range, value)) = &self.loaded
             && let Some(shadow) = world.shadow(process, *object)

@@ -35,7 +35,7 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
                 }
             }
             Answer::Done => model = after,
-            // What is refused is worth a try, now and then.
+            // A call that will be refused is worth a try, now and then.
             Answer::Nothing => continue,
             _ if rng.u8(..8) > 0 => continue,
             _ => {}

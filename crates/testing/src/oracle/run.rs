@@ -7,7 +7,7 @@ use crate::pool::{Snapshot, snapshot};
 use crate::sim::{CrashImage, Fault, SimMedium};
 use indelible_store::error::StoreError;
 
-/// What a program was promised, moment by moment.
+/// Promises to a program, moment by moment.
 #[derive(Default)]
 pub struct Promise {
     states: Vec<Snapshot>,
@@ -56,7 +56,7 @@ struct Future {
 /// A program under way.
 struct Run<'a> {
     medium: &'a SimMedium,
-    /// What may be the case, at least one.
+    /// Possible worlds, at least one.
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,

@@ -19,7 +19,7 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
         }
         piece /= 2;
     }
-    // What befalls a step is less likely to matter than the step.
+    // Faults in a step are less likely to matter than the step.
     for at in 0..best.0.len() {
         let simpler = |step: Step| {
             let mut program = best.clone();

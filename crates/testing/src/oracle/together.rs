@@ -42,13 +42,13 @@ pub struct Together {
 /// An actor's objects, by name.
 type State = BTreeMap<String, Vec<u8>>;
 
-/// What was promised: the states of one actor from a mark on.
+/// A promise: the states of one actor from a mark on.
 struct Entry {
     actor: usize,
     states: Vec<State>,
 }
 
-/// What a run was promised, moment by moment.
+/// Promises to a run, moment by moment.
 pub struct Shared {
     entries: Vec<Entry>,
     actors: usize,
@@ -61,10 +61,10 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Whether what was found on an image is what was promised there.
+    /// Whether the content found on an image was promised there.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn judge(&self, image: &CrashImage, found: &Snapshot) -> Result<(), String> {
         let mut latest: Vec<&[State]> = vec![&[]; self.actors];
         for mark in image.marks() {
@@ -117,7 +117,7 @@ struct Actor<'a> {
     shared: &'a Mutex<Shared>,
     rng: fastrand::Rng,
     writer: Option<Writer>,
-    /// What its process stored to the object that is attached.
+    /// The process's memory of the attached object.
     shadow: Vec<u8>,
     states: Vec<State>,
     fails: bool,
@@ -281,7 +281,7 @@ impl Actor<'_> {
                     Some(writer) => psync(writer, edits),
                     None => Ok(()),
                 })?;
-                // What was not psynced is not stored either: an attach shows what is.
+                // The process forgets stores that were not psynced: an attach shows what is durable.
                 if done.is_none() {
                     self.forget();
                 }

@@ -56,7 +56,7 @@ impl Default for ClassLimits {
     }
 }
 
-/// What an enumeration went through.
+/// Counters of an enumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassReport {
     /// Points at which the power was cut.

@@ -1,4 +1,4 @@
-//! What a simulated medium is like.
+//! Properties of a simulated medium.
 
 /// The largest aligned piece that never tears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +23,10 @@ impl TearUnit {
     }
 }
 
-/// What a discarded range holds afterwards.
+/// Content of a discarded range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
-    /// What it held before.
+    /// The old content.
     Keep,
     /// Zeros.
     Zero,
@@ -39,11 +39,11 @@ pub enum Discard {
 /// Properties of a medium, fixed when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimConfig {
-    /// Where writes tear.
+    /// Unit at which writes tear.
     pub tear_unit: TearUnit,
-    /// What the medium answers to `prefers_group_commit`.
+    /// The answer to `prefers_group_commit`.
     pub group_commit: bool,
-    /// What a discarded range holds.
+    /// Content of a discarded range.
     pub discard: Discard,
     /// Decides everything that is undefined while the medium runs: discarded contents, how much of
     /// a failed write is visible.

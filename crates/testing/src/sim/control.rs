@@ -1,4 +1,4 @@
-//! What a test does to a medium behind the store's back.
+//! Operations of a test on a medium behind the store's back.
 
 use super::choice::Choice;
 use super::cut::{CrashImage, Cut};
@@ -70,7 +70,7 @@ impl SimMedium {
         (recording.first..).zip(recording.events.iter().cloned()).collect()
     }
 
-    /// Empties the log, and frees what it holds. What is pending stays pending.
+    /// Empties the log and frees its memory. Pending writes stay pending.
     pub fn forget_log(&self) {
         let recording = &mut self.lock().recording;
         let next = recording.next();
@@ -153,7 +153,7 @@ impl SimMedium {
         self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));
     }
 
-    /// What programs see, in full.
+    /// The bytes that programs see, in full.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX)];

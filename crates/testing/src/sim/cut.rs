@@ -6,13 +6,13 @@ use super::medium::SimMedium;
 use super::pages::Pages;
 use std::fmt;
 
-/// Where the power went and what of the pending writes it left: with the same log, all that is
+/// The moment of a power cut and the choice of pending writes that it left: with the same log, all that is
 /// needed to get an image again ([`SimMedium::crash_at`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Events with smaller numbers happened, later ones did not.
     pub before: u64,
-    /// What persisted.
+    /// The writes that persisted.
     pub choice: Choice,
 }
 

@@ -1,4 +1,4 @@
-//! What a medium was asked to do, in order.
+//! The log of operations on a medium, in order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 /// One entry of the log.
 #[derive(Clone)]
 pub struct Event {
-    /// What happened.
+    /// Kind of event.
     pub kind: EventKind,
     /// Which handle did it; the first handle of a medium is 0.
     pub holder: u64,
     pub(super) extents: Vec<Extent>,
 }
 
-/// What happened. Events are numbered from 0 since the medium was made; a number in a variant is
-/// that of an earlier event.
+/// Kind of event. Events are numbered from 0 since the medium was made; a number in a variant is that of an
+/// earlier event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A plain write.
@@ -31,14 +31,14 @@ pub enum EventKind {
     Persisted {
         /// The write's event.
         write: u64,
-        /// Where it wrote.
+        /// Offset of the write.
         offset: u64,
         /// How much.
         len: u64,
     },
     /// A durable write returned an error.
     PersistFailed {
-        /// Where it wrote.
+        /// Offset of the write.
         offset: u64,
         /// How much.
         len: u64,
@@ -52,7 +52,7 @@ pub enum EventKind {
     BarrierFailed,
     /// The system could not write a range back.
     WritebackFailed {
-        /// Where it begins.
+        /// Offset of the range.
         offset: u64,
         /// How much.
         len: u64,

@@ -123,7 +123,7 @@ impl Faults {
         self.met
     }
 
-    /// Counts one operation and says how it fails, if it does. What was planned last wins.
+    /// Counts one operation and returns its planned fault, if any. The latest plan wins.
     pub(super) fn next(&mut self, kind: OpKind) -> Option<Fault> {
         let now = self.count(kind);
         self.counts[kind as usize] += 1;

@@ -3,8 +3,8 @@
 use indelible_store::medium::{LockKey, LockMode};
 use std::collections::HashMap;
 
-/// Who holds what. A key is in the table only while somebody holds it; at most one holder per key
-/// is exclusive, and then it is the only one.
+/// Holders of keys. A key is in the table only while somebody holds it; at most one holder per key is
+/// exclusive, and then it is the only one.
 #[derive(Default)]
 pub(super) struct LockTable {
     held: HashMap<LockKey, Vec<(u64, LockMode)>>,

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a latent error makes unreadable at once.
+/// Unit that a latent error makes unreadable.
 pub(super) const SECTOR: u64 = 512;
 
 /// One process's handle on a simulated medium: the holder of its locks.
@@ -29,7 +29,7 @@ pub struct SimMedium {
     pub(super) config: SimConfig,
 }
 
-/// What one handle has to itself.
+/// State of one handle.
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
@@ -37,7 +37,7 @@ pub(super) struct Process {
     pub(super) cursors: [u64; 2],
 }
 
-/// What all handles share. `volatile` is what `recording` leaves when all of it is applied.
+/// State that all handles share. `volatile` is what `recording` leaves when all of it is applied.
 pub(super) struct Shared {
     pub(super) volatile: Pages,
     pub(super) recording: Recording,
@@ -46,7 +46,7 @@ pub(super) struct Shared {
     pub(super) processes: BTreeMap<u64, Process>,
     /// Sectors that cannot be read.
     pub(super) spoiled: BTreeSet<u64>,
-    /// Who looks at what, if somebody asked.
+    /// The observer of reads, if a test asked for one.
     pub(super) watch: Option<Watch>,
     pub(super) errors: Errors,
     /// Whether what is lost is evicted by itself.

@@ -20,9 +20,11 @@
 //!    whatever the seed decides (noise, zeros or what was there), so that code which relies on
 //!    discarded contents is caught while running as well as after a cut. Noise goes to pages that
 //!    hold something and to the first and last few of the range: a gigabyte stays cheap to discard.
-//! 7. **Write-back errors belong to the file.** Whoever fails to write a page back, for whatever call, the file
-//!    has an error: *one*, which every handle is told once by its next barrier, and once by its next durable write or
-//!    `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file, each with a cursor). A handle opened later is told of an error that nobody was told of
+//! 7. **Write-back errors belong to the file.** After any failure to write a page back, for whatever call,
+//!    the file has an error: *one*, which every handle is told once by its next barrier, and once by its next
+//!    durable write or `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file,
+//!    each with a cursor). A handle opened later is told of an error that nobody was told of yet, and of no
+//!    other.
 //!    yet, and of no other. [`SimMedium::error_due`] says whether a handle has yet to be told.
 //! 8. **Failed barrier** ([`Fault::Io`] and others). Nothing may be assumed of what was pending. It is *clean but
 //!    lost*: each of its versions stays possible, also after later barriers that succeed, as nobody writes a page
@@ -30,8 +32,8 @@
 //! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
 //!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
 //!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
-//!    included. Who asks is told at the end of the call; of two threads that share a cursor, the one that asks first
-//!    is told and the other is not, even if what was lost is the other's.
+//!       included. The caller is told at the end of the call; of two threads that share a cursor, the one
+//!       that asks first is told and the other is not, even if the lost pages are the other's.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
 //!     told before its next barrier or durable write.
 //! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
@@ -44,8 +46,8 @@
 //!     ([`Fault::After`]).
 //! 13. **Reads** fail once ([`SimMedium::fail_at`]), from some time on ([`SimMedium::fail_from`]), or where a sector
 //!     is bad (17).
-//! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. What it wrote stays
-//!     visible and pending: the page cache outlives a process, not a power cut.
+//! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. Its writes stay visible and
+//!     pending: the page cache outlives a process, not a power cut.
 //!
 //! Faults of the medium at rest are apart from all this: no power cut makes them, and what is asked of the
 //! store is not to survive them but to detect them.

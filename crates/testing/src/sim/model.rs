@@ -1,12 +1,12 @@
-//! What is durable, and what else a power cut may leave.
+//! Durable bytes, and the alternatives that a power cut may leave.
 //!
 //! Invariants, for every unit `u` in `pending`:
 //!
 //! 1. `versions` is not empty, and its events ascend.
 //! 2. The last version is what `latest` holds at `u`; a unit that is not pending holds the same in
 //!    `latest` and in `durable`.
-//! 3. `stuck <= versions.len()`; the first `stuck` versions were pending when making them durable
-//!    failed. Where it is all of them, the unit is clean but lost.
+//! 3. `stuck <= versions.len()`; the first `stuck` versions were pending when making them durable failed. If
+//!    that is all of them, the unit is clean but lost.
 //! 4. Its page is present in `latest`, from which pages are never removed.
 
 use super::config::TearUnit;
@@ -249,7 +249,7 @@ impl Model {
         contents
     }
 
-    /// What running programs see.
+    /// The bytes that running programs see.
     #[cfg(test)]
     pub(super) fn latest(&self) -> &Pages {
         &self.latest

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 thread_local!(static SEAT: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCell::new(None) });
 
-/// Who has the turn.
+/// The right of one thread at a time to run.
 pub(crate) struct Turns {
     state: Mutex<State>,
     changed: Condvar,

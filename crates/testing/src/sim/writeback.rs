@@ -46,7 +46,8 @@ impl Errors {
     }
 }
 
-/// Who asks: a handle is two descriptions of the file, one for barriers and one for everything else.
+/// The cursor of a question: a handle is two descriptions of the file, one for barriers and one for
+/// everything else.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asker {
     Barrier,
@@ -64,7 +65,7 @@ impl Shared {
         }
     }
 
-    /// What a call of a handle has to report, by the cursor that such calls share.
+    /// The error that a call of a handle has to report, by the cursor that such calls share.
     pub(super) fn report(&mut self, holder: u64, whose: Asker) -> Result<(), MediumError> {
         let process = self.processes.entry(holder).or_default();
         self.errors.check_and_advance(&mut process.cursors[whose as usize])
