@@ -5,7 +5,7 @@ use crate::text::version;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// What a walk over folders found.
+/// Result of a walk over folders.
 pub(crate) struct Corpus {
     /// Folders and files asked for, without symbolic links.
     pub(crate) roots: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! What a word index is, whatever it is made of.
+//! Interface of a word index, with either implementation.
 
 use crate::text::Digest;
 use anyhow::Result;
@@ -68,13 +68,13 @@ pub trait Reader<'a>: Copy {
     fn totals(self) -> Result<Totals>;
     /// All files.
     fn files(self) -> Result<Vec<Self::File>>;
-    /// What is known of a file.
+    /// Name and counts of a file.
     fn file(self, file: Self::File) -> Result<File<'a>>;
     /// The file at `path`.
     fn find_file(self, path: &Path) -> Result<Option<Self::File>>;
     /// Whether the words of a file are those of `digest`, each as often.
     fn agrees(self, file: Self::File, digest: &Digest) -> Result<bool>;
-    /// What is known of a word.
+    /// Text and counts of a word.
     fn word(self, word: Self::Word) -> Result<Word<'a>>;
     /// The word `text`.
     fn find_word(self, text: &str) -> Result<Option<Self::Word>>;

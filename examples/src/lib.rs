@@ -1,4 +1,4 @@
-//! What the word indexes have in common, whatever they are made of: texts, commands, progress, sudden death.
+//! Code that the word indexes share, however they are made: texts, commands, progress, sudden death.
 
 #![forbid(unsafe_code)]
 

@@ -19,7 +19,7 @@ pub(crate) struct Place {
     /// How stores are noticed
     #[arg(long, global = true, value_name = "HOW", default_value = "auto", value_parser = tracking())]
     pub(crate) tracking: Tracking,
-    /// What the pool is taken for
+    /// Kind of medium
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = medium())]
     pub(crate) medium: MediumKind,
     /// Name of the program.
@@ -47,7 +47,7 @@ impl Place {
         Place { program, ..self }
     }
 
-    /// Where the program's pool is, if it is in `folder`.
+    /// Path of the program's pool, if it is in `folder`.
     pub(crate) fn pool_in(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.pmo", self.program))
     }

@@ -1,4 +1,4 @@
-//! What a build shows while it works: a bar on a terminal, lines for programs, else nothing.
+//! Output of a build while it works: a bar on a terminal, lines for programs, else nothing.
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::fmt;

@@ -35,7 +35,7 @@ impl Hasher for Short {
     }
 }
 
-/// What a text is made of.
+/// Words of a text.
 #[derive(Debug, Default)]
 pub struct Digest {
     /// How often each word occurs.

@@ -1,7 +1,7 @@
 //! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 against the same
 //! program on collections.
 //!
-//! What is checked after each round, in a fresh process per object:
+//! Checked after each round, in a fresh process per object:
 //! 1. the index is whole (`word-index verify`);
 //! 2. it is exactly as the last psync that the builder reported left it, or as the one that was under
 //!    way when it died: nothing reported is missing, nothing half done is there;

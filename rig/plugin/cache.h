@@ -1,4 +1,4 @@
-/* What a power failure leaves of a persistent memory whose caches are lost. */
+/* The image of a persistent memory after a power failure, whose caches are lost. */
 #ifndef RIG_CACHE_H
 #define RIG_CACHE_H
 
@@ -23,7 +23,7 @@ void cache_store(size_t offset, size_t len, enum owner owner);
 void cache_stream(size_t offset, size_t len, enum owner owner);
 /* The line at `offset` is written back: as it is now, durable with the next fence. */
 void cache_write_back(size_t offset, enum owner owner);
-/* What the same owner sent before is durable; true if that is anything. An interrupt that fences by chance would
+/* Lines that the same owner sent before are durable; true if there are any. An interrupt that fences by chance would
    hide that the program does not. */
 bool cache_fence(enum owner owner);
 

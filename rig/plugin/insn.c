@@ -36,7 +36,7 @@ static struct operand operand(const uint8_t *at, const uint8_t *end, int rex)
     return out;
 }
 
-/* What follows the bytes 0f: `wide` tells of the prefix 66. */
+/* Decodes the byte after 0f: `wide` tells of the prefix 66. */
 static struct insn two_bytes(const uint8_t *at, const uint8_t *end, int wide, int rex)
 {
     struct insn out = {.kind = PLAIN};

@@ -1,4 +1,4 @@
-/* What the plugin takes for durable, without a machine. Prints the number of the line that is wrong. */
+/* Tests which stores the plugin takes for durable, without a machine. Prints the number of the line that is wrong. */
 #include "cache.h"
 #include "insn.h"
 

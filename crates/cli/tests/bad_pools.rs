@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// What looks at a pool, what changes one, and what maintains one.
+/// Commands that look at a pool, that change one, and that maintain one.
 const COMMANDS: [&[&str]; 6] =
     [&["ls"], &["stat"], &["create", "x", "4K"], &["cat", "x"], &["check"], &["repair"]];
 

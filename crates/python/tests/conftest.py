@@ -57,7 +57,7 @@ def tracking(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def path(ground: Path) -> Iterator[Path]:
-    """Where a pool may be."""
+    """Path for a pool."""
     with tempfile.TemporaryDirectory(dir=ground) as folder:
         yield Path(folder) / "pool.pmo"
 

@@ -30,7 +30,7 @@ struct Cli {
 enum Command {
     Build(build::Args),
     Query(query::Args),
-    /// What the index holds, and what that costs.
+    /// Content of the index, and its cost in memory.
     Stats,
     Verify(verify::Args),
     Demo(demo::Args),

@@ -1,6 +1,6 @@
 //! Whether the index is whole.
 //!
-//! The heap says that its blocks are, collections that their pointers are. What is left is that they agree:
+//! The heap checks its blocks, collections their pointers. This module checks that they agree:
 //! 1. every path leads to the file that has it, and every file has a path;
 //! 2. every number of a word is one word's;
 //! 3. every posting is of a file that has the word, and every word of a file has a posting of that file;

@@ -1,4 +1,4 @@
-//! What lies in the object: the root, and what belongs to it.
+//! Data in the object: the root, and the types it is made of.
 
 use indelible::Persist;
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
@@ -58,7 +58,7 @@ pub(crate) struct File<'h> {
 }
 
 impl Word<'_> {
-    /// Where the posting of a file is.
+    /// Index of a file's posting.
     pub(crate) fn posting(&self, file: u32) -> Option<usize> {
         self.postings.binary_search_by_key(&file, |posting| posting.file).ok()
     }

@@ -21,7 +21,7 @@ use indelible::{Object, Plain};
 use indelible_examples::{Damage, Fuse};
 use std::ops::Range;
 
-/// What may lie in the arena.
+/// Types that may lie in the arena.
 ///
 /// # Safety
 /// No padding (3).
@@ -40,7 +40,7 @@ unsafe impl Record for Posting {}
 // SAFETY: as above.
 unsafe impl Record for File {}
 
-/// Where `count` values at `at` lie in an object of `len` bytes from `base`.
+/// Range of `count` values at `at` in an object of `len` bytes from `base`.
 fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Range<usize>, Damage> {
     let range = || {
         let start = at.addr().checked_sub(base.addr())?;
@@ -147,7 +147,7 @@ impl Arena {
         Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 
-    /// Grows the object until it has a byte before `end`. What was stored stays, and stays where it is.
+    /// Grows the object until it has a byte before `end`. Its content stays, at the same address.
     pub(crate) fn reach(&mut self, end: *const u8) -> Result<()> {
         let needed = end.addr().saturating_sub(self.object.as_ptr().addr()) as u64;
         let len = self.object.len() as u64;

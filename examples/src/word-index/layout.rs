@@ -1,4 +1,4 @@
-//! What lies in the object. Everything refers to everything by native pointers.
+//! Data in the object. All parts refer to each other by native pointers.
 //!
 //! ```text
 //! Root ── words ─▶ buckets ─▶ Word ─next─▶ Word …          File ◀─ buckets ◀─ files ── Root
@@ -22,7 +22,7 @@ pub(crate) struct Root {
     pub(crate) version: u64,
     /// Psyncs so far: which step of the build this is.
     pub(crate) step: u64,
-    /// Where the next allocation goes.
+    /// Address of the next allocation.
     pub(crate) free: *mut u8,
     /// Bytes that nothing refers to any more.
     pub(crate) garbage: u64,
@@ -95,7 +95,7 @@ pub(crate) struct File {
     pub(crate) bytes: u64,
 }
 
-/// What a table is made of.
+/// An entry of a hash table.
 pub(crate) trait Node: Record {
     fn hash(&self) -> u64;
     fn next(&self) -> *mut Self;

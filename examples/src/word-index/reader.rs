@@ -78,12 +78,12 @@ impl<'a> Reader<'a> {
         Ok(Path::new(OsStr::from_bytes(self.view.slice(file.path, file.path_len)?)))
     }
 
-    /// Where a word occurs.
+    /// Postings of a word.
     pub(crate) fn chain_of(self, word: &Word) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
         self.view.chain(word.postings, word.files, |posting| posting.next)
     }
 
-    /// What occurs in a file.
+    /// Postings of a file.
     pub(crate) fn contents(self, file: &File) -> Result<&'a [Posting], Damage> {
         self.view.slice(file.postings, file.distinct)
     }

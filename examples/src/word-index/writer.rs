@@ -187,7 +187,7 @@ impl Native {
         Ok(at)
     }
 
-    /// What comes before `target` in a list; `None` if it is the first.
+    /// The node before `target` in a list; `None` if it is the first.
     fn before<T: crate::arena::Record>(
         &self,
         first: *mut T,

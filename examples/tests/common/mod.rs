@@ -1,4 +1,4 @@
-//! What the tests of the programs share: folders, text, processes.
+//! Helpers that the tests of the programs share: folders, text, processes.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -12,7 +12,7 @@ pub const WORD_INDEX: &str = env!("CARGO_BIN_EXE_word-index");
 pub const COLLECTIONS: &str = env!("CARGO_BIN_EXE_word-index-collections");
 pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
 
-/// Where a pool lies.
+/// Folder of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
     /// A file on a disk.

@@ -33,7 +33,7 @@ pub struct Death {
     pub spins: u32,
 }
 
-/// What a builder said before it ended.
+/// Output of a builder before it ended.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The psync it found.
@@ -197,7 +197,7 @@ impl Running {
             *left = left.and_then(|left| left.checked_sub(1));
         };
         kill_if_due(&mut self.child, &mut left);
-        // What it said before it died is read to the end.
+        // Its output before it died is read to the end.
         for line in lines.split(b'\n').map_while(Result::ok) {
             seen.line(&text(&line));
             kill_if_due(&mut self.child, &mut left);

@@ -1,4 +1,4 @@
-/* What the test programs have in common. */
+/* Helpers that the test programs share. */
 #include <pmo.h>
 #include <stdio.h>
 #include <stdlib.h>

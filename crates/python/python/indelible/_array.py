@@ -17,8 +17,8 @@ DATA = 4096
 class Array(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array whose elements are the bytes of an object; made by `Pool.array`.
 
-    Slices of it are views of the object, too. What arithmetic and `copy` make of it is an ordinary array, and so is
-    what comes out of pickling it; what indexing by lists makes, as well, whatever its type says.
+    Slices of it are views of the object, too. Results of arithmetic, `copy` and pickling are ordinary arrays; so
+    are results of indexing by lists, whatever their type says.
     """
 
     @property

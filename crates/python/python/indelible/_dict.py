@@ -44,7 +44,7 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     generators, and lists, tuples and dicts of these. Made by `Pool.dict`.
 
     An array is stored as a copy, and what comes out is a view: storing to its elements stores to the object. A list or
-    dict comes out as a copy that refuses changes: change a copy of that, and assign it. What changed becomes durable with
+    dict comes out as a copy that refuses changes: change a copy of that, and assign it. Changes become durable with
     `psync`, as one step. Threads may use it at once: each method is done as a whole.
     """
 

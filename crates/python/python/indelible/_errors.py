@@ -88,7 +88,7 @@ class Mismatch(Error, ValueError):
 
 
 class Closed(Error, ValueError):
-    """What was closed is used."""
+    """A closed pool, array or dict was used."""
 
 
 class Held(Error, BlockingIOError):
@@ -137,7 +137,7 @@ class Gone(Error, OSError):
 
 
 class ReadOnly(Error, PermissionError):
-    """What was to be changed may only be read."""
+    """The pool or object may only be read."""
 
     number = errno.EACCES
 

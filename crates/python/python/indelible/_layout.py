@@ -1,6 +1,6 @@
 """The header before an array's elements, version 1: crates/python/FORMAT.md.
 
-Whoever reads a header does not believe it: each number is checked before it is used.
+A header that is read is not trusted: each number is checked before it is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_HEADER = 4096
 
 
 class Layout(NamedTuple):
-    """What an array is, apart from its elements."""
+    """Shape and type of an array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

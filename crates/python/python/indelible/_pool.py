@@ -46,7 +46,7 @@ def _forget() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What the pool's table knows of an object."""
+    """The pool table's entry of an object."""
 
     name: str
     size: int
@@ -81,7 +81,7 @@ class Pool(_indelible.Pool):
         return Stat(**self._stat(name))
 
     def __getitem__(self, name: str) -> Array | Dict | Object:
-        """What the object `name` holds, for storing: an array, a dict, or its bytes if it is neither."""
+        """The content of the object `name`, for storing: an array, a dict, or its bytes if it is neither."""
         with _attaching:
             shared = self._shared(name)
             if isinstance(shared, Dict):

@@ -1,4 +1,4 @@
-"""What the native dict asks for: values on their way in and out that it cannot make alone.
+"""Conversions that the native dict asks for: values on their way in and out that it cannot make alone.
 
 It calls these without its lock: what interrupts them leaves the dict as it was. A block that was filled and not linked is
 freed with the dict's next change, or when it is next opened.
@@ -18,7 +18,7 @@ _ALIGN = 64
 
 
 def prepare(owner: _indelible.Dict, key: str, value: Any) -> Any:
-    """What stands for `value`: one of the types that the dict knows, a block with an array, or the bytes of a tree in a
+    """Returns the stored form of `value`: one of the types that the dict knows, a block with an array, or the bytes of a tree in a
     tuple; `owner` itself if the key has that very array already. TypeError if there is nothing.
     """
     if isinstance(value, np.generic):

@@ -191,7 +191,7 @@ fn an_object_whose_progress_is_made_up_is_not_trusted() {
     void_table_lane(&medium);
     let (at, _) = slot(&medium, "part");
     let entry: Entry = read_struct(&medium, at).unwrap();
-    // What such a write left behind what was published.
+    // The end of such a write behind the published part.
     let mut line: Progress = read_struct(&medium, at + PROGRESS).unwrap();
     assert!(line.published.get() >= 9000);
     line.direct = U64::new(line.published.get());

@@ -117,7 +117,7 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     scene.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
-/// What is written says of each batch how many go before it in the same write, as FORMAT.md has it.
+/// Each batch of a write counts the batches before it there, as FORMAT.md has it.
 pub(super) fn batches_of_one_write_are_counted() -> Verdict {
     let mut scene = Scene::begin();
     scene.rounds(|scene| scene.together.written.lock().unwrap().clear())?;
