@@ -112,8 +112,9 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// As [`apply`], of a batch that was lent, whose lines begin at `lines`. The lane is what counts, and not what the
-/// lender may have by now: a later psync finds no difference where the primary has what the lane lacks.
+/// As [`apply`], of a batch that was lent, whose lines begin at `lines`. The lane's bytes count, not the lender's,
+/// which may have changed by now: otherwise the primary would have a store that the lane lacks, and a later psync
+/// would find no difference and not log it.
 pub fn apply_lent(medium: &dyn Medium, batch: &Batch, lines: u64, lender: &dyn Lender) -> Result<()> {
     let done = lender.share(batch.count(), &|range| {
         let mut piece = vec![0; (PIECE * LINE) as usize];

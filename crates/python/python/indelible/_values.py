@@ -18,8 +18,8 @@ _ALIGN = 64
 
 
 def prepare(owner: _indelible.Dict, key: str, value: Any) -> Any:
-    """Returns the stored form of `value`: one of the types that the dict knows, a block with an array, or the bytes of a tree in a
-    tuple; `owner` itself if the key has that very array already. TypeError if there is nothing.
+    """Returns the stored form of `value`: one of the types that the dict knows, a block with an array, or the bytes of
+    a tree in a tuple; `owner` itself if the key has that very array already. TypeError if there is none.
     """
     if isinstance(value, np.generic):
         value = _tree.scalar(value)

@@ -1,4 +1,4 @@
-//! A batch: all that one commit makes durable, as redo.
+//! A batch: all changes that one commit makes durable, as redo.
 //!
 //! ```text
 //! Header | lines (64 B each) | sections | runs | zeros up to a line

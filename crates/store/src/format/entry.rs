@@ -87,7 +87,7 @@ pub struct Entry {
     pub read_key: [u8; 16],
     /// Verifier of the write key; zero: none.
     pub write_key: [u8; 16],
-    /// Fingerprint of the layout of what lies in the object; zero: not stated.
+    /// Fingerprint of the layout of the object's data; zero: not stated.
     pub fingerprint: [u8; 16],
     /// First page of the ties; 0: none.
     pub ties: U64,
@@ -109,7 +109,7 @@ pub struct Entry {
 
 const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
 
-/// The last line of a slot: what psync itself moves forward.
+/// The last line of a slot: the only one that psync itself changes.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Progress {

@@ -1,8 +1,7 @@
 //! The bytes on the medium. FORMAT.md is the normative description; `tests/format.rs` holds it
 //! against this module. Every persisted struct is plain little-endian data without padding and
 //! carries no run-time field.
-//!
-//! Parsed-but-untrusted is a type here: the structs are what was read; only the `verify`/`parse`
+//! Parsed-but-untrusted is a type here: the structs hold bytes as read; only the `verify`/`parse`
 //! functions beside each struct hand out values the rest of the crate may act on.
 
 pub mod batch;
@@ -18,7 +17,7 @@ use twox_hash::XxHash3_64;
 /// Indelible runs on.
 pub const PAGE: u64 = 4096;
 
-/// Unit of logging, in bytes: what one redo record can be cut down to.
+/// Unit of logging, in bytes: the smallest redo record.
 pub const LINE: u64 = 64;
 
 /// The format this code writes, and the only one it reads.

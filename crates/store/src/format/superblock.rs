@@ -1,4 +1,4 @@
-//! The superblock: what never changes, or changes once in a pool's life (S0.2).
+//! The superblock: facts that never change, or change once in a pool's life (S0.2).
 //!
 //! Two slots, one page each. A change is written to the slot that is not in force, with a higher
 //! `sequence`; of the slots that verify, the higher sequence is in force.

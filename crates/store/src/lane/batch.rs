@@ -89,7 +89,7 @@ impl Batch {
         });
     }
 
-    /// Sets what the current section says of its object's progress.
+    /// Sets the progress of its object in the current section.
     pub fn set_progress(&mut self, published: u64, psyncs: u64, direct: u64) {
         if let Some(section) = self.sections.last_mut() {
             section.published = U64::new(published);
@@ -205,7 +205,7 @@ impl Batch {
         self.header.body_sum = U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { sum });
     }
 
-    /// Of a sealed batch that is lent, what follows the lines.
+    /// The part of a sealed, lent batch that follows the lines.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.bytes[L..]
     }
@@ -215,8 +215,8 @@ impl Batch {
         self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns what to write there, lent lines
-    /// left out.
+    /// Puts the batch in its place in a lane's history and returns the bytes to write there,
+    /// without lent lines.
     /// `joined` batches go before it in the same write.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
         self.header.joined = U32::new(joined);
@@ -238,9 +238,8 @@ impl Batch {
         })
     }
 
-    /// Destinations of the lines of `range`, counted from the first of the batch, in pieces of at most
-    /// `most`:
-    /// (offset in the pool, lines).
+    /// Destinations (offset in the pool, lines) of the lines of `range`, counted from the first of the
+    /// batch, in pieces of at most `most`.
     pub(crate) fn pieces(&self, range: Range<u64>, most: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut first = 0;
         self.targets().flat_map(move |(target, lines)| {

@@ -1,7 +1,7 @@
-//! Which generation a lane is in: the one rule, for attach, check and repair.
+//! The generation of a lane: the one rule, for attach, check and repair.
 //!
 //! Three witnesses state a generation: the two copies of the lane's header and the header of the batch at the
-//! start of the body. (The directory's slot is a fourth, of what the lane was acquired with.) What is known:
+//! start of the body. (The directory's slot is a fourth, of the generation with which the lane was acquired.) Facts:
 //!
 //! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
 //!    checkpoint behind, and copy 0 never.

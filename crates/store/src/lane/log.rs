@@ -4,7 +4,7 @@
 //! 1. Valid batches of `generation` lie back to back from the start of the body to `tail`, numbered
 //!    from 0 to `sequence - 1`.
 //! 2. No batch of `generation` is written before that generation is durable (in the lane's header or
-//!    in the directory): otherwise recovery would take what an earlier lap left for the present.
+//!    in the directory): otherwise recovery would take batches of an earlier lap for the present ones.
 
 use crate::error::Result;
 use crate::format::PAGE;
@@ -76,7 +76,7 @@ impl LaneLog {
 
     /// Starts the next generation: everything in the lane is void once this returns.
     ///
-    /// The caller has made durable, by a barrier, whatever the batches redo. That barrier also made
+    /// The caller has made durable, by a barrier, all that the batches redo. That barrier also made
     /// the second header copy of the present generation durable, so that tearing the first here
     /// leaves a header that verifies.
     pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
@@ -87,7 +87,7 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Voids the lane's batches for whoever has it next, at leisure: nothing in it matters any more,
+    /// Voids the lane's batches for its next holder, not durably: nothing in it matters any more,
     /// this only spares a scan. The lane must not be appended to afterwards.
     ///
     /// It goes to the second copy, which may not be durable yet. The caller has started a generation
@@ -97,7 +97,7 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Makes durable what is only known to be visible: the process that wrote it may have died, or
+    /// Makes batches durable that are only known to be visible: the process that wrote them may have died, or
     /// failed, before it was. Without batches that is the generation, else the batches from `from` on.
     pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
         if Mutant::VisibleIsDurable.is_on() {

@@ -43,7 +43,7 @@ pub enum MediumError {
 
 /// A change of the medium that failed.
 ///
-/// Linux reports a failed write-back once for each open file, to the next that asks it for durability, and
+/// Linux reports a failed write-back once for each open file, to the next call that asks for durability, and
 /// marks the pages clean although they may be lost. So this concerns every write to the file since the last
 /// barrier that succeeded, whoever made it, and trying again proves nothing.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@
 //! Invariants:
 //! 1. `index` has the place in `groups` of every group there. A page's number in its group is its index in
 //!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
-//! 2. `lines` holds the newest that was put of each numbered line.
+//! 2. `lines` holds the newest content of each numbered line.
 
 use super::{Fatal, Medium, ReserveError};
 use crate::format::{LINE, PAGE};
@@ -47,7 +47,7 @@ impl Hasher for Spread {
 /// Writes waiting to be made.
 ///
 /// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16 pages; up to
-/// 64 MiB, and what was put since, where the caller flushes as soon as [`is_full`](Gather::is_full) says so.
+/// 64 MiB, and the writes since, if the caller flushes as soon as [`is_full`](Gather::is_full) says so.
 pub struct Gather<'m> {
     medium: &'m dyn Medium,
     index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
@@ -105,7 +105,7 @@ impl<'m> Gather<'m> {
         *number as usize - 1
     }
 
-    /// Drops what was put of a range of whole lines, which the caller writes itself.
+    /// Drops the content of a range of whole lines, which the caller writes itself.
     pub fn forget(&mut self, target: u64, len: u64) {
         if self.groups.is_empty() {
             return;

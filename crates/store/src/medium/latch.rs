@@ -1,7 +1,7 @@
-//! The fault latch: the one place that knows whether what this process wrote to a file may be lost.
-//!
-//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it once, to
-//! whichever call on the open file next asks for durability, and then takes the pages for clean. So one failed
+//! The fault latch: the one place that knows whether writes of this process to a file may be lost.
+//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it
+//! once, to the next call on the open file that asks for durability, and then takes the pages for
+//! clean. So one failed
 //! change ends the *epoch*: everything in this process that relies on what it wrote or found in the epoch, all
 //! lanes, the table's lane, direct writes, copies under way, can no longer change the medium. It starts again
 //! from what recovery reads, makes durable and writes anew in a later epoch.
@@ -19,8 +19,8 @@
 //!    durable writes do not wait for each other to begin: the medium keeps their reports apart.
 //!
 //! Other processes have the file open on their own: each open file is told of each failure once, unless it was
-//! opened after somebody else had been told. Such a late process has read nothing before, and what it
-//! finds it makes durable, and writes anew, before it relies on it (docs/decisions/0003, 0021).
+//! opened after somebody else had been told. Such a late process has read nothing before; it makes
+//! the batches that it finds durable, and writes their lines anew, before it relies on them (docs/decisions/0003, 0021).
 
 use super::{Device, Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
@@ -38,13 +38,13 @@ pub(crate) struct FaultLatch {
 }
 
 impl FaultLatch {
-    /// A latch over `device`, which nobody writes to but through it.
+    /// A latch over `device`, through which all writes go.
     pub(crate) fn new(device: Arc<dyn Device>) -> Arc<Self> {
         let (failures, barrier, durable) = (AtomicU64::new(0), Mutex::new(()), Mutex::new(()));
         Arc::new(FaultLatch { device, failures, barrier, durable })
     }
 
-    /// The medium for somebody who relies on nothing yet.
+    /// The medium for a user who relies on nothing yet.
     pub(crate) fn enter(self: &Arc<Self>) -> Epoch {
         Epoch { number: self.failures.load(Ordering::Acquire), latch: self.clone() }
     }
@@ -57,7 +57,7 @@ impl FaultLatch {
         result
     }
 
-    /// Takes what else the system has to say of a failure that was counted: a report that waits for the other kind of
+    /// Takes the other reports of a failure that was counted: a report that waits for the other kind of
     /// call would fail somebody who relies on nothing of it. If there is one, it counts as another failure, as it may
     /// concern writes of an epoch that began meanwhile. The caller has neither lock.
     fn take_reports(&self) {

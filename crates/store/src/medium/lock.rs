@@ -39,7 +39,7 @@ pub enum LockMode {
 /// A process as the machine shows it, for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its ID, in the pid namespace of whoever asked.
+    /// Its ID, in the pid namespace of the process that asked.
     pub pid: u32,
     /// The name of its program, padded with zeros; none where it is not known.
     pub name: [u8; 16],

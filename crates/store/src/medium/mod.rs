@@ -52,8 +52,8 @@ pub trait Medium: Send + Sync {
     /// [`barrier`](Medium::barrier). After an error any part of it may be visible.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
-    /// As [`write`](Medium::write), of bytes that are part of so many that the next to ask for them will not
-    /// find them in a cache in any case.
+    /// As [`write`](Medium::write), of bytes that need not stay in the processor's caches: they are part of
+    /// a write larger than these.
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
@@ -72,8 +72,8 @@ pub trait Medium: Send + Sync {
         Ok(())
     }
 
-    /// As [`check_writeback`](Medium::check_writeback), of what the next barrier would be told, where the system keeps
-    /// the two apart.
+    /// As [`check_writeback`](Medium::check_writeback), of the report that the next barrier would get, if the system
+    /// keeps the two apart.
     fn check_barriers(&self) -> Result<(), Fatal> {
         Ok(())
     }
@@ -91,8 +91,8 @@ pub trait Medium: Send + Sync {
         self.reserve(offset, len)
     }
 
-    /// Makes durable what a read of the range returns, whoever wrote it: also where a barrier of the
-    /// one who wrote it failed. Nobody writes to the range meanwhile. Errors are those of
+    /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
+    /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of
     /// [`write_durable`](Medium::write_durable).
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // Writing it again decides it even on a medium that forgets a failed write.
@@ -114,7 +114,8 @@ pub trait Medium: Send + Sync {
     fn tear_unit(&self) -> usize;
 
     /// Whether a durable write costs so much that concurrent commits should share it, and every other
-    /// access a system call, so that what psync compares and applies is better kept in memory.
+    /// access a system call, so that psync had better keep pages in memory to compare with and apply
+    /// to.
     fn prefers_group_commit(&self) -> bool;
 
     /// Confirms that the medium is still the one that was opened (not truncated, not unlinked).

@@ -7,8 +7,8 @@
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
 //! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
 //! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane is caught up, and
-//!    what it found counts only if the lane is the same afterwards. As long as it is, nobody has changed a page of the
-//!    table but by bringing batches in place that the overlay has, too.
+//!    what it found counts only if the lane is the same afterwards. As long as it is, the only changes to the table's
+//!    pages are batches brought in place, which the overlay has, too.
 //! 7. Bytes read count once the system, asked after the read, reports no failed write-back.
 //! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
@@ -84,7 +84,7 @@ impl Table {
     fn give_back(&self, log: TableLog) {
         let mut turns = lock(&self.turns);
         turns.log = Some(log);
-        // Waking nobody would be a system call, too.
+        // Waking costs a system call even if nobody waits.
         if turns.waiting > 0 {
             self.given_back.notify_one();
         }
@@ -109,13 +109,14 @@ impl Drop for Held<'_> {
 }
 
 impl Store {
-    /// Runs `change` on the table and publishes what it changed as one batch: durable on return.
+    /// Runs `change` on the table and publishes the changes as one batch: durable on return.
     pub(super) fn update<R>(&self, change: impl FnOnce(&mut Draft<'_>) -> Result<R>) -> Result<R> {
         self.update_then(change, |out| out)
     }
 
     /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
-    /// held: whoever destroyed an object gives up its hold there, as the slot may be another's next.
+    /// held: the caller that destroyed an object gives up its hold there, as the slot may be
+    /// another's next.
     pub(super) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut Draft<'_>) -> Result<R>,
@@ -180,7 +181,7 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
         return outcome;
     }
     match (early.unwrap_or_else(|| epoch.check_writeback()), outcome) {
-        // The epoch was over before, and what the medium said then tells more than that.
+        // The epoch was over before: the medium's own error tells more than that.
         (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
         (Err(fatal), _) => Err(fatal.into()),
         (Ok(()), outcome) => outcome,
@@ -224,7 +225,7 @@ pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> 
 }
 
 impl Held<'_> {
-    /// Learns what others did to the table. Returns the epoch in which all of it is known.
+    /// Reads the batches that others published. Returns the epoch in which all of them are known.
     fn catch_up(&mut self) -> Result<Epoch> {
         let seed = self.store.seed;
         let state = &mut self.state;

@@ -29,7 +29,7 @@ pub struct Reader {
     object: Located,
 }
 
-/// An object attached for writing; dropping it detaches, without what was not psynced.
+/// An object attached for writing; dropping it detaches, and forgets stores that were not psynced.
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
@@ -90,7 +90,7 @@ impl Store {
             let (mut object, hold) = self.open_for_reading(draft, name, key)?;
             let recovered = self.recover(draft, &object)?;
             if let Some((from, to)) = undefined(draft, &object)? {
-                // The progress line goes on saying so: it is a writer's to change.
+                // The progress line still announces it: only a writer changes that line.
                 let medium = draft.pages().medium();
                 clear(medium, &object.entry, from, to)?;
                 medium.barrier()?;
@@ -160,7 +160,7 @@ impl Store {
             hold,
             object,
             standing,
-            // An earlier writer may have died in one.
+            // An earlier writer may have died in a direct write.
             direct: Direct::Open,
             unsettled: false,
             scratch: Batch::new(),
@@ -235,7 +235,7 @@ impl Store {
     }
 }
 
-/// Gives the object a binding that none ever had: its bytes are going to change.
+/// Gives the object a binding number never used before: its bytes are going to change.
 pub(super) fn renumber(draft: &mut Draft<'_>, object: &mut Located) -> Result<()> {
     object.entry.binding = draft.root.next_binding;
     let next = draft.root.next_binding.get().checked_add(1);
@@ -268,8 +268,8 @@ impl Reader {
         &self.object
     }
 
-    /// Whether what was read of the object since the attach is the object as one psync left it. True as long as writers
-    /// are kept away; in a read-only store if no writer has come since, which is to be asked once everything was read.
+    /// Whether all reads of the object since the attach saw the state of one psync. True as long as writers are kept
+    /// away; in a read-only store if no writer has come since, which is to be asked once everything was read.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -314,7 +314,7 @@ impl Writer {
         self.recovered
     }
 
-    /// Detaches: what was psynced is in place, the rest is forgotten.
+    /// Detaches: psynced data is in place, other stores are forgotten.
     pub fn detach(mut self) -> Result<()> {
         self.end()
     }
@@ -350,18 +350,18 @@ impl Writer {
         } else {
             self.unsettled &= !Mutant::UnsettledDetach.is_on();
             let cancelled = match self.cancel_direct() {
-                // The progress line goes on saying so, and the next attach takes it back.
+                // The progress line still announces it, and the next attach takes it back.
                 Err(StoreError::NoSpace) => Ok(()),
                 done => done,
             };
             let settled = cancelled.and_then(|()| self.settle());
             if settled.is_err() {
-                // So that the next attach does recover, however long the lane lives on.
+                // Makes the next attach recover, however long the lane lives on.
                 self.lane.poison();
             }
             settled.and_then(|()| {
-                // Nothing on the lane is the object's any more. While this process has it, though, another that reads
-                // in the table that the object is bound to it waits for it.
+                // The lane has nothing of the object any more. But as long as this process has the lane, another
+                // process that finds the object bound to it in the table waits for it.
                 self.unbind().inspect_err(|_| self.store.give_up_lane(&self.lane))
             })
         };
@@ -380,7 +380,7 @@ impl Writer {
         })
     }
 
-    /// Gives everything up without a word to the table.
+    /// Gives everything up without changing the table.
     fn abandon(mut self) {
         self.hold = None;
     }

@@ -42,7 +42,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// How long another process may hold the table before the check gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the check begins anew because the table changed under it.
+/// How long the check goes on beginning anew because the table changed under it.
 const RESTLESS: Duration = Duration::from_secs(60);
 
 impl Store {
@@ -312,18 +312,18 @@ impl Survey {
         Some(&self.objects[at])
     }
 
-    /// Whose which page is, as far as it could be read.
+    /// The owners of pages, as far as they could be read.
     pub(super) fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The table's own pages, but for those with slots: what a new table need not spare.
+    /// The table's own pages, except those with slots: a new table may reuse them.
     pub(super) fn table_pages(&self) -> Vec<Claim> {
         let is_table = |owner| matches!(owner, Owner::Node(_) | Owner::FreeTablePage | Owner::Chunk);
         self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()
     }
 
-    /// Whether everything that says who owns which page could be read.
+    /// Whether all records of page ownership could be read.
     fn owners_are_known(&self) -> bool {
         self.root.is_some() && self.trees.iter().all(|tree| tree.complete) && self.lost_lanes.is_empty()
     }

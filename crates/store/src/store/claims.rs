@@ -1,4 +1,4 @@
-//! Claims: which lanes this process has locked.
+//! Claims: the lanes that this process has locked.
 
 use super::lock;
 use super::writer_lane::WriterLane;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 /// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
-/// lock on a lane, so that it is kept here who of them has it.
+/// lock on a lane, so that the thread that has it is recorded here.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub(super) held: Mutex<BTreeMap<u32, (u64, Weak<WriterLane>)>>,

@@ -25,7 +25,7 @@ pub(super) struct Written {
     to: u64,
 }
 
-/// How far the direct write is that no psync has published.
+/// State of a direct write that no psync has published.
 pub(super) enum Direct {
     /// Nothing was written.
     None,
@@ -78,7 +78,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Up to which byte of the object a psync may publish what it has not compared.
+    /// The byte of the object up to which a psync may publish pages that it has not compared.
     pub(super) fn publishable(&self) -> Option<u64> {
         match &self.direct {
             Direct::Written(written) => Some(written.to),

@@ -92,7 +92,7 @@ impl Store {
     }
 }
 
-/// Makes what may be a pool unrecognisable before anything of it is overwritten.
+/// Makes a pool that may be there unrecognisable before anything of it is overwritten.
 fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     for slot in SLOTS {
         let found: Superblock = read_struct(device, slot)?;

@@ -1,4 +1,4 @@
-//! Holds: which objects this process has locked, and how.
+//! Holds: the objects that this process has locked, and how.
 //!
 //! The kernel's lock is between processes; threads of one process share it, so that the rule of one
 //! writer or many readers (S0.11) is kept here within the process.
@@ -30,7 +30,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Takes the lock of `object`, or says who has it.
+    /// Takes the lock of `object`; the error names its holder.
     pub(super) fn take(store: &Arc<Store>, object: &Located, mode: LockMode) -> Result<Hold> {
         let mut holds = lock(&store.holds);
         let own = holds.0.get(&object.offset).copied();
@@ -68,12 +68,12 @@ impl Drop for Hold {
 }
 
 impl Store {
-    /// Which other process has the object, to write or to read: a writer is known by the table, unless it is of another
-    /// pid namespace, others by their locks.
+    /// The other process that has the object, as writer or reader: a writer is known by the table, unless it is of
+    /// another pid namespace, others by their locks.
     pub(super) fn holder_of(&self, object: &Located, writer: bool) -> Holder {
         let recorded = (writer && object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
-        // Its number means that process where it was given alone.
+        // A pid means that process only in the boot and namespace in which it was given.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.identity.realm()) {
             return Holder::Process { process: self.device.process(pid), writer };
         }

@@ -23,7 +23,7 @@ pub struct Status {
     pub holder: Option<Holder>,
     /// Its last writer is gone and left something to recover.
     pub needs_recovery: bool,
-    /// Bytes ever psynced, as a high-water mark; 0 if the writer is just writing it down, or died of that.
+    /// Bytes ever psynced, as a high-water mark; 0 if the writer is just writing the progress line, or died doing so.
     pub published: u64,
     /// Psyncs completed, as far as they have been checkpointed; 0 as above.
     pub psyncs: u64,
@@ -127,7 +127,7 @@ impl Store {
             (None, None) => 'D',
         };
         let needs_recovery = held.is_none() && stale.is_some();
-        // The writer may be at it, or have died of it: then recovery writes the line again.
+        // The writer may be writing the line, or have died doing so: then recovery writes it again.
         let progress = match object.progress(draft.seed()).or_else(|_| draft.progress(object)) {
             Err(StoreError::Damaged { .. }) if held == Some(STATE_W) || stale.is_some() => {
                 Progress::default()

@@ -1,4 +1,4 @@
-//! Which lane an object gets: one this process has, one that a dead process left, or a new one.
+//! The choice of an object's lane: one this process has, one that a dead process left, or a new one.
 
 use super::objects::claimed;
 use super::writer_lane::WriterLane;
@@ -21,7 +21,7 @@ const LANES_PER_PROCESS: usize = 4;
 const LANES_KEPT: usize = 2;
 
 impl Store {
-    /// Takes lane `index`, replays what it holds and voids it; `None` if another process has it.
+    /// Takes lane `index`, replays its batches and voids it; `None` if another process has it.
     pub(super) fn acquire(
         &self,
         draft: &mut Draft<'_>,
@@ -66,7 +66,7 @@ impl Store {
         drop(given);
     }
 
-    /// Gives up kept lanes that failed: an attach may then recover what is in them.
+    /// Gives up kept lanes that failed: an attach may then recover their batches.
     pub(super) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
         // Outside of the lock.
@@ -92,7 +92,7 @@ impl Store {
         }
         match (self.acquire_any(draft), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Any other failure may have come half-way: what the draft has by then must not be published.
+            // Any other failure may have come half-way: the draft must not be published as it is then.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }

@@ -4,9 +4,8 @@
 //! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
 //! of holds, the kept lanes.
 //! A lane's kernel lock is taken under the table and never waited for.
-//!
-//! A store that is opened read-only takes no lock at all, so that nobody who may only read is ever in a writer's way:
-//! it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers copy their object and
+//! A store that is opened read-only takes no lock at all, so that a reader without write permission
+//! is never in a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers copy their object and
 //! look whether it is still the same (attach.rs; docs/decisions/0025).
 
 mod access;
@@ -135,8 +134,8 @@ impl Store {
         self.read_only
     }
 
-    /// How long to wait for the table while another process, or another thread, has it: 20 s at first. Holds for
-    /// all who share this store.
+    /// How long to wait for the table while another process, or another thread, has it: 20 s at first. Applies
+    /// to all threads that share this store.
     pub fn set_patience(&self, wait: Duration) {
         self.patience.set(wait);
     }

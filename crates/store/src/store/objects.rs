@@ -13,7 +13,7 @@ use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
-/// First character of the names of objects that a resize has in the making.
+/// First character of the names of objects that a resize is making.
 pub(super) const HIDDEN: char = '\u{1}';
 
 /// Bytes of an extent that stay claimed when its object is destroyed.
@@ -72,7 +72,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives destroyed space back to what the pool stands on. A little of it stays: giving it back, and
+    /// Gives destroyed space back to the file system. A little of it stays: giving it back, and
     /// claiming it again, costs more than clearing it.
     pub(super) fn give_back(&self, offset: u64, len: u64) {
         if len > KEEP {

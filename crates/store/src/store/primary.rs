@@ -1,4 +1,4 @@
-//! An object's content as last psynced, for whoever compares with it.
+//! An object's content as last psynced, to be compared with.
 
 use super::Store;
 use super::attach::Writer;
@@ -13,7 +13,7 @@ use crate::table::Located;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// The primary of an object being psynced, with what waits in memory to get there. Pages are counted from
+/// The primary of an object being psynced, with the pending lines in memory. Pages are counted from
 /// the object's start.
 pub struct Primary<'a> {
     medium: &'a dyn Medium,
@@ -38,7 +38,7 @@ impl<'a> Primary<'a> {
         self.twins.as_ref()?.get(self.start + page * PAGE)
     }
 
-    /// Reads pages from `page` on from the medium, with what waits in memory.
+    /// Reads pages from `page` on from the medium, with the pending lines in memory.
     ///
     /// # Errors
     /// The medium's.
@@ -105,15 +105,15 @@ impl Pending {
 }
 
 impl Writer {
-    /// For whoever reads the primary by other means and cannot ask the writer. `None`: nothing is ever pending on this medium.
+    /// The pending lines, for code that reads the primary by other means and cannot ask the writer. `None`: nothing is ever pending on this medium.
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
         let twins = self.twins.clone()?;
         Some(Pending { twins, lane: self.lane.clone() })
     }
 
-    /// Brings what was psynced into the primary, where it is visible to whoever reads the medium; not
-    /// durable there yet. Only what reads the primary on its own needs it.
+    /// Brings pending lines into the primary, where every reader of the medium sees them; not durable
+    /// there yet. Only code that reads the primary directly needs it.
     ///
     /// # Errors
     /// The medium's; the object is poisoned.
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-/// Twins for a new writer, where the medium is slow to ask.
+/// Twins for a new writer, if reading the medium takes system calls.
 pub(super) fn twins_for(medium: &dyn Medium) -> Option<Arc<Mutex<Twins>>> {
     medium.prefers_group_commit().then(|| Arc::new(Mutex::new(Twins::new())))
 }

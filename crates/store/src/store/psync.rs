@@ -61,7 +61,7 @@ impl Writer {
         self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Checkpoints the object's lane: what was psynced is durable in place, the lane is empty.
+    /// Checkpoints the object's lane: psynced data is durable in place, the lane is empty.
     pub fn checkpoint(&self) -> Result<()> {
         self.lane.checkpoint()
     }
@@ -245,7 +245,7 @@ impl Staged<'_> {
     }
 }
 
-/// Space for the apply is claimed before the commit: what is committed can be applied.
+/// Space for the apply is claimed before the commit: a committed batch can always be applied.
 fn reserve(writers: &mut [&mut Writer], batch: &Batch) -> Result<()> {
     let mut targets = batch.targets();
     for section in batch.sections() {

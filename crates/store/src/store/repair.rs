@@ -1,4 +1,4 @@
-//! Repair: puts right what a check finds, as far as what is intact allows. Explicit, never on its own.
+//! Repair: mends damage that a check finds, as far as intact structures allow. Explicit, never on its own.
 //!
 //! Invariants:
 //! 1. Nobody else has the pool: repair holds the table and every lane, and found every object free.
@@ -39,7 +39,7 @@ use zerocopy::little_endian::U64;
 pub struct RepairOptions {
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Give up what cannot be saved: objects whose entries are damaged beyond reading, objects whose
+    /// Give up data that cannot be saved: objects whose entries are damaged beyond reading, objects whose
     /// space another object claims as well, batches that cannot be replayed.
     pub drop_damaged: bool,
 }
@@ -127,7 +127,7 @@ impl Store {
 }
 
 impl Repair {
-    /// Repairs a pool that nobody has; or says what that would do, which changes nothing.
+    /// Repairs a pool that nobody has; a dry run only lists the actions.
     fn run(
         device: &Arc<dyn Device>,
         superblock: Superblock,
@@ -215,7 +215,7 @@ impl Repair {
         }
         if survey.root.is_some() {
             self.recover(&survey, rebuilt)?;
-            // A lane that was given up does not write the progress lines again that it would have.
+            // A lane that was given up writes no progress lines, which may then be damaged still.
             survey = self.survey(progress)?;
             self.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
@@ -245,7 +245,7 @@ impl Repair {
         self.actions.push(RepairAction { done: true, part, offset, object, what: what.into(), lost: None });
     }
 
-    /// Adds to the last action what it cost.
+    /// Adds a loss to the last action.
     fn losing(&mut self, lost: impl Into<String>) {
         if let Some(action) = self.actions.last_mut() {
             action.lost = Some(lost.into());
@@ -284,7 +284,7 @@ impl Repair {
     }
 }
 
-/// Somebody has a lock: who, is not taken from the table, which may be damaged, but from the lock.
+/// The error for a lock that is held. The holder is taken from the lock, not from the table, which may be damaged.
 fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {
@@ -292,7 +292,7 @@ fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     }
 }
 
-/// That nobody has a lane, where none can be locked.
+/// Checks that nobody has a lane, on a device whose lanes cannot be locked.
 fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {

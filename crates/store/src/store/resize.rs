@@ -23,7 +23,7 @@ use zerocopy::little_endian::U64;
 
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
-/// Bytes of never used space that are given up for known zeros at a time.
+/// Granularity, in bytes, at which untouched space stops being known as zeros.
 const AHEAD: u64 = 1 << 20;
 
 impl Store {
@@ -124,7 +124,7 @@ impl Store {
         lane: Option<u32>,
     ) -> Result<Located> {
         if pages_for(size) * PAGE <= KEEP && object.entry.flags & FLAG_SPARSE == 0 {
-            // The second time there is space to be had that is not taken for zeros.
+            // The second time, space that is not known as zeros can be found.
             for _ in 0..2 {
                 if let Some(moved) = self.move_at_once(object, kept, size, lane)? {
                     return Ok(moved);
@@ -134,8 +134,8 @@ impl Store {
         self.move_by_hidden(object, kept, size, lane)
     }
 
-    /// Moves a small object with one table batch. `None`: the space found for it was never used, and is known
-    /// to read as zeros until the table says otherwise, which it now does.
+    /// Moves a small object with one table batch. `None`: the space found for it was known as zeros; the
+    /// table has now been told that it no longer is.
     fn move_at_once(
         self: &Arc<Self>,
         object: &Located,
@@ -267,13 +267,13 @@ impl Store {
         self.update(|draft| {
             let object = draft.create_any(name, id, now, how)?;
             self.prepare_extent(draft, &object, 0)?;
-            // Before others can see it: without a lock it is theirs to remove.
+            // Before others can see it: they may remove a hidden object without a lock.
             let hold = Hold::take(self, &object, LockMode::Exclusive)?;
             Ok((object, hold))
         })
     }
 
-    /// Removes what resizes that died left behind; returns how many there were.
+    /// Removes the hidden objects of resizes that died; returns how many there were.
     pub fn reap(self: &Arc<Self>) -> Result<u64> {
         let mut reaped = 0;
         let hidden = self.view(|draft| draft.hidden(HIDDEN))?;
@@ -343,7 +343,7 @@ impl Writer {
 }
 
 impl Writer {
-    /// Clears what a shrink left in the last page, behind the object's end.
+    /// Clears the rest of the last page behind the object's end, which a shrink may have left.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;

@@ -1,7 +1,7 @@
 //! Whether an object's durable bytes are the work of typed code alone.
-//!
-//! The mark is in the table, which no program has mapped for storing: whoever can store to the object's bytes cannot forge it.
-//! It goes before foreign bytes become durable and comes after verified ones did, so that a crash in between leaves an
+//! The mark is in the table, which no program has mapped for storing: code that can store to the
+//! object's bytes cannot forge it. It is cleared before foreign bytes become durable, and set after
+//! verified ones did, so that a crash in between leaves an
 //! object that has to be verified once more, never one that is trusted without reason.
 
 use super::attach::Writer;
@@ -9,7 +9,7 @@ use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_TYPED;
 
 impl Writer {
-    /// Whether only typed code stored what is durable.
+    /// Whether only typed code stored the durable bytes.
     #[must_use]
     pub fn is_typed(&self) -> bool {
         self.object.entry.flags & FLAG_TYPED != 0

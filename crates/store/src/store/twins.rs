@@ -13,9 +13,8 @@
 //!    from that in lines of `waiting` at most, which are known.
 //! 2. Each waiting line is in a batch of the lane's present generation. Before the lane is voided, the object
 //!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
-//!
-//! Writing what lies between waiting lines, too, tears nothing: those lines are rewritten as they are. That
-//! takes a twin all of whose lines are known.
+//! A run of waiting lines may be written together with the lines between them, which are rewritten
+//! as they are, if all lines of the twin are known.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -70,7 +69,7 @@ impl Twins {
         self.pages.len()
     }
 
-    /// A page's twin, and which of its lines, by bit, it has.
+    /// A page's twin, and its known lines, one bit each.
     pub(super) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.pages.get(&page).map(|twin| (&*twin.bytes, twin.known))
     }
@@ -95,7 +94,7 @@ impl Twins {
         }
     }
 
-    /// Brings what is known of `bytes`, read from the primary at `offset`, up to date.
+    /// Overwrites `bytes`, read from the primary at `offset`, with the lines that twins know.
     pub(super) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;

@@ -8,7 +8,7 @@
 //! 3. `progress` has every object with a batch in this generation; only their twins have lines waiting,
 //!    and those are written out before the generation changes.
 //! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
-//!    with `state` held and never reset, so that who asks with `state` held gets the truth.
+//!    with `state` held and never reset: a reader holding `state` sees the current value.
 
 use super::claims::Claim;
 use super::lock;
@@ -38,7 +38,7 @@ pub struct LaneUse {
     pub checkpoints: u64,
     /// Time in durable writes, if times are taken.
     pub publish: Duration,
-    /// Time bringing batches into primaries, or into what is kept of them in memory, if times are taken.
+    /// Time bringing batches into primaries or twins, if times are taken.
     pub apply: Duration,
 }
 
@@ -62,7 +62,7 @@ struct State {
     log: LaneLog,
     writing: bool,
     applying: usize,
-    /// Threads that wait for `changed`: without one, telling it would be a system call for nothing.
+    /// Threads that wait for `changed`: without one, the system call that wakes them is spared.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
@@ -124,7 +124,7 @@ impl WriterLane {
         self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
     }
 
-    /// The medium, for whatever changes what belongs to the lane.
+    /// The medium, for changes to anything that the lane owns.
     pub(super) fn medium(&self) -> &Epoch {
         &self.medium
     }
@@ -241,7 +241,7 @@ impl WriterLane {
         }
     }
 
-    /// Publishes what is queued, as one write.
+    /// Publishes the queued batches, as one write.
     fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.writing = true;
         let first = state.queue.first().map_or(0, |(_, batch)| batch.len());
@@ -330,7 +330,7 @@ impl WriterLane {
         state
     }
 
-    /// Wakes those that wait: whoever begins to wait later sees the state as it is now.
+    /// Wakes the waiting threads: a thread that begins to wait later sees the state as it is now.
     fn tell(&self, held: &State) {
         if held.waiting > 0 {
             self.changed.notify_all();
@@ -370,7 +370,7 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // Lines of an object of this lane may be lost without a failed write: reading what they go with failed.
+            // Lines of an object of this lane may be lost without a failed write, if a read that applying them needed failed.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }

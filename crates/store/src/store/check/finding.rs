@@ -11,7 +11,7 @@ const KEPT: usize = 10_000;
 pub enum Severity {
     /// Nothing is wrong: a state worth knowing.
     Note,
-    /// Nothing is lost and nothing fails, but what should hold does not.
+    /// Nothing is lost and nothing fails, but a rule of the format is broken.
     Warning,
     /// Something is damaged.
     Error,
@@ -24,7 +24,7 @@ pub(in crate::store) enum Cure {
     None,
     /// An attach does it, and so does repair.
     Recover,
-    /// Write again what is known from elsewhere.
+    /// Write a structure again whose content is known from elsewhere.
     Rewrite,
     /// Make the table's structures anew from its entries.
     Rebuild,

@@ -20,11 +20,11 @@ pub(in crate::store) struct LaneFound {
     pub witnesses: Witnesses,
     /// The generation, once the lane was read.
     pub generation: u64,
-    /// The highest number of an attach that it has batches of.
+    /// The highest binding of its batches.
     pub newest: u64,
     /// Batches that wait, by entry: those whose progress lines they write.
     pub waiting: HashMap<u64, u64>,
-    /// Why what waits cannot be replayed, if it cannot.
+    /// Why its batches cannot be replayed, if they cannot.
     pub refused: Option<String>,
 }
 

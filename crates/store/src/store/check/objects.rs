@@ -274,7 +274,7 @@ impl Survey {
     }
 }
 
-/// Whether the line is this object's and not what it was.
+/// Whether the line is this object's, but damaged.
 pub(in crate::store) fn is_damaged(line: &Progress, entry: &Entry, seed: u64) -> bool {
     line.of(&entry.id, seed).is_none()
 }

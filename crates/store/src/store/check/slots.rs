@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// A free slot with nothing but what a free slot has.
+/// Whether this is a free slot at `offset` whose remaining bytes are zero.
 pub(in crate::store) fn is_clean(slot: &Entry, offset: u64) -> bool {
     let mut rest = *slot;
     rest.magic = 0.into();

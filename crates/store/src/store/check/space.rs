@@ -25,7 +25,7 @@ pub(in crate::store) enum Owner {
     Free,
 }
 
-/// Pages, or addresses, and whose they are.
+/// Pages, or addresses, and their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Claim {
     pub first: u64,

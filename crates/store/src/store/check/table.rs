@@ -36,7 +36,7 @@ impl Survey {
         let Some(generation) = witnesses.generation(1) else { return Ok(()) };
         let start = LaneLog::at_start(offset, len, generation);
         self.table.start = Some(start);
-        // In the overlay, as whoever opens the pool does on the medium.
+        // In the overlay, as an open does on the medium.
         for at in mend(&*self.medium, seed, &start)? {
             self.find_mended(at);
         }

@@ -23,9 +23,9 @@ use zerocopy::{FromZeros, IntoBytes};
 pub(super) const TOGETHER: usize = 128;
 
 impl Repair {
-    /// Recovers what lanes hold and detaches the objects bound to them.
+    /// Recovers the lanes' batches and detaches the objects bound to them.
     ///
-    /// After a new table was built, of whatever slots there still are, no lane keeps batches that name others.
+    /// After a new table was built from the remaining slots, no lane keeps batches that name other slots.
     pub(super) fn recover(&mut self, survey: &Survey, rebuilt: bool) -> Result<()> {
         // Lanes that are left as they are, with the objects bound to them.
         let mut left = survey.lost_lanes.clone();
@@ -33,7 +33,7 @@ impl Repair {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
-            // One that nobody waits for is voided all the same if it is damaged: the next writer would be refused it.
+            // A damaged lane without bound objects is voided, too: the next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -95,7 +95,7 @@ impl Repair {
         let (generation, lost) = match replayed {
             Ok((log, _)) => (log.generation, None),
             Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
-                // Above whatever is in it, so that no batch of it counts again.
+                // Above every generation in it, so that no batch of it counts again.
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();
@@ -267,7 +267,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Removes what resizes that were cut short left.
+    /// Removes the leftovers of resizes that were cut short.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<()> {
         for object in survey.objects.iter().filter(|object| object.hidden) {
             self.update(|draft| {

@@ -16,7 +16,7 @@ pub(super) fn entries_are_known(survey: &Survey) -> bool {
     survey.root.is_some() && (complete(TreeId::Names) || complete(TreeId::Ids))
 }
 
-/// A damaged entry that is left where it is, and what leads to it.
+/// A damaged entry that is left where it is, and the keys that lead to it.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub offset: u64,
@@ -48,7 +48,7 @@ impl Plan {
 }
 
 impl Repair {
-    /// `None`: what is damaged leaves open what is free, and dropping it is not allowed.
+    /// `None`: because of the damage it is open which space is free, and dropping objects is not allowed.
     pub(super) fn plan(
         &mut self,
         survey: &Survey,
@@ -127,7 +127,7 @@ impl Repair {
         Ok(Some(plan))
     }
 
-    /// Says what goes with an entry that cannot be read.
+    /// Records the loss of an entry that cannot be read.
     fn drop_entry(&mut self, offset: u64) {
         let entry = read_struct::<Entry>(&*self.medium, offset).ok();
         let name = entry.map(|entry| entry.name()).filter(|name| !name.is_empty());
@@ -213,7 +213,7 @@ fn page_of(slot: u64) -> u64 {
     slot / PAGE * PAGE
 }
 
-/// Adds to `claims` what `known` leaves open.
+/// Adds to `claims` the gaps between `known`.
 fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) {
     known.sort_unstable();
     let open = gaps(&known, from, to);

@@ -31,7 +31,7 @@ impl Site {
 }
 
 impl Repair {
-    /// Builds a new table, if what is damaged allows it.
+    /// Builds a new table, if the damage allows it.
     pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(plan) = self.plan(survey, progress)? else {
             let what = "the table's structures are not built anew: damaged entries leave open what is free";
@@ -129,7 +129,7 @@ impl Repair {
         Err(StoreError::NoRoom { needed: needed * PAGE, largest, free })
     }
 
-    /// The old root's fields where it is intact, else what is safe to assume.
+    /// The old root's fields if it is intact, else safe values.
     fn new_root(&self, survey: &Survey, plan: &Plan, claimed: &[Claim]) -> Root {
         let next = next_binding(survey, &plan.objects);
         let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
@@ -163,8 +163,8 @@ impl Repair {
         Ok(())
     }
 
-    /// Clears every slot that is not used, before the new table is in force. The old one is not misled: what it has in its
-    /// list of free slots stays there, and nothing is added to it that it has in use.
+    /// Clears every slot that is not used, before the new table is in force. The old table stays sound: slots in its list
+    /// of free slots stay there, and no slot that it uses is added.
     fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut unclean = Vec::new();
         for offset in unused_slots(plan) {
@@ -193,7 +193,7 @@ impl Repair {
     }
 
     /// Says in the old table that the site is no longer untouched, before it is written to: should this repair die,
-    /// whoever uses the old table must not take what was built for zeros.
+    /// users of the old table must not take the half-built one for zeros.
     fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
         let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
         let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };
@@ -233,7 +233,7 @@ fn unused_slots(plan: &Plan) -> impl Iterator<Item = u64> + '_ {
     slots.filter(|slot| !plan.uses(*slot))
 }
 
-/// A number above that of every attach that anything tells of.
+/// A binding number above every one that is recorded anywhere.
 pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
     let bindings = objects.iter().map(|object| object.binding);
     let waiting = survey.lanes.iter().map(|lane| lane.newest);

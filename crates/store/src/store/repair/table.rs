@@ -83,15 +83,15 @@ impl Repair {
         }
         medium.barrier()?;
         log.next_generation(&*medium, seed)?;
-        // The second copy too: what was damaged is whole before anything relies on it.
+        // The second copy, too: both are whole before anything relies on them.
         medium.barrier()?;
         self.log = Some(log);
         Ok(())
     }
 
-    /// Changes of the table are lost with its lane. They may have told of space written for the first time, and
-    /// of attaches: so all space counts as written, and numbers go on above every one that is known. Written in place,
-    /// while the lane still shows what is wrong: if this tears, the next repair builds the table anew.
+    /// Changes of the table are lost with its lane. They may have recorded first writes to space, and attaches:
+    /// so all space counts as written, and bindings go on above every one that is known. Written in place,
+    /// while the lane still shows the damage: if this tears, the next repair builds the table anew.
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
