@@ -8,7 +8,7 @@ const BLOCK: usize = 64 * WORDS;
 /// Words of a block: together 4 KiB.
 const WORDS: usize = 512;
 
-/// One bit per page, of one owner. Blocks come with their first bit.
+/// One bit per page, with one owner. Blocks are allocated with their first bit.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<Option<Box<[u64; WORDS]>>>);
 
@@ -24,7 +24,7 @@ impl Bits {
         self.0.resize_with(blocks, || None);
     }
 
-    /// The 64 bits that the page's is among.
+    /// The word of 64 bits that has the page's.
     #[inline]
     fn word(&self, page: usize) -> u64 {
         self.0[page / BLOCK].as_ref().map_or(0, |block| block[page / 64 % WORDS])
@@ -107,7 +107,7 @@ impl Tree {
         }
     }
 
-    /// Clears a bit, and summaries of nothing.
+    /// Clears a bit, and the summaries that are empty then.
     pub(super) fn clear(&self, page: usize) {
         let mut bit = page;
         for (n, level) in self.levels.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! An object's pages in chunks of one page table, and which chunks are known: protected whole.
+//! An object's pages in chunks of one page table, and the chunks that are known: protected whole.
 
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ impl Chunks {
         PageRange::new(self.first(chunk), self.first(chunk + 1).min(self.pages))
     }
 
-    /// The first page after the page's chunk, which may be more than there are.
+    /// The first page after the page's chunk, which may be beyond the end.
     pub(super) fn end(&self, page: usize) -> usize {
         self.first(self.of(page) + 1)
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::watch::Watched;
 
-/// Made known to the handler by the first hold, so that an object never held pays nothing.
+/// A range that the handler learns of with the first hold, so that an object never held pays nothing.
 pub(super) struct Gate {
     base: usize,
     len: usize,

@@ -28,8 +28,7 @@ fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// A thread that stores during psyncs breaks the rule; what it may lose is its own stores, never those that come after it
-/// by the rule.
+/// A thread that stores during psyncs breaks the rule; it may lose its own stores, never later ones that keep the rule.
 #[test]
 fn lawful_stores_after_racing_ones_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -100,7 +99,7 @@ fn another_handler_may_store_while_ours_runs() {
                     tid => break tid,
                 }
             };
-            // It sleeps in the handler once it sleeps.
+            // If the thread sleeps at all, it sleeps in the handler.
             let sleeps = || {
                 let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
                 stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))

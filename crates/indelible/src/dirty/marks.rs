@@ -32,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// Gives each page of the room a mask: new zeros, of which those that are not needed are never touched.
+    /// Gives each page a mask: zeros from the system, which are not touched before they are needed.
     #[cold]
     fn reserve(&mut self) {
         let mut larger = vec![0; self.room];
@@ -136,8 +136,8 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Marks bytes that a device, or whoever else bypasses the page tables, stored to. From now on the object's pages stay
-    /// where they are: somebody may know them by other means than their addresses.
+    /// Marks bytes that a device, or another agent that bypasses the page tables, stored to. From now on the object's
+    /// pages are never replaced: the device may know them by other means than their addresses.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.mark([bytes]);
@@ -155,7 +155,7 @@ impl DirtyLines {
     }
 
     /// Calls `each` with all pages that have marked lines, and these, maybe twice. Borrowed lines stay marked unless they are
-    /// `back`: a cut does not know who still has them.
+    /// `back`: a cut does not know which are still borrowed.
     #[inline]
     pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
         if self.any.load(Ordering::Acquire) {

@@ -1,10 +1,10 @@
-//! Which pages of a writable shadow may differ from the primary: a ladder of three rungs, chosen
-//! at run time. All give the same answers to the same questions.
+//! Dirty tracking: the pages of a writable shadow that may differ from the primary. There are three
+//! rungs, chosen at run time, with the same interface and the same guarantees.
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled. [`Tracker::collect`]
-//! reports every dirty page; [`Tracker::settle`] tells what comparing them showed. Between the two,
-//! and in `settle` itself, nobody stores to the range: the caller's psync sees to that (in Rust by
-//! borrowing, in C by the caller's promise), or a hold does.
+//! reports every dirty page; [`Tracker::settle`] tells the tracker which of them had changed.
+//! Between the two, and in `settle` itself, nobody stores to the range: the caller's psync ensures
+//! that (in Rust by borrowing, in C by the caller's promise), or a hold does.
 
 mod bitmap;
 mod chunks;
@@ -59,7 +59,7 @@ pub(crate) enum Rung {
 impl Rung {
     pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Named];
 
-    /// The best rung that needs nothing of the caller.
+    /// The best rung that works without marks from the caller.
     pub(crate) fn best() -> Rung {
         if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
     }
@@ -107,7 +107,7 @@ pub(crate) enum DirtyError {
     /// The kernel does not offer the rung that was asked for.
     #[error("tracking stores by {rung} is not possible here: {source}")]
     Unavailable { rung: Rung, source: io::Error },
-    /// A call of the operating system failed; what is dirty stays dirty.
+    /// A call of the operating system failed; dirty pages stay dirty.
     #[error("cannot {action} the stores of an object: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -137,7 +137,7 @@ pub(crate) struct Tracker {
     filled: bool,
     /// Stores are held up.
     held: bool,
-    /// For the rungs that have no handler of their own; made by the first hold.
+    /// Holds up stores on rungs without a handler of their own; made by the first hold.
     gate: Gate,
 }
 
@@ -277,7 +277,7 @@ impl Tracker {
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
         match &mut self.kind {
-            // A device may know the pages themselves, and would go on storing to those that were dropped.
+            // A device may have pinned the pages, and would go on storing to dropped ones.
             Kind::WpAsync(_) if self.marked.lines.is_pinned() => Ok(false),
             Kind::WpAsync(rung) => rung.renewal_due().map_err(failed("scan")),
             Kind::Mprotect(_) | Kind::Named => Ok(false),

@@ -1,7 +1,7 @@
 //! Rung 2: pages are read-only until the first store, which the SIGSEGV handler lets pass.
 //!
 //! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung; `/proc/self/mem` and debuggers
-//! ignore the protection, so that what they store has to be marked.
+//! ignore the protection, so that their stores have to be marked.
 //!
 //! Invariants:
 //! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were marked.
@@ -10,8 +10,8 @@
 //! 4. A page in `idle` was found unchanged by the last settle that mentioned it.
 //! 5. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
-//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. One that does, against
-//! the rule, is in this psync or is found once its page is stored to again: later stores fault like any others (2).
+//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A store that breaks
+//! the rule is in this psync, or is found once its page is stored to again: later stores fault like any others (2).
 
 use std::io;
 

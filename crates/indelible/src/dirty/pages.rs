@@ -1,4 +1,4 @@
-//! Which pages of a watched range are writable: one type, so that protection and bits change in one order.
+//! The writable pages of a watched range: one type, so that protection and bits change in one order.
 //!
 //! Invariants:
 //! 1. A page is writable only if its bit is set. (A page with its bit may be read-only: after a hold, or after a call
@@ -27,7 +27,7 @@ pub(super) struct Pages {
     /// Pages made writable since the range was last protected as a whole: an upper bound of half
     /// the mappings that the range was split into.
     splits: AtomicUsize,
-    /// From so many splits on, neighbours are made writable, too.
+    /// Number of splits from which on neighbours are made writable, too.
     budget: usize,
 }
 
@@ -57,8 +57,8 @@ impl Pages {
         room
     }
 
-    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot: mappings can run out, and
-    /// then more pages are tried at once.
+    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot: the process's mappings
+    /// can run out, and then larger clusters are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();

@@ -1,5 +1,5 @@
-//! Which pages changed lately: those are worth leaving unprotected, as comparing a page a few times in
-//! vain costs less than a fault and a protection.
+//! Hot pages, which changed in a recent psync: those are worth leaving unprotected, as comparing a
+//! page a few times in vain costs less than a fault and a protection.
 //!
 //! A page that changes again while it is recent is left unprotected, and stays so until it is recent no more:
 //! comparing it in vain has then cost about as much as protecting it would have. So, whatever stores follow,
@@ -12,10 +12,10 @@ use super::bitmap::Bits;
 use super::range::{self, PageRange};
 
 /// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and protecting the page
-/// again, take 1,500 to 2,500, the more the less of what they need is in the cache.
+/// again, take 1,500 to 2,500, depending on the caches.
 const VAIN_NS: u64 = 1_300;
-/// So many settles are a term, depending on what comparing costs. With more, pages chosen by chance among
-/// many would be met again too often.
+/// Settles in a term, depending on the cost of comparing. In a longer term, too many pages would seem to
+/// change again by chance.
 const SHORTEST: u64 = 2;
 const LONGEST: u64 = 8;
 
@@ -72,7 +72,7 @@ impl Recent {
         VAIN_NS.checked_div(self.page_ns).map_or(LONGEST, |settles| settles.clamp(SHORTEST, LONGEST))
     }
 
-    /// Takes how long comparing so many pages took.
+    /// Records how long comparing `pages` pages took.
     #[inline]
     pub(super) fn compared(&mut self, pages: u64, took: Duration) {
         let Some(new) = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).checked_div(pages) else { return };
@@ -83,7 +83,7 @@ impl Recent {
         };
     }
 
-    /// Takes what changed, of an object of so many pages.
+    /// Records the changed pages of an object of `pages` pages.
     pub(super) fn push(&mut self, changed: &[PageRange], pages: usize) {
         if self.settles >= self.term() {
             self.settles = 0;
@@ -115,7 +115,7 @@ mod tests {
         recent.compared(1_000, Duration::from_nanos(page_ns * 1_000));
     }
 
-    /// For how many settles without it a page is recent.
+    /// The number of settles without a change for which a page stays recent.
     fn idle(recent: &mut Recent) -> u64 {
         recent.push(&page(7), 10_000);
         let mut idle = 0;

@@ -44,7 +44,7 @@ impl Slot {
         }
     }
 
-    /// Whether it is of another process: this one's parent.
+    /// Whether it belongs to another process: this one's parent.
     pub(super) fn is_stale(&self) -> bool {
         fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
@@ -65,7 +65,7 @@ impl Slot {
     /// Takes the slot if nobody has it.
     fn take(&self) -> bool {
         if self.turn.end.load(Ordering::Relaxed) != 0 && self.is_stale() {
-            // Left by the parent of this process: its handlers do not exist here.
+            // Inherited from the parent process, whose handlers do not exist here.
             self.turn.end.store(0, Ordering::SeqCst);
             self.turn.active.store(0, Ordering::SeqCst);
             self.taken.store(false, Ordering::SeqCst);
@@ -99,7 +99,7 @@ pub(super) fn claim() -> Option<&'static Slot> {
     None
 }
 
-/// The first slot that covers the address and has something to say. Async-signal-safe.
+/// The first answer of a slot that covers the address. Async-signal-safe.
 pub(super) fn find<R>(addr: usize, ask: impl Fn(&'static Slot) -> Option<R>) -> Option<R> {
     for chunk in &REGISTRY {
         let slots = chunk.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! When to drop clean pages: pay rent until it would have bought the house.
+//! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental rule).
 //!
 //! A scan costs as much as page tables are populated, however few pages are dirty. The cost of scans beyond
 //! their due is added up; once it exceeds the cost of dropping everything (each page has to be faulted in
@@ -9,9 +9,9 @@ use std::time::Instant;
 
 /// Nanoseconds of a scan that need no justification: about ten times an empty scan.
 const FREE_NS: u64 = 3_000;
-/// Nanoseconds of a scan that each dirty page justifies: about what comparing it costs.
+/// Nanoseconds of a scan that each dirty page justifies: about the cost of comparing it.
 const PER_DIRTY_NS: u64 = 250;
-/// Upper bound of what scanning one page takes; caps what a preempted scan is charged.
+/// Upper bound of the time to scan one page; caps the charge for a preempted scan.
 const PER_PAGE_NS: u64 = 4;
 /// Cost of renewing a mapping, of clearing and making again a full page table and one of few pages,
 /// of faulting one page in again.
@@ -23,13 +23,13 @@ const REFAULT_NS: u64 = 700;
 #[derive(Debug, Default)]
 pub(super) struct Rent {
     owed: u64,
-    /// At most this, the price need not be looked at.
+    /// Debt up to which the price need not be computed.
     threshold: u64,
     /// Cost of the cheapest scan since pages were last dropped: dropping will not make one cheaper.
     floor: Option<u64>,
     /// Cost of the latest scan.
     last: u64,
-    /// The same when pages were last dropped, what that cost, and what scans have saved since.
+    /// The same when pages were last dropped; the cost of that; and the savings of scans since.
     before: u64,
     paid: u64,
     saved: u64,
@@ -43,7 +43,7 @@ pub(super) struct Timer {
 }
 
 impl Rent {
-    /// Objects whose scan cannot cost more than is free are not timed.
+    /// Starts timing a scan, unless the object is so small that its scans are free.
     #[inline]
     pub(super) fn start(&self, pages: usize) -> Timer {
         let cap = pages as u64 * PER_PAGE_NS;
@@ -63,7 +63,7 @@ impl Rent {
         self.floor = Some(floor);
         self.last = took;
         self.saved += self.before.saturating_sub(took);
-        // Before anything was dropped, the floor may be what is to be dropped.
+        // Before the first drop, the floor itself may be due to droppable pages.
         let free = if self.paid == 0 { FREE_NS } else { FREE_NS.max(floor) };
         self.owed += took.saturating_sub(free + dirty.saturating_mul(PER_DIRTY_NS));
     }
@@ -73,8 +73,8 @@ impl Rent {
         self.owed > self.threshold.max(RENEW_NS)
     }
 
-    /// Whether to drop `present` pages under so many page tables, full and of few pages, now; if
-    /// not, the threshold says when to think about it again.
+    /// Whether to drop `present` pages under so many page tables, full and sparse, now; if not, the
+    /// threshold says when to decide again.
     pub(super) fn decide(&mut self, present: u64, full: u64, sparse: u64) -> bool {
         let pages = present * REFAULT_NS + full * PER_FULL_TABLE_NS + sparse * PER_SPARSE_TABLE_NS;
         let price = (RENEW_NS + pages) << self.doubled;

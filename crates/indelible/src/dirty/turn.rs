@@ -81,7 +81,7 @@ impl Turn {
         };
         self.active.fetch_sub(1, Ordering::SeqCst);
         match passed {
-            // Waiting for oneself would be for ever.
+            // A thread that waited for itself would wait for ever.
             Passed::Held(held) if held & !WAITERS == me() => Passed::Own,
             Passed::Held(held) => {
                 // If this fails, the wait finds another value, and is over at once.
@@ -103,7 +103,7 @@ impl Turn {
         Hold { turn: self, nested: false }
     }
 
-    /// Ends whatever hold there is. Whether handlers wait on `held`, to be woken.
+    /// Ends the hold, if any. Returns whether handlers wait on `held`, to be woken.
     pub(super) fn release(&self) -> bool {
         self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
@@ -125,7 +125,7 @@ impl Turn {
 }
 
 impl Hold<'_> {
-    /// Ends this hold. Whether handlers wait on `held`, to be woken.
+    /// Ends this hold. Returns whether handlers wait on `held`, to be woken.
     pub(super) fn release(self) -> bool {
         !self.nested && self.turn.release()
     }

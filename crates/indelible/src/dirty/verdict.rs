@@ -4,7 +4,7 @@ use super::chunks::Chunks;
 use super::range::{self, PageRange};
 use super::recent::Recent;
 
-/// Protected pages that a call passes over in the time that another call takes.
+/// Protected pages that one call skips in the time that another call takes.
 const NEAR: u64 = 256;
 
 /// Invariant: the runs of `protect`, and those of `left`, are in order and apart.
@@ -57,8 +57,8 @@ impl Verdict {
         &self.protect
     }
 
-    /// The same, in groups that one call each can protect: what lies between is protected already, and not
-    /// much.
+    /// The same, in groups that one call each can protect: the pages between are protected already, and
+    /// few.
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
         let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);
@@ -74,9 +74,9 @@ impl Verdict {
         })
     }
 
-    /// Whether the next scan should protect whatever it finds, as this one did or did not. It spares so many
-    /// calls; each page that changes again then faults, which takes as long as a call. Changing one's mind
-    /// has its price, too: what was left unprotected has to be found out anew.
+    /// Whether the next scan should protect the pages it finds; `before`: whether this one did. That spares
+    /// `calls` calls; each page that changes again then faults, which takes as long as a call. A change of
+    /// policy has its price, too: the unprotected pages have to be found anew.
     pub(super) fn protects(&self, calls: usize, before: bool) -> bool {
         if !self.telling || self.again + calls == 0 {
             return before;

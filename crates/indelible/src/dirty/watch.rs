@@ -1,6 +1,6 @@
 //! A range whose stores the SIGSEGV handler lets pass or holds up: its owner's side.
 //!
-//! Invariants: as in [`registry`](super::registry); and whoever takes access away does so under a
+//! Invariants: as in [`registry`](super::registry); and access is only taken away under a
 //! [`Hold`](super::turn::Hold): meanwhile no handler gives access.
 
 #![allow(unsafe_code)]

@@ -1,17 +1,17 @@
 //! Rung 1: userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN`.
 //!
-//! The fast question, "what is unprotected?", is answered with whatever was never protected, too:
-//! pages only read, absent pages, holes. So the range is divided into chunks of one page table. A
+//! The fast question, "what is unprotected?", also returns pages that were never protected: pages
+//! only read, absent pages, holes. So the range is divided into chunks of one page table. A
 //! chunk is *new* while few of its pages were seen to exist; new chunks are asked the slow question
-//! (which skips holes by the gigabyte), and what was stored to is protected page by page. Once more
-//! exist, or one is to stay unprotected, the whole chunk is protected, absent pages included, and is
-//! *known*: from then on exactly what was stored to is unprotected.
+//! (which skips holes by the gigabyte), and dirty pages are protected one by one. Once more exist,
+//! or one is to stay unprotected, the whole chunk is protected, absent pages included, and is
+//! *known*: from then on exactly its dirty pages are unprotected.
 //!
 //! Invariants:
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
-//! 3. `pending` is what was protected since the last settle without having been settled.
+//! 3. `pending` has the pages that were protected since the last settle without having been settled.
 //! 4. A page in `recent`, and no other, was found changed by one of the last settles.
 //!    If `steady`, those of the last settle are in known chunks and were left unprotected.
 //! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
@@ -38,16 +38,16 @@ use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
 
-/// So many pages exist in a chunk that protecting it whole pays.
+/// Pages of a chunk from which on protecting it whole pays.
 const MANY: usize = 4;
 /// Runs that one pass of a scan may return. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
-/// Objects of at most so many pages are always asked.
+/// Pages of an object up to which its new chunks are always scanned.
 const FEW_PAGES: usize = 16 * 512;
-/// From so many nanoseconds on, asking new chunks is worth avoiding.
+/// Nanoseconds from which on a scan of new chunks is worth avoiding.
 const DEAR_NS: u128 = 2_000;
 
-/// Whose descriptor watches the range.
+/// The descriptor that watches the range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchedBy {
     /// This tracker registers the range, now and after a renewal; with this descriptor, if any.
@@ -67,7 +67,7 @@ pub(super) struct WpAsync {
     regions: Box<[Region]>,
     chunks: Chunks,
     recent: Recent,
-    /// Whether a settle that says the same again has nothing to do.
+    /// Whether a settle of the same pages has nothing to do.
     steady: bool,
     /// Whether the next scan of known chunks protects.
     protects: bool,
@@ -168,7 +168,7 @@ impl WpAsync {
             }
         };
         if unsettled > 0 {
-            // The psync before this one failed half-way: what it collected is still to be done.
+            // The psync before this one failed half-way: its pages are still to be settled.
             out.extend_from_slice(&self.pending[..unsettled]);
             range::normalise(out, kept);
         }
@@ -217,7 +217,7 @@ impl WpAsync {
         before.is_none() || before != self.quiet_at
     }
 
-    /// Reports what is unprotected in known chunks, and protects it if that is the way.
+    /// Reports unprotected pages of known chunks, and protects them if `protects`.
     #[inline]
     fn unprotected(
         &mut self,
@@ -242,8 +242,7 @@ impl WpAsync {
         Ok(())
     }
 
-    /// Reports what was stored to in new chunks, and notes in `protect` that and which of them are
-    /// new no more.
+    /// Reports dirty pages of new chunks; adds them, and chunks that become known, to `protect`.
     fn existing(&mut self, from: usize, to: usize, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut at, end) = (self.addr(from), self.addr(to));
         // The chunk that is being looked at, its pages that exist, and where its runs begin.
@@ -273,8 +272,8 @@ impl WpAsync {
         Ok(())
     }
 
-    /// Notes what to protect in a new chunk of which so many pages exist: all of it, or what was
-    /// stored to, which is in `pending` from `runs` on.
+    /// Adds to `protect` the pages of a new chunk, of which `pages` exist: all of them, or the
+    /// dirty ones, which are in `pending` from `runs` on.
     fn close(&mut self, chunk: PageRange, pages: usize, runs: usize) {
         if pages >= MANY.min(chunk.count as usize) {
             range::push(&mut self.protect, 0, chunk.start as usize, chunk.end() as usize);
@@ -286,7 +285,7 @@ impl WpAsync {
         }
     }
 
-    /// Protects what is in `protect`; chunks that are among it become known. Tells whether any did.
+    /// Protects the pages in `protect`; chunks that are among them become known. Returns whether any did.
     fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
         for run in &runs {
@@ -382,7 +381,7 @@ impl WpAsync {
         self.recent.compared(pages, took);
     }
 
-    /// Whether dropping every page costs less than scans have cost beyond what they had to.
+    /// Whether the reclaim policy says that dropping every page now pays.
     pub(super) fn renewal_due(&mut self) -> io::Result<bool> {
         if !self.rent.is_due() {
             return Ok(false);

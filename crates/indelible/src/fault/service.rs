@@ -93,13 +93,13 @@ impl Service {
                     // The address space was changing.
                     Some(libc::EAGAIN) => {}
                     Some(libc::EEXIST) => {
-                        // Somebody else's fault was answered with this page, too.
+                        // This page also answers another thread's fault.
                         let _ = self.uffd.wake(addr + done, PAGE);
                         done += PAGE;
                     }
                     // Page protection has cut the range into several mappings, and a copy fills one.
                     Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
-                    // Out of memory. The page that is waited for must not be left so.
+                    // Out of memory: the waiting thread must get SIGBUS.
                     Some(libc::ENOMEM) if done == 0 => return self.give_up(addr),
                     // Read-ahead may go without; an unmapped range needs nothing.
                     _ => return,

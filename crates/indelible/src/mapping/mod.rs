@@ -1,4 +1,4 @@
-//! A private mapping at a fixed address: where an object's shadow lives.
+//! A private mapping at a fixed address: the memory of an object's shadow.
 //!
 //! Invariants:
 //! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
@@ -120,12 +120,12 @@ impl Mapping {
         NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
     }
 
-    /// Whether the bytes come from a file, so that the page cache refills what is dropped.
+    /// Whether the bytes come from a file, so that the page cache refills dropped pages.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(..))
     }
 
-    /// Keeps what lies behind, up to `new_len` bytes, for this mapping to grow into. On failure nothing is kept.
+    /// Keeps the addresses behind, up to `new_len` bytes, for this mapping to grow into. On failure nothing is kept.
     pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
         self.release();
         if new_len <= self.len {
@@ -149,7 +149,7 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place to `new_len` bytes, into what was kept first. On failure it is as before.
+    /// Extends the mapping in place to `new_len` bytes, into kept addresses first. On failure it is as before.
     pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
@@ -198,7 +198,7 @@ impl Mapping {
     }
 
     /// Replaces the mapping by a fresh one: private copies and page tables are given back, and the
-    /// next access finds what the file holds.
+    /// next access finds the file's content.
     ///
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
@@ -212,7 +212,7 @@ impl Drop for Mapping {
         if fork::is_stale(self.generation) {
             return;
         }
-        // SAFETY: our own mapping (1); whoever handed out pointers into it keeps this value alive.
+        // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
             // Out of mapping slots for a split: at least nobody may use the range.
             // SAFETY: as above.

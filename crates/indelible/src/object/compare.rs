@@ -15,19 +15,20 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
-/// Pages that are worth a thread of their own: comparing them takes more than starting it does, even if
-/// all of them are in the cache, and than what a process with threads on two cores pays for protecting pages.
+/// Pages that are worth a thread of their own: comparing them takes longer than starting the thread,
+/// even if all of them are in the cache, and than the extra cost of protecting pages in a process with
+/// threads on two cores.
 /// At 400, psync of 1,000 pages took 228 µs for 125 if they were in the cache, 1,090 for 850 if not.
 const SHARE: u64 = 1024;
-/// Pages from which on all are compared before any is taken, so as to know how much it will be.
+/// Pages from which on all are compared before the first line is logged, so that the amount is known.
 const MASKS_FROM: u64 = 64;
 /// Lines that are lent rather than copied: no less than what the nearest caches hold.
 const LEND_FROM: u64 = 4096;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
-/// From so many pages on, the time they take is worth two looks at the clock.
+/// Pages from which on the comparison is timed: two looks at the clock.
 const MANY: u64 = 64;
-/// Lines of a page that were named, if they were: up to so many are compared one by one.
+/// Marked lines of a page up to which they are compared one by one.
 const FEW: u32 = 16;
 /// Pages of the primary read at a time, where it is not memory.
 const READ_PAGES: u64 = 16;
@@ -108,7 +109,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// As `compare`, with a primary of which what is not kept in memory has to be read.
+    /// As `compare`, with a primary whose pages have to be read unless they are kept in memory.
     fn compare_slow(
         &self,
         pages: &mut Peekable<impl Iterator<Item = u64>>,
@@ -124,7 +125,7 @@ impl Pages<'_> {
                 let ahead = (*pages.peek().unwrap_or(&page), next.map_or(bytes, |(_, bytes)| bytes));
                 // SAFETY: a page, aligned as its type says; none is looked at of which no line is known.
                 let mask = unsafe { self.changed(page, lines, bytes, ahead) };
-                // Of what was named and is not known it is taken for granted.
+                // Marked lines without a copy of the primary in memory are assumed changed.
                 each(page, mask | self.shadow.lines(page) & !lines);
                 continue;
             }
@@ -170,11 +171,11 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The lines in which the shadow's page differs from `primary`, of those that may and are `known`. `ahead`: what is
-    /// compared next, as a hint.
+    /// The lines in which the shadow's page differs from `primary`, of those that may and are `known`. `ahead`: the
+    /// page to be compared next, as a hint.
     ///
     /// # Safety
-    /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known lines: of all, or few are named.
+    /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known lines: of all lines, or few are marked.
     #[inline(always)]
     unsafe fn changed(&self, page: u64, known: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
         let (shadow, named) = (self.shadow.page_bytes(page), self.shadow.lines(page));

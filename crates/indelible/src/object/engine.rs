@@ -1,4 +1,4 @@
-//! psync from the shadow's side: which lines changed, and what becomes of the pages afterwards.
+//! psync from the shadow's side: finding the changed lines, committing them, and settling the pages afterwards.
 //!
 //! Invariants of [`Core`]:
 //! 1. `writer` has the object locked as long as `shadow` or `lost` is mapped; they go first.
@@ -105,7 +105,7 @@ impl Core {
         self.shadow.as_ref().ok_or_else(|| absent(&self.lost))
     }
 
-    /// Makes everything stored since the last psync durable as one step.
+    /// Makes all stores since the last psync durable as one step.
     pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Cause> {
         if cut {
             return psync_cores(&mut [self], true);
@@ -143,7 +143,7 @@ impl Core {
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Named)))
     }
 
-    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.
     pub(crate) fn stored(&self, range: Range<usize>) {
         let Some(shadow) = &self.shadow else { return };
         shadow.stored(range);
@@ -196,8 +196,8 @@ impl Core {
         self.clear_behind(end)
     }
 
-    /// Clears what a shrink left behind byte `end`, in the last page, where the shadow has a copy of its
-    /// own: the primary was cleared, and the next comparison would bring it back.
+    /// Clears the rest of the last page behind byte `end`, left by a shrink, if the shadow has a copy of
+    /// its own: the primary was cleared, and the next comparison would bring it back.
     fn clear_behind(&mut self, end: usize) -> Result<(), Cause> {
         let shadow = self.shadow()?;
         let (page, from) = ((end / PAGE) as u64, end % PAGE);
@@ -215,7 +215,7 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object where it stands: what is mapped stays mapped throughout.
+    /// Extends the object where it stands: its pages stay mapped throughout.
     pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
         let (Some(writer), Some(shadow)) = (&mut self.writer, &mut self.shadow) else {
             return Err(absent(&self.lost));
@@ -225,7 +225,7 @@ impl Core {
         Ok(shadow.grow(len)?)
     }
 
-    /// Bytes that were asked for: what lies behind them in the last page does not survive growth. Fewer if they could
+    /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they could
     /// not be mapped.
     pub(crate) fn size(&self) -> usize {
         let mapped = self.shadow.as_ref().or(self.lost.as_ref()).map_or(0, Shadow::len);
@@ -237,7 +237,7 @@ impl Core {
         self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)
     }
 
-    /// Ends the attachment; what was not psynced is forgotten.
+    /// Ends the attachment; stores that were not psynced are forgotten.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
         (self.shadow, self.lost, self.announced) = (None, None, None);
         match self.writer.take() {
@@ -246,7 +246,7 @@ impl Core {
         }
     }
 
-    /// Collects, and writes what was never psynced straight to the primary.
+    /// Collects, and writes pages that were never psynced straight to the primary.
     fn prepare(&mut self, cut: bool) -> Result<(), Cause> {
         self.before_psync()?;
         let start = self.stats.start();
@@ -331,7 +331,7 @@ impl Core {
         }
     }
 
-    /// Tells the tracker what became of the pages.
+    /// Tells the tracker which pages had changed.
     fn settle(&mut self) -> Result<(), Cause> {
         let start = self.stats.start();
         if let Some(shadow) = &mut self.shadow {
@@ -401,7 +401,7 @@ fn stage_held(cores: &mut [&mut Core]) -> Result<Staged<'static>, Cause> {
     result
 }
 
-/// Without a lender it is a cut: nothing goes straight to the primary, either.
+/// Without a lender it is a cut: no page goes straight to the primary, either.
 fn stage_cores<'l>(cores: &mut [&mut Core], lender: Option<&'l dyn Lender>) -> Result<Staged<'l>, Cause> {
     for core in cores.iter_mut() {
         core.prepare(lender.is_none())?;

@@ -1,8 +1,8 @@
 //! Lines of a large psync that go from the shadow to the medium in pieces: a copy of all of them would take
-//! as much memory again, and reading it back what it does not find in a cache.
+//! as much memory again, and would have to be read back from it.
 //!
 //! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. By the contract nobody stores to it
-//! meanwhile; who does so all the same gets bytes of either time (see `shadow/lines.rs`).
+//! meanwhile; a store that does breaks the contract, and is logged or not (see `shadow/lines.rs`).
 
 #![allow(unsafe_code)]
 

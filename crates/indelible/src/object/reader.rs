@@ -19,7 +19,7 @@ pub(crate) struct ReadCore {
 }
 
 impl ReadCore {
-    /// Maps the object, or copies it where nothing keeps writers away. `None`: a writer changed it meanwhile, and
+    /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it meanwhile, and
     /// nothing is mapped.
     pub(crate) fn attach(
         pool: Arc<PoolInner>,
@@ -27,7 +27,7 @@ impl ReadCore {
         reader: Reader,
     ) -> Result<Option<ReadCore>, Cause> {
         let shadow = pool.map(&reader.object().entry, false)?;
-        // Asked last: what was copied before is the object's if nobody had come by now.
+        // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl ReadObject {
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while this
-        // one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md says what a process outside the protocol can do.
+        // one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md lists the effects of processes outside the protocol.
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 
@@ -137,7 +137,7 @@ impl ReadObject {
     /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.
     ///
     /// # Errors
-    /// The table could not be told; the lock is given up in any case.
+    /// The table could not be changed; the lock is given up in any case.
     pub fn detach(self) -> Result<()> {
         match Arc::into_inner(self.core) {
             Some(mut core) => {

@@ -10,7 +10,7 @@ use super::engine::Core;
 use super::writer::Object;
 use crate::error::{Cause, Result};
 
-/// Whose work the bytes of the shadow are.
+/// Origin of the bytes of the shadow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// Typed code alone stored them, or the heap that typed code uses.

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// An object attached for writing, by this process alone (S0.11).
 ///
 /// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the psync before
-/// durable as one step; what was not psynced when the object is dropped, or when the process dies, is
-/// gone, and the object is as the last psync left it (S0.18).
+/// durable as one step; stores that were not psynced when the object is dropped, or when the process
+/// dies, are gone, and the object is as the last psync left it (S0.18).
 ///
 /// Storing during psync does not compile:
 ///
@@ -102,8 +102,8 @@ impl Object {
         self.base
     }
 
-    /// First byte, for storing. With tracking `named`, say with [`mark_dirty`](Object::mark_dirty) what you
-    /// stored to; the others notice by themselves.
+    /// First byte, for storing. With tracking `named`, mark stores through it with
+    /// [`mark_dirty`](Object::mark_dirty); the other rungs find them by themselves.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.lend_bytes();
@@ -239,8 +239,8 @@ impl Object {
     ///   that moves the object ends what is pinned, so pin again after it.
     /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they ignore protection.
     /// - **Tracking `named`**, which finds nothing by itself: after every store through a pointer. Heap and collections mark
-    ///   theirs. There a psync costs no page fault and no scan, and makes durable the lines of 64 bytes that were marked. Of
-    ///   what was not, it may make some durable.
+    ///   theirs. There a psync costs no page fault and no scan, and makes the lines of 64 bytes durable that were marked.
+    ///   Stores without a mark may become durable, or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
@@ -252,14 +252,14 @@ impl Object {
         self.explicit
     }
 
-    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if self.explicit {
             self.marks.mark([range]);
         }
     }
 
-    /// Makes everything stored since the last psync durable, as one step: when this returns `Ok`, all
+    /// Makes all stores since the last psync durable, as one step: when this returns `Ok`, all
     /// of it survives any crash; when the process dies before, all of it or nothing does (S0.18).
     ///
     /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the lines
@@ -267,10 +267,10 @@ impl Object {
     /// write with it on a medium where that is cheaper for both.
     ///
     /// # Errors
-    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, what was stored is still stored, and
-    /// the call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
-    /// a write failed. This psync took effect as a whole or not at all; detach whatever this process has attached of the
-    /// pool, and attach again: that tells, and recovers every psync that was acknowledged.
+    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, the stores are kept, and the call
+    /// may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
+    /// a write failed. This psync took effect as a whole or not at all; detach all objects of the pool in this process,
+    /// and attach again: the attach finds out, and recovers every acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
         self.pool
             .alive()
@@ -289,13 +289,13 @@ impl Object {
     }
 
     /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
-    /// a larger extent (S0.7). The address stays, and so does what was stored and not psynced; pointers
-    /// into the object stay good. The growth itself is durable on return.
+    /// a larger extent (S0.7). The address stays, and so do stores that were not psynced; pointers into
+    /// the object stay valid. The growth itself is durable on return.
     ///
     /// # Errors
     /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
     /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
-    /// the kernel's error; the object is `Poisoned` from then on, its memory good for nothing: attach it again.
+    /// the kernel's error; the object is `Poisoned` from then on, and its memory unusable: attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| {
             let core = self.core_mut();
@@ -329,7 +329,7 @@ impl Object {
         self.explicit.then_some(&self.marks)
     }
 
-    /// Makes what was psynced durable in its final place and empties the lane, so that a crash later
+    /// Makes psynced data durable in its final place and empties the lane, so that a crash later
     /// leaves less to recover. psync does this by itself when the lane is full.
     ///
     /// # Errors
@@ -385,7 +385,7 @@ impl Object {
         self.core().stats
     }
 
-    /// Takes times in [`stats`](Object::stats), or stops to.
+    /// Starts or stops taking times in [`stats`](Object::stats).
     pub fn set_timed(&mut self, timed: bool) {
         let core = self.core_mut();
         core.stats.timed = timed;

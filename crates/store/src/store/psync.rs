@@ -56,7 +56,7 @@ impl Writer {
         self.lane.used()
     }
 
-    /// Takes times in [`lane_use`](Writer::lane_use), or stops to.
+    /// Starts or stops taking times in [`lane_use`](Writer::lane_use).
     pub fn set_timed(&self, timed: bool) {
         self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
     }
