@@ -362,6 +362,7 @@ fn media_kind(error: &MediaError) -> ErrorKind {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
             _ => ErrorKind::Io,
         },
+        MediaError::Barrier { .. } => ErrorKind::Io,
         MediaError::Kind { .. }
         | MediaError::Remote { .. }
         | MediaError::Unreachable { .. }

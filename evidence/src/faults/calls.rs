@@ -62,6 +62,8 @@ pub(crate) enum Effect {
     Pieces,
     /// Makes durable what was written before.
     Barrier,
+    /// Asks whether what was written before was lost; starts no I/O.
+    Report,
     Other,
 }
 
@@ -91,7 +93,7 @@ const CALLS: [Call; 32] = [
     call(libc::SYS_pwritev2, "pwritev2", About::Descriptor, Effect::Pieces),
     call(libc::SYS_fsync, "fsync", About::Descriptor, Effect::Barrier),
     call(libc::SYS_fdatasync, "fdatasync", About::Descriptor, Effect::Barrier),
-    call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Barrier),
+    call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Report),
     call(libc::SYS_fallocate, "fallocate", About::Descriptor, Effect::Other),
     call(libc::SYS_ftruncate, "ftruncate", About::Descriptor, Effect::Other),
     call(libc::SYS_fstat, "fstat", About::Descriptor, Effect::Other),
@@ -122,6 +124,25 @@ impl Call {
         CALLS.iter().find(|call| call.name == name)
     }
 
+    /// Whether it writes bytes, or makes them durable. (Where `fallocate` fails, bytes may be written instead.)
+    pub(crate) fn is_change(&self) -> bool {
+        match self.effect {
+            Effect::Bytes | Effect::Pieces => self.name.contains("write"),
+            Effect::Barrier => true,
+            Effect::Report | Effect::Other => false,
+        }
+    }
+
+    /// Whether it reads bytes.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
+    }
+
+    /// Whether its failure means that what the file holds is not known.
+    pub(crate) fn tells_of_loss(&self) -> bool {
+        self.is_change() || self.effect == Effect::Report
+    }
+
     /// Every way in which it is made to fail.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = [libc::EIO, libc::ENOSPC, libc::EINTR].map(Fault::Error).to_vec();
@@ -130,7 +151,9 @@ impl Call {
             Effect::Pieces => {
                 faults.extend([Fault::Short, Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)])
             }
-            Effect::Barrier => faults.extend([Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)]),
+            Effect::Barrier | Effect::Report => {
+                faults.extend([Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)])
+            }
             Effect::Other => {}
         }
         if matches!(self.about, About::Map | About::Address | About::Control | About::Itself) {

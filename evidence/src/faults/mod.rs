@@ -2,10 +2,11 @@
 //! that the kernel knows.
 //!
 //! A process works through a script, traced; the tracer makes one call fail. Then the process must go on as
-//! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space) or be
-//! found, by opening the pool anew, to have happened or not; no panic, no signal, no hang, and never a second
-//! error. After a failed barrier no barrier is asked for again. Afterwards a fresh process finds everything
-//! that was psynced, and a clean pool. Killing the process right before the call is one more way to fail.
+//! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space, which only a
+//! reservation may say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
+//! hang, and never a second error. After a failed write nothing is written before the file was read anew, and after
+//! a failed barrier no barrier is asked for before the pool was opened anew (docs/decisions/0021). Afterwards a fresh process finds everything that was psynced, and a clean
+//! pool. Killing the process right before the call is one more way to fail.
 
 mod calls;
 mod script;
@@ -207,8 +208,11 @@ fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
     if trace.hung {
         bail!("it hangs");
     }
-    if trace.retried > 0 {
-        bail!("a barrier that failed was asked for again");
+    if let Some(call) = &trace.retried {
+        bail!("after {} of {}, the process went on with {call}", aim.fault, aim.call);
+    }
+    if let Some(why) = misnamed(aim, said) {
+        bail!("{} of {}: {why}", aim.fault, aim.call);
     }
     if !trace.hit {
         return Ok("not reached: the run took another way");
@@ -222,6 +226,22 @@ fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
     }
     let failed = said.iter().any(|said| matches!(said, Said::Failed { .. }));
     Ok(if failed { "outcome: a clear error, and all went on" } else { "outcome: no error, all done" })
+}
+
+/// An error that gives a full medium the wrong name. A write that found no space may have taken place in part,
+/// and so may everything before a barrier; a reservation that found none changed nothing, and may be repeated.
+fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
+    let (Fault::Error(libc::ENOSPC) | Fault::Late(libc::ENOSPC)) = aim.fault else { return None };
+    let call = Call::named(aim.call)?;
+    let expected = match call.name {
+        "fallocate" => true,
+        _ if call.tells_of_loss() => false,
+        _ => return None,
+    };
+    said.iter().find_map(|said| match said {
+        Said::Failed { why, .. } if why.starts_with("NoSpace:") != expected => Some(why.clone()),
+        _ => None,
+    })
 }
 
 /// A fresh process finds what was promised.

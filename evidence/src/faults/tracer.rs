@@ -39,8 +39,9 @@ pub(crate) struct Trace {
     pub(crate) calls: BTreeMap<&'static str, u64>,
     /// Whether the aim was reached.
     pub(crate) hit: bool,
-    /// Barriers asked for after one failed, before the pool was opened anew.
-    pub(crate) retried: u64,
+    /// The first barrier asked for after one failed, before the pool was opened anew, or the first write after one
+    /// failed, before the file was read anew.
+    pub(crate) retried: Option<String>,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<Signal>,
     pub(crate) hung: bool,
@@ -67,9 +68,11 @@ struct Tracer<'a> {
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
-    /// Whether a barrier failed and the pool was not opened anew since. (A durable write that failed may
-    /// be made again: it brings its bytes once more.)
-    failed: bool,
+    /// Whether a write failed, or a failed write-back was reported, and the file was not read since: what it holds is
+    /// not known, so nothing that relies on it may be written.
+    unread: bool,
+    /// Whether a barrier failed and the pool was not opened anew since.
+    unopened: bool,
 }
 
 /// Stops the calling process until a tracer lets it go on.
@@ -88,7 +91,8 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
         trace: Trace::default(),
         under: HashMap::new(),
         ranges: Vec::new(),
-        failed: false,
+        unread: false,
+        unopened: false,
     };
     let (ended, watch) = mpsc::channel::<()>();
     let dog = thread::spawn(move || {
@@ -185,8 +189,10 @@ impl Tracer<'_> {
         let seen = self.trace.calls.entry(call.name).or_default();
         *seen += 1;
         let occurrence = *seen;
-        let barrier = call.effect == Effect::Barrier;
-        self.trace.retried += u64::from(barrier && self.failed);
+        let again = call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread;
+        if again && self.trace.retried.is_none() {
+            self.trace.retried = Some(format!("{} {occurrence}", call.name));
+        }
         let mut under = Under { call, result: None, skipped: false, third: regs.rdx, piece: None };
         let Some(aim) = self.aim.filter(|aim| aim.call == call.name && aim.occurrence == occurrence) else {
             return Ok(Some(under));
@@ -197,12 +203,14 @@ impl Tracer<'_> {
                 regs.orig_rax = u64::MAX;
                 ptrace::setregs(pid, regs)?;
                 (under.result, under.skipped) = (Some(-error), true);
-                // An interrupted barrier reported nothing yet.
-                self.failed |= barrier && error != libc::EINTR;
+                // An interrupted call reported nothing yet.
+                if error != libc::EINTR {
+                    self.failed(call);
+                }
             }
             Fault::Late(error) => {
                 under.result = Some(-error);
-                self.failed |= barrier;
+                self.failed(call);
             }
             Fault::Short if call.effect == Effect::Bytes => {
                 regs.rdx = regs.rdx.div_ceil(2);
@@ -222,6 +230,12 @@ impl Tracer<'_> {
         Ok(Some(under))
     }
 
+    /// Takes note that the call failed.
+    fn failed(&mut self, call: &Call) {
+        self.unread |= call.tells_of_loss();
+        self.unopened |= call.effect == Effect::Barrier;
+    }
+
     fn leave(&mut self, pid: Pid, under: &Under) -> Result<()> {
         let mut regs = ptrace::getregs(pid)?;
         if let Some((at, len)) = under.piece {
@@ -237,8 +251,11 @@ impl Tracer<'_> {
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
-            // A process that opens the pool anew reads what is there.
-            About::Path(_) if under.call.name.starts_with("open") => self.failed = false,
+            // The pool is opened anew, and what it holds is read.
+            About::Path(_) if under.call.name.starts_with("open") => {
+                (self.unread, self.unopened) = (false, false);
+            }
+            _ if under.call.is_read() => self.unread = false,
             _ => {}
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Making the file of a new pool.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -65,7 +64,7 @@ impl Media {
             let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
-            sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))?;
+            sync_parent(path)?;
         }
         Ok(())
     }
@@ -91,16 +90,23 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     // Through length 0, so that no old bytes are left.
     rustix::fs::ftruncate(fd, 0).map_err(|e| failed("empty", path, e))?;
     rustix::fs::ftruncate(fd, len).map_err(|e| failed("extend", path, e))?;
-    rustix::fs::fsync(fd).map_err(|e| failed("sync", path, e))?;
+    barrier("sync", path, rustix::fs::fsync(fd))?;
     ofd::unlock(fd.as_fd(), LockKey::Table.byte());
-    sync_parent(path).map_err(|source| io_error("make durable the name of", path, source))
+    sync_parent(path)
 }
 
 /// Makes the entry of `path` in its directory durable.
-pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+fn sync_parent(path: &Path) -> Result<(), MediaError> {
+    const ACTION: &str = "make durable the name of";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(parent(path), flags, Mode::empty())?;
-    Ok(rustix::fs::fsync(directory)?)
+    let directory =
+        rustix::fs::open(parent(path), flags, Mode::empty()).map_err(|e| failed(ACTION, path, e))?;
+    barrier(ACTION, path, rustix::fs::fsync(directory))
+}
+
+/// What came of a barrier, with an error that never says "no space": that is for calls that changed nothing.
+fn barrier(action: &'static str, path: &Path, done: rustix::io::Result<()>) -> Result<(), MediaError> {
+    done.map_err(|error| MediaError::Barrier { action, path: path.into(), source: error.into() })
 }
 
 fn parent(path: &Path) -> &Path {

@@ -11,6 +11,9 @@ pub(crate) enum MediaError {
     /// A call of the operating system failed.
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// A barrier failed: whatever the reason, some of what came before it may be on the medium.
+    #[error("cannot {action} {path}: {source}")]
+    Barrier { action: &'static str, path: PathBuf, source: io::Error },
     /// Neither a regular file, nor a block device, nor a DAX device.
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
     Kind { path: PathBuf, kind: &'static str },
