@@ -4,7 +4,8 @@
 //! 1. Nobody else has the pool: repair holds the table and every lane, and found every object free.
 //! 2. Bytes in use are only overwritten with what they were: one wrong bit that the checksum betrays, a copy
 //!    of what is known from elsewhere, or redo. New structures are built in space nobody uses, and take
-//!    effect with one table batch.
+//!    effect with one table batch. Exceptions: where the table's lane is given up, and nobody can open the pool, the
+//!    root's numbers and the marks of typed objects are changed in place; what tears, the next repair puts right.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
 //! 4. Psynced data is given up only if the caller allows it, and the report says so.
 //! 5. An object that is marked as typed loses the mark before its content may change: see `trust`.

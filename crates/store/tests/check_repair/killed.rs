@@ -118,6 +118,19 @@ fn a_repair_that_dies_gives_no_slot_away_twice() {
     }
 }
 
+/// Offsets of the batches in the table's lane.
+pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
+    let seed = crate::sample::seed_of(medium);
+    let mut log = LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
+    let mut batches = Vec::new();
+    scan(medium, seed, &mut log, &mut |batch| {
+        batches.push(batch.at);
+        Ok(())
+    })
+    .unwrap();
+    batches
+}
+
 /// A batch of the table's lane is damaged that told of space written for the first time: when the lane is given up, all
 /// space counts as written.
 #[test]
@@ -130,14 +143,7 @@ fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     store.rename("larger", "largest", KEY).unwrap();
     drop(store);
     medium.settle();
-    let seed = crate::sample::seed_of(&medium);
-    let mut log = LaneLog::read(&medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
-    let mut batches = Vec::new();
-    scan(&medium, seed, &mut log, &mut |batch| {
-        batches.push(batch.at);
-        Ok(())
-    })
-    .unwrap();
+    let batches = table_batches(&medium);
     for at in &batches[..batches.len() - 1] {
         let damaged = copy(&medium);
         damaged.flip(at + 80, 1);

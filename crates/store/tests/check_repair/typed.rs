@@ -2,15 +2,16 @@
 //! repair dies.
 
 use crate::dead_lanes::{batches, dead, slot};
+use crate::killed::table_batches;
 use crate::sample::{check, copy, create, format, map, open, seed_of, settled, try_repair};
 use crate::writers::{slots, void_table_lane};
-use indelible_store::format::LINE;
-use indelible_store::format::entry::{Entry, PROGRESS, Progress, STATE_W};
+use indelible_store::format::entry::{Entry, FLAG_TYPED, PROGRESS, Progress, STATE_W};
 use indelible_store::format::lane::BODY;
+use indelible_store::format::{LINE, TABLE_LANE};
 use indelible_store::medium::{Medium, read_struct};
-use indelible_store::store::RepairAction;
+use indelible_store::store::{RepairAction, Store};
 use indelible_store::table::Key;
-use indelible_testing::pool::{Snapshot, contents, psync, snapshot};
+use indelible_testing::pool::{Snapshot, contents, process, psync, psync_copied, snapshot};
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::collections::BTreeSet;
 use zerocopy::IntoBytes;
@@ -234,4 +235,58 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
         false => Ok(()),
     };
     die_and(&medium, &expected, true, &left, &at_once);
+}
+
+/// A batch of the table's lane is lost that took the mark from "a" before foreign bytes were psynced to it; the entry in
+/// place still has it.
+#[test]
+fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
+    let (medium, store) = format(2 << 20);
+    for name in ["a", "idle", "renamed"] {
+        create(&store, name, 9000);
+        store.attach_writer(name, KEY).unwrap().set_typed(true).unwrap();
+    }
+    let typed = snapshot(&store).unwrap();
+    drop(store);
+    map(&medium);
+    void_table_lane(&medium);
+    let device = std::sync::Arc::new(medium.handle());
+    let store = Store::open(device.clone(), process(2)).unwrap();
+    let mut writer = store.attach_writer("a", KEY).unwrap();
+    writer.set_typed(false).unwrap();
+    psync_copied(&mut [(&mut writer, &[(700, &[9; 90])])]).unwrap();
+    // The table's lane goes on, and with the batch behind it is known that the one before was whole.
+    store.rename("renamed", "again", KEY).unwrap();
+    store.rename("again", "renamed", KEY).unwrap();
+    device.kill();
+    std::mem::forget(writer);
+    for choice in [Choice::None, Choice::All] {
+        let image = medium.power_cut(choice).medium();
+        let at = table_batches(&copy(&image));
+        // Attach, mark, rename, rename.
+        assert_eq!(at.len(), 4);
+        let second = copy(&image);
+        second.scribble(at[1] + 80..at[1] + 90, 5);
+        die(&second, &typed, false, &[]);
+        let first = copy(&image);
+        first.scribble(TABLE_LANE..TABLE_LANE + BODY + LINE, 5);
+        die(&first, &typed, true, &[]);
+    }
+}
+
+/// A repair that took the mark in place died, and the entry has the flags of one version and the checksum of the other.
+#[test]
+fn an_entry_that_tore_as_it_lost_the_mark_does_not_get_it_back() {
+    let (medium, expected) = typed(Choice::None);
+    let at = slot(&medium, "idle").0;
+    let mut entry: Entry = read_struct(&medium, at).unwrap();
+    let before = entry.as_bytes()[..16].to_vec();
+    entry.flags &= !FLAG_TYPED;
+    let after = entry.sealed(seed_of(&medium)).as_bytes()[..16].to_vec();
+    for torn in [[&before[..8], &after[8..]].concat(), [&after[..8], &before[8..]].concat()] {
+        let damaged = copy(&medium);
+        damaged.write(at, &torn).unwrap();
+        assert!(open(&damaged, 3).unwrap().attach_writer("idle", KEY).is_err());
+        die(&damaged, &expected, false, &["a", "b"]);
+    }
 }

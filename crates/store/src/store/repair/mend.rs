@@ -1,6 +1,7 @@
 //! One wrong bit: found by trying all, and certain, because a checksum of 64 bits confirms it.
 
 use super::Repair;
+use super::trust::unmarked;
 use crate::error::{Part, Result};
 use crate::format::entry::{Entry, PROGRESS, Progress};
 use crate::format::lane::Directory;
@@ -52,7 +53,7 @@ impl Repair {
             self.mend_one::<Node>(Part::Node, offset, |node| node.verify(seed, offset, level))?;
         }
         for &offset in survey.damaged.iter().take(TRIES) {
-            self.mend_one::<Entry>(Part::Entry, offset, |entry| entry.verify(seed, offset, len))?;
+            self.mend_entry(offset)?;
         }
         for &index in &survey.lost_lanes {
             let offset = LANE_DIRECTORY + u64::from(index) * LINE;
@@ -68,6 +69,20 @@ impl Repair {
             self.medium.barrier()?;
         }
         Ok(self.actions.len() > before)
+    }
+
+    fn mend_entry(&mut self, offset: u64) -> Result<()> {
+        let Ok(value) = read_struct::<Entry>(&*self.medium, offset) else { return Ok(()) };
+        let (seed, len) = (self.seed, self.len);
+        let Some((mended, at)) = one_bit(&value, |entry| entry.verify(seed, offset, len)) else {
+            return Ok(());
+        };
+        let mended = unmarked(mended, at, seed);
+        // The first line has the flags and the checksum, which may change with them.
+        let changed = if at < LINE as usize { 0..LINE as usize } else { at..at + 1 };
+        self.medium.write(offset + changed.start as u64, &mended.as_bytes()[changed])?;
+        self.did(Part::Entry, offset, Some(mended.name()), format!("one wrong bit put right, in byte {at}"));
+        Ok(())
     }
 
     fn mend_one<T>(&mut self, part: Part, offset: u64, verify: impl Fn(&T) -> bool) -> Result<()>

@@ -61,7 +61,7 @@ impl Repair {
         };
         if survey.table.start.is_none() {
             // As soon as a header is written the lane is void.
-            self.doubt_root(survey)?;
+            self.doubt(survey, progress)?;
         }
         self.rewrite_headers(offset, survey.table.witnesses.copies, start.generation)?;
         if survey.table.start.is_none() {
@@ -70,9 +70,9 @@ impl Repair {
         let mut log = start;
         if survey.table.gap {
             self.close_gap(survey, start, progress)?;
-            self.doubt_root(survey)?;
+            self.doubt(survey, progress)?;
         } else if let Err(error) = catch_up(&*medium, seed, &mut log, false) {
-            self.doubt_root(survey)?;
+            self.doubt(survey, progress)?;
             self.did(
                 Part::Record,
                 offset,
@@ -87,6 +87,12 @@ impl Repair {
         medium.barrier()?;
         self.log = Some(log);
         Ok(())
+    }
+
+    /// Changes of the table are lost with its lane: neither the root nor the mark of any object counts on them.
+    fn doubt(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.distrust_all(progress)?;
+        self.doubt_root(survey)
     }
 
     /// Changes of the table are lost with its lane. They may have recorded first writes to space, and attaches:

@@ -6,35 +6,69 @@
 
 use super::Repair;
 use super::lanes::TOGETHER;
-use super::plan::Plan;
+use super::plan::{Plan, entries_are_known};
+use super::scan;
 use crate::error::{Part, Result};
+use crate::format::LINE;
 use crate::format::entry::{Entry, FLAG_TYPED};
 use crate::medium::read_struct;
 use crate::store::check::{Claim, Owner, Survey, overlapping};
+use std::collections::BTreeSet;
+use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets of intact entries.
+    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets of their entries.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
-        let mut typed = Vec::new();
-        for offset in entries {
-            let mut entry: Entry = read_struct(&*self.medium, offset)?;
-            // Nobody can attach an entry that does not verify.
-            if entry.verify(self.seed, offset, self.len) && entry.flags & FLAG_TYPED != 0 {
-                entry.flags &= !FLAG_TYPED;
-                typed.push((offset, entry.sealed(self.seed)));
-            }
-        }
-        for part in typed.chunks(TOGETHER) {
+        for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {
                 part.iter().for_each(|(offset, entry)| batch.copy_lines(*offset, entry.as_bytes()));
             })?;
-            for (offset, entry) in part {
-                let what = "no longer trusted: a program that uses its typed roots verifies its heap first";
-                self.did(Part::Entry, *offset, Some(entry.name()), what);
-            }
+            self.did_distrust(part);
         }
         Ok(())
+    }
+
+    /// Takes the mark from every object, in place: changes of the table are about to be lost, among them, perhaps, that
+    /// a mark was taken before foreign bytes were psynced. The table's lane cannot be used, and still shows what is wrong,
+    /// so that nobody can open the pool meanwhile. An entry that tears lacks one bit, the mark's, or its checksum:
+    /// [`unmarked`] puts it right. Few enough at a time that the next repair looks at all of them.
+    pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let survey = self.survey(progress)?;
+        let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();
+        entries.extend(&survey.strays);
+        if !entries_are_known(&survey) {
+            let scanned = scan::entries(&*self.medium, self.seed, self.len, progress)?;
+            entries.extend(scanned.objects.iter().map(|object| object.offset));
+        }
+        for part in self.without_mark(entries)?.chunks(TOGETHER) {
+            for (offset, entry) in part {
+                self.medium.write(*offset, &entry.as_bytes()[..LINE as usize])?;
+            }
+            self.medium.barrier()?;
+            self.did_distrust(part);
+        }
+        Ok(())
+    }
+
+    /// Those of the entries that have the mark, without it. One that does not verify cannot be attached.
+    fn without_mark(&self, entries: impl IntoIterator<Item = u64>) -> Result<Vec<(u64, Entry)>> {
+        let mut changed = Vec::new();
+        for offset in entries {
+            let mut entry: Entry = read_struct(&*self.medium, offset)?;
+            if entry.verify(self.seed, offset, self.len) && entry.flags & FLAG_TYPED != 0 {
+                entry.flags &= !FLAG_TYPED;
+                changed.push((offset, entry.sealed(self.seed)));
+            }
+        }
+        Ok(changed)
+    }
+
+    fn did_distrust(&mut self, entries: &[(u64, Entry)]) {
+        for (offset, entry) in entries {
+            let what = "no longer trusted: a program that uses its typed roots verifies its heap first";
+            self.did(Part::Entry, *offset, Some(entry.name()), what);
+        }
     }
 
     /// Takes the mark from objects that a new table brings back, or settles the space of: those whose pages something
@@ -47,6 +81,15 @@ impl Repair {
             _ => None,
         });
         let strays = survey.strays.iter().copied();
-        self.distrust(disputed.chain(strays).collect::<std::collections::BTreeSet<_>>())
+        self.distrust(disputed.chain(strays).collect::<BTreeSet<_>>())
     }
+}
+
+/// The entry that `mended`, with one bit put right in byte `at`, should be: a mark that is in doubt is not put back.
+pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
+    if at == offset_of!(Entry, flags) && mended.flags & FLAG_TYPED != 0 {
+        mended.flags &= !FLAG_TYPED;
+        return mended.sealed(seed);
+    }
+    mended
 }
