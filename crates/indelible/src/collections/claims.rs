@@ -15,7 +15,7 @@ use std::collections::HashSet;
 /// Looks at so many values at an address.
 type Step = fn(*const u8, usize, &mut Claims<'_>);
 
-/// Blocks that were claimed, and what is wrong.
+/// Blocks that were claimed, and findings.
 pub struct Claims<'a> {
     bounds: Bounds,
     /// Bytes of the live block that begins at an address.
@@ -31,11 +31,10 @@ impl<'a> Claims<'a> {
     }
 
     pub(super) fn bounds(&self) -> &Bounds {
-        // Outlives what is done with the claims meanwhile.
         &self.bounds
     }
 
-    /// Says what is wrong at an address, if it is.
+    /// Adds a finding about an address unless `right`.
     pub(super) fn expect(&mut self, right: bool, address: usize, what: &str) {
         if !right {
             let offset = address.wrapping_sub(self.bounds.base) as u64;
@@ -43,7 +42,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Claims a block of at least so many bytes; whether it is the claimer's.
+    /// Claims a block. Returns whether it is in use, has at least `bytes` bytes, and was not claimed before.
     pub(super) fn block(&mut self, address: u64, bytes: u64) -> bool {
         let what = match (self.live)(address as usize) {
             None => "this is owned, and no block that is in use",
@@ -86,7 +85,7 @@ impl<'a> Claims<'a> {
         });
     }
 
-    /// Has something in a block that was claimed looked at later.
+    /// Queues values in a claimed block, to be looked at later.
     pub(super) fn later<T>(&mut self, at: *const T, count: usize, step: Step) {
         self.pending.push((at.cast(), count, step));
     }

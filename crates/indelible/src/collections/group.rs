@@ -1,7 +1,7 @@
 //! Sixteen control bytes of a hash table at once.
 //!
-//! A control byte is 0xff if its slot was never used since the table was made, 0x80 if what was there was
-//! removed, and the seven highest bits of the hash if there is something.
+//! A control byte is 0xff if its slot was never used since the table was made, 0x80 if its key was
+//! removed, and the seven highest bits of the hash if it has a key.
 
 #![allow(unsafe_code)]
 
@@ -175,7 +175,7 @@ mod tests {
     #[repr(align(16))]
     struct Bytes([u8; GROUP]);
 
-    /// Both ways of looking at a group say the same.
+    /// Both ways of looking at a group agree.
     #[test]
     fn groups_are_the_same_on_every_machine() {
         let mut byte = 1_u8;

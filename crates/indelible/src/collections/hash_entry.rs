@@ -36,7 +36,7 @@ impl<'a, 'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>, Q> Entry<'a, 'h, 
 where
     Q: Lookup<K> + IntoPersist<'h, K>,
 {
-    /// The value; `value` from now on if there is none.
+    /// The value; inserts `value` if there is none.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -48,7 +48,7 @@ where
         }
     }
 
-    /// The value; what `make` returns from now on if there is none.
+    /// The value; inserts the result of `make` if there is none.
     ///
     /// # Panics
     /// As for [`or_insert`](Entry::or_insert).
@@ -59,7 +59,7 @@ where
         }
     }
 
-    /// The value; its type's default from now on if there is none.
+    /// The value; inserts its type's default if there is none.
     ///
     /// # Panics
     /// As for [`or_insert`](Entry::or_insert).

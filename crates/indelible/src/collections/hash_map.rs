@@ -15,8 +15,7 @@ use std::fmt;
 use std::ops::Index;
 
 /// A hash map, as std's `HashMap`.
-///
-/// Keys are [`StableHash`] and `Eq`. Methods take whatever becomes a key or value: for a `PHashMap<PString, u64>`
+/// Keys are [`StableHash`] and `Eq`. Methods take any type that becomes a key or value: for a `PHashMap<PString, u64>`
 /// they take `&str`, and copy it only if it becomes a new key.
 ///
 /// ```
@@ -156,7 +155,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         self.table.reserve(more)
     }
 
-    /// Gives back room that is not used, if there is room to move to a smaller block.
+    /// Gives back unused room, if the heap has a smaller block to move to.
     pub fn shrink_to_fit(&mut self) {
         self.table.shrink();
     }

@@ -1,7 +1,7 @@
-//! Keys: hashes that stay the same in every build, and looking up by what is not the key itself.
+//! Keys: hashes that stay the same in every build, and lookup by types other than the key's own.
 //!
-//! std's `Hash` says nothing about what it feeds to a hasher in the next version of the language, and a map
-//! in an object outlives this one. FORMAT.md has the function.
+//! std's `Hash` may feed a hasher other bytes in the next version of the language, and a map in an object
+//! outlives this one. FORMAT.md has the function.
 
 use super::boxed::PBox;
 use super::persist::Persist;
@@ -31,7 +31,7 @@ impl KeyHash {
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
-    /// Adds bytes: their number, and their XXH3 seeded with what came before.
+    /// Adds bytes: their number, and their XXH3 seeded with the hash so far.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);

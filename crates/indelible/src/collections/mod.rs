@@ -68,12 +68,11 @@
 //!
 //! Methods that allocate panic when the heap is full, as std's end the process; those that begin with
 //! `try_` return the error. Either way the container is as it was.
+//! # Explicit tracking
 //!
-//! # Where stores are named
-//!
-//! With [`Tracking::Named`](crate::Tracking::Named) a psync looks at what was named, and at nothing else. Everything here names what it
-//! stores, and what it lends for storing when it lends it, so that programs are the same there as elsewhere. A walk by
-//! `iter_mut` over a vector lends all of it. Only stores through raw pointers are the program's to name.
+//! With [`Tracking::Named`](crate::Tracking::Named) a psync only looks at lines that were marked. Collections mark their own stores,
+//! and the targets of the `&mut` references that they hand out, so that programs need no change. A walk by `iter_mut` over a vector
+//! marks all of it. The program marks only stores through raw pointers.
 //!
 //! # Damaged objects
 //!

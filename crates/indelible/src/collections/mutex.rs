@@ -1,8 +1,7 @@
 //! Locks for threads that share an object.
-//!
-//! Invariant of both: the value is referred to only by who has the lock, exclusively or shared, and by who
-//! has the lock itself exclusively borrowed or owns it. It has a block of its own, so that making sure of the
-//! lock (its pointer) needs no look at the value, which others may be changing.
+//! Invariant of both: only code that holds the lock, exclusively or shared, or that owns the lock
+//! value or borrows it exclusively, refers to the protected value. It has a block of its own, so
+//! that checking the lock (its pointer) needs no look at the value, which others may be changing.
 
 #![allow(unsafe_code)]
 
@@ -78,7 +77,7 @@ macro_rules! lock {
                 PBox::heap(&self.value).enter()
             }
 
-            /// The value, for who has the lock; checked.
+            /// The value, for a holder of the lock; checked.
             fn value(&self) -> *mut T {
                 let at = PBox::as_ptr(&self.value);
                 // SAFETY: the box's; nobody changes it while this thread has the lock.
@@ -125,10 +124,10 @@ macro_rules! lock {
 lock! {
     /// A lock for threads that share an object, as std's `Mutex`.
     ///
-    /// Its state does not survive the attachment: whoever had it when the process died, or the object was
-    /// detached, does not have it any more. There is no poisoning: after a panic the next thread gets the value
+    /// Its state does not survive the attachment: a lock that was held when the process died, or the
+    /// object was detached, is free. There is no poisoning: after a panic the next thread gets the value
     /// as it is. [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a lock of the object, so
-    /// that what is done under a lock is durable as a whole or not at all.
+    /// that all stores of a critical section are durable, or none.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -216,7 +215,7 @@ struct Exclusive<'a, 'h, T> {
 }
 
 impl<'a, 'h, T> Exclusive<'a, 'h, T> {
-    /// For who has the lock: it is given back if the value is damaged.
+    /// For a holder of the lock, which is given back if the value is damaged.
     fn new(word: &'a AtomicU64, value: impl FnOnce() -> *mut T, inside: Inside<'h>) -> Self {
         let mut guard = Exclusive { word, value: std::ptr::null_mut(), _inside: inside, of: PhantomData };
         guard.value = value();

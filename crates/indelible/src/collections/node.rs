@@ -120,7 +120,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys; it is named with its first.
+    /// A new node without keys; it is marked with its first key.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -132,8 +132,8 @@ impl<K, V> Node<K, V> {
         Ok(Node(node))
     }
 
-    /// Names the head of the node, these keys, their values, and in an inner node the children behind them, where stores have
-    /// to be named.
+    /// Marks the head of the node, these keys, their values, and in an inner node the children behind them, with explicit
+    /// tracking.
     #[inline]
     fn stored(self, places: Range<usize>) {
         if any_named() {
@@ -178,7 +178,7 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).level) }
     }
 
-    /// Place of a key; nothing is said of what is there.
+    /// Address of a key's place, which need not hold one.
     #[inline]
     pub(super) fn key(self, index: usize) -> *mut K {
         assert!(index < KEYS);
@@ -216,7 +216,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves, and does not name, `count` keys, values, and children behind the keys, within the node or to another of its level.
+    /// Moves, without marking them, `count` keys, values, and children behind the keys, within the node or to another of its level.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -270,7 +270,7 @@ impl<K, V> Node<K, V> {
         pair
     }
 
-    /// Puts a key and its value where others are, and returns these.
+    /// Replaces a key and its value, and returns the old ones.
     pub(super) fn replace<'h>(self, index: usize, key: K, value: V) -> (K, V)
     where
         K: Persist<'h>,
@@ -287,7 +287,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves what is behind the key `middle` to an empty node of the same level, and takes that key out.
+    /// Moves all keys behind the key `middle` to an empty node of the same level, and takes that key out.
     pub(super) fn split<'h>(self, middle: usize, right: Node<K, V>) -> (K, V)
     where
         K: Persist<'h>,
@@ -386,8 +386,8 @@ impl<K, V> Node<K, V> {
         (len, false)
     }
 
-    /// As `search`, for keys that are numbers: where each comes as a surprise, a branch for each costs more than
-    /// comparing does. There are `len` keys.
+    /// As `search`, for keys that are numbers: if the outcome cannot be predicted, a branch for each costs more
+    /// than comparing. There are `len` keys.
     #[inline]
     fn bisect<'h, Q: Compare<K> + ?Sized>(self, key: &Q, len: usize) -> (usize, bool)
     where

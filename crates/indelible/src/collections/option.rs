@@ -79,7 +79,7 @@ impl<T> POption<T> {
         unsafe { self.value.assume_init_mut() }
     }
 
-    /// The value; one that `make` makes if there is none.
+    /// The value; inserts the result of `make` if there is none.
     pub fn get_or_insert_with(&mut self, make: impl FnOnce() -> T) -> &mut T {
         if self.is_none() {
             *self = POption::some(make());

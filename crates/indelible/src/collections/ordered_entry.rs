@@ -37,7 +37,7 @@ impl<'a, 'h, K: Persist<'h> + Ord, V: Persist<'h>, Q> OrderedEntry<'a, 'h, K, V,
 where
     Q: Compare<K> + IntoPersist<'h, K>,
 {
-    /// The value; `value` from now on if there is none.
+    /// The value; inserts `value` if there is none.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -49,7 +49,7 @@ where
         }
     }
 
-    /// The value; what `make` returns from now on if there is none.
+    /// The value; inserts the result of `make` if there is none.
     ///
     /// # Panics
     /// As for [`or_insert`](OrderedEntry::or_insert).
@@ -60,7 +60,7 @@ where
         }
     }
 
-    /// The value; its type's default from now on if there is none.
+    /// The value; inserts its type's default if there is none.
     ///
     /// # Panics
     /// As for [`or_insert`](OrderedEntry::or_insert).

@@ -11,7 +11,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// looked at yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let bounds = self.tree.bounds();
-        // Each is looked at once; with an order that lies, as many as there are.
+        // Each key is looked at once; with an inconsistent order, as many keys as there are.
         let mut left = self.tree.len();
         let mut edge = (left > 0).then(|| Edge::end(&self.tree, &bounds, false));
         while let Some(here) = edge.as_mut().filter(|_| left > 0) {
@@ -22,7 +22,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
                 unsafe { keep(checked(node.key(index), &bounds), checked_mut(node.value(index), &bounds)) };
             if !stays {
                 let pair = self.tree.remove(&mut here.path_to(node, index));
-                // Nodes were joined: the place is looked for anew, by a key that is nobody's but ours.
+                // Nodes were joined: the place is searched anew, by the key that was taken out.
                 edge = (self.tree.height() > 0)
                     .then(|| Edge::new(&self.tree, &bounds, |key| key.cmp(&pair.0).is_lt()));
                 drop(pair);

@@ -37,7 +37,7 @@ use std::ptr::NonNull;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HeapRef<'h> {
-    /// An address in the heap's object; what heap that is, is looked up when something is allocated.
+    /// An address in the heap's object; the heap is looked up when something is allocated.
     address: usize,
     heap: PhantomData<&'h Heap>,
 }
@@ -56,8 +56,8 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
-    /// The heap of a container: where `at`, its block or the heap it was made in, lies; where it is itself if
-    /// there is neither.
+    /// The heap of a container: the one in which `at` (its block, or the heap it was made in) lies; without
+    /// one, the heap in which the container itself lies.
     ///
     /// # Safety
     /// As for [`of`](HeapRef::of), for both.
@@ -183,7 +183,7 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
     }
 }
 
-/// The heap that addresses are in, if it has to be told of stores.
+/// The heap that addresses are in, if stores to it have to be marked.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].
@@ -198,7 +198,7 @@ pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
     at.addr()..at.addr() + count * size_of::<T>()
 }
 
-/// Names `count` values in an object that were stored to, if that has to be done.
+/// Marks `count` values in an object that were stored to, with explicit tracking.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].
@@ -210,7 +210,7 @@ pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
     }
 }
 
-/// As [`stored`], for addresses in the block that the first ones are in, where it may have to be done.
+/// As [`stored`], for addresses in one block, once explicit tracking is known to be in use.
 ///
 /// # Safety
 /// As for [`stored`].
@@ -223,7 +223,7 @@ pub(super) unsafe fn name_stored(ranges: &[Range<usize>]) {
     }
 }
 
-/// Names `count` values in an object that others may store to, as long as they have them, if that has to be done.
+/// Marks `count` values in an object as borrowed for storing, with explicit tracking.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].
@@ -243,7 +243,7 @@ pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
     }
 }
 
-/// A value in an object, for storing: checked, and named.
+/// A value in an object, for storing: checked, and marked as borrowed.
 ///
 /// # Safety
 /// As for [`verify`], and it is the caller's alone.
@@ -257,13 +257,13 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
-/// Panics unless a `T` in an object is a value. Names it if a shared reference to it is enough to store there.
+/// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference is enough to store to it.
 ///
 /// # Safety
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
 #[inline]
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
-    // Nobody looks at them where any bits are a value.
+    // The bounds are not used if any bits are a value.
     let bounds = if T::ANY { Bounds::NONE } else { bounds_at(at.addr()) };
     // SAFETY: the caller's promise.
     unsafe { verify_within(at, &bounds) };

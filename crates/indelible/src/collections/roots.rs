@@ -1,4 +1,4 @@
-//! Roots by type: where a program's data structures begin.
+//! Roots by type: the entry points to a program's data structures.
 //!
 //! Invariant: a root whose name, type, layout, size and place were compared is a `T` if `check` says so;
 //! `&mut self` for as long as the reference lives makes it the only one.
@@ -144,7 +144,7 @@ impl Heap {
         Ok((unsafe { lend(at) }, heap))
     }
 
-    /// The value of the root `name`; a `T::default()` from now on if there is no such root.
+    /// The value of the root `name`; makes it with `T::default()` if there is no such root.
     ///
     /// # Errors
     /// `RootType`, `Untrusted`, `Damaged`, `BadName`, `HeapFull`.
@@ -164,7 +164,7 @@ impl Heap {
         Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
     }
 
-    /// The value of the root `name`; what `make` returns from now on if there is no such root.
+    /// The value of the root `name`; makes it with `make` if there is no such root.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -190,7 +190,7 @@ impl Heap {
         self.root_or_insert(HeapRef::new(self), name, make)
     }
 
-    /// Takes a root away, drops its value, and frees all that it had.
+    /// Removes a root, drops its value, and frees all its blocks.
     ///
     /// # Errors
     /// As for [`root_ref`](Heap::root_ref).
@@ -207,7 +207,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Only for who has the heap borrowed exclusively, and for one root at a time.
+    /// The caller has the heap borrowed exclusively, and uses one root at a time.
     fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
         &self,
         heap: HeapRef<'h>,
@@ -243,8 +243,8 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// The value of the root `name`, which is a `T`. Nobody stores to it, so that bytes that anything may have stored make
-    /// wrong values at worst.
+    /// The value of the root `name`, which is a `T`. Nobody stores to it, so that foreign bytes make wrong values at
+    /// worst.
     ///
     /// # Errors
     /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics

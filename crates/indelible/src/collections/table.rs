@@ -106,18 +106,18 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         hash.finish()
     }
 
-    /// The slot whose key `key` stands for.
+    /// The slot whose key equals `key`.
     #[inline]
     pub(super) fn find<Q: Lookup<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<NonNull<Slot<K, V>>> {
         if self.len == 0 {
             return None;
         }
-        // Known before the slot is: nothing waits for it.
+        // Computed before the slot is known, so that no load waits for it.
         let bounds = if K::ANY { Bounds::NONE } else { bounds_at(self.at as usize) };
         let probe = Probe::new(hash, self.slots);
         match self.find_in(&probe, tag(hash), key, &bounds) {
             ControlFlow::Break(found) => found,
-            // Integers are compared without a call, and searching on without one leaves them all registers.
+            // Integers are compared inline; the search goes on inline too, so that all registers stay free for it.
             ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
             ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
         }
@@ -292,7 +292,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Says that a slot is free; what was in it is the caller's.
+    /// Marks a slot as free; its content now belongs to the caller.
     ///
     /// # Safety
     /// A slot of this table that is in use.

@@ -176,7 +176,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         Ok(place)
     }
 
-    /// Nodes for all that is split on the way up, and a new root if that is split.
+    /// Allocates nodes for all splits on the way up, and a new root if that is split.
     #[cold]
     fn spare(&self, path: &Path<K, V>, heap: HeapRef<'h>) -> Result<[Node<K, V>; LEVELS]> {
         let mut spare = [Node::NONE; LEVELS];
@@ -221,7 +221,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         pair
     }
 
-    /// Sees to it that the nodes of a path are half full again.
+    /// Makes sure that the nodes of a path are half full again.
     fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
         for level in 0..self.height() - 1 {
             let (node, _) = path.step(level);
@@ -328,7 +328,7 @@ fn merge<'h, K: Persist<'h>, V: Persist<'h>>(
     unsafe { free(right.address()) };
 }
 
-/// Drops what is in a node and below, and frees it.
+/// Drops all keys and values in a node and below, and frees the nodes.
 fn give_back<'h, K: Persist<'h>, V: Persist<'h>>(
     address: u64,
     level: usize,

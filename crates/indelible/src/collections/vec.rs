@@ -24,8 +24,7 @@ use std::slice::SliceIndex;
 fn cold() {}
 
 /// A growing sequence, as std's `Vec`. It is a slice, too.
-///
-/// `push` and its like take what becomes an element: a `PVec<PString>` takes `&str`.
+/// `push` and its like take any type that becomes an element: a `PVec<PString>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -252,7 +251,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         Ok(())
     }
 
-    /// Gives back room that is not used, if there is room to move to a smaller block.
+    /// Gives back unused room, if the heap has a smaller block to move to.
     pub fn shrink_to_fit(&mut self) {
         if self.len == 0 && self.cap > 0 {
             let base = self.heap().base();

@@ -43,8 +43,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         })
     }
 
-    /// Takes the element `index` out. `close` has one of the elements behind it take its place, and so on; it is
-    /// told where that is, and how many there are.
+    /// Takes the element `index` out. `close` fills the gap with elements behind it; it gets the gap's address
+    /// and their number.
     fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
         let len = self.len();
         assert!(index < len, "removal of {index} of {len} elements");
@@ -77,7 +77,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // If the gap is leaked, or not closed for any other reason, nothing is there twice.
+        // If the gap is leaked, or not closed for any other reason, no element is in the vector twice.
         gap.vec.set_len(0);
         while gap.next < gap.len {
             // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.

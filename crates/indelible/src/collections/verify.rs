@@ -1,5 +1,4 @@
-//! Verifying a heap whose bytes anything may have stored: every root is a value of its type, and no two values have a block in
-//! common (docs/decisions/0024-trust.md).
+//! Verification of a heap with foreign bytes: every root is a value of its type, and no two values have a block in common (docs/decisions/0024-trust.md).
 
 use super::claims::Claims;
 use super::persist::{Bounds, Persist};
@@ -13,7 +12,7 @@ pub struct RootTypes<'n> {
     all: Vec<(&'n str, Describing, Claim)>,
 }
 
-/// Claims the block of a root and what it owns; what is wrong with the root itself.
+/// Claims the block of a root and the blocks it owns; fails if the root itself is wrong.
 type Claim = fn(Place, &mut Claims<'_>) -> Result<(), HeapError>;
 
 fn claim_root<'h, T: Persist<'h>>(root: Place, claims: &mut Claims<'_>) -> Result<(), HeapError> {
@@ -42,7 +41,7 @@ impl<'n> RootTypes<'n> {
         self.all.iter().any(|(known, ..)| *known == name)
     }
 
-    /// Everything that is wrong, from these roots on.
+    /// Findings in the data of these roots.
     fn walk(
         &self,
         bounds: Bounds,
@@ -73,8 +72,8 @@ impl<'n> RootTypes<'n> {
 }
 
 impl Heap {
-    /// As [`check`](Heap::check), and all that is wrong in the data of these roots: what is no value of its type, is owned and no
-    /// block in use, or has two owners. Looks at every block that they own.
+    /// As [`check`](Heap::check), and all findings in the data of these roots: bytes that are no value of their type, owned
+    /// addresses that are no block in use, blocks with two owners. Looks at every block that they own.
     pub fn check_roots(&mut self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
         // The walk of the data relies on blocks that do not overlap.
@@ -86,17 +85,17 @@ impl Heap {
         findings
     }
 
-    /// Whether typed code alone stored what is in the object, or it was verified, so that data are used by type.
+    /// Whether only typed code stored to the object, or it was verified, so that data may be used by type.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.trusted.allows_new()
     }
 
-    /// Lets data be found by type in an object whose bytes anything may have stored: safe code that had them
-    /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program, or whoever wrote the file of a pool that was opened
-    /// [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap, and at every block that these roots own.
-    ///
-    /// If these are all roots there are, the next psync makes it durable that the heap was verified; otherwise these
+    /// Lets data be found by type in an object with foreign bytes: safe code had access to them
+    /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or its pool
+    /// was opened [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap, and at every block that these roots own.
+    /// If these are all roots of the heap, the next psync records durably that it was verified;
+    /// otherwise these
     /// roots may be used by type until it is closed.
     ///
     /// ```
@@ -119,7 +118,7 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `Damaged`, with the first of what [`check_roots`](Heap::check_roots) finds: nothing changed.
+    /// `Damaged`, with the first finding of [`check_roots`](Heap::check_roots): nothing changed.
     pub fn verify(&mut self, types: &RootTypes<'_>) -> Result<()> {
         if let [first, others @ ..] = self.check_roots(types).as_slice() {
             let HeapFinding { offset, what } = first.clone();

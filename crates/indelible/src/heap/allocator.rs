@@ -1,7 +1,7 @@
 //! The operations on blocks.
-//!
-//! A thread allocates and frees in spans it owns without lock or atomic read-modify-write; what it frees
-//! of other threads' spans costs one atomic operation. Everything else is below the lock of `state`.
+//! A thread allocates and frees in spans it owns without lock or atomic read-modify-write; freeing
+//! a block of another thread's span costs one atomic operation. Everything else is done under the
+//! lock of `state`.
 
 #![allow(unsafe_code)]
 
@@ -81,7 +81,7 @@ impl Allocator {
             members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
             cache
         };
-        // In the last destructors of a thread there are no members any more: what is taken then stays
+        // In the last destructors of a thread there are no members any more: blocks taken then stay
         // with a cache that nobody uses again until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         if !self.shared.is_slow() {
@@ -194,7 +194,7 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Frees a block of a span of this thread's, if nothing else has to be done; whether it did.
+    /// Frees a block of a span of this thread's, if nothing else has to be done. Returns whether it did.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).
@@ -227,7 +227,7 @@ impl Allocator {
         self.shared.table.get(page)?.get()
     }
 
-    /// Frees what is not this thread's, or not a block.
+    /// Frees a block that is not of this thread's span; fails if it is no block.
     #[inline(never)]
     fn free_boxed(&self, address: usize) -> Result<(), Box<HeapError>> {
         if let Some(cache) = self.fast()
@@ -301,7 +301,7 @@ impl Allocator {
         freed
     }
 
-    /// The live block that begins at `address`: what holds it, its address, and its bytes.
+    /// The live block that begins at `address`: its run of pages, its address, and its bytes.
     pub(super) fn block_at(&self, address: usize) -> Result<(Found, usize, usize)> {
         let shared = &*self.shared;
         let Some(found) = shared.find(address)? else { return Err(HeapError::Foreign { address }) };

@@ -1,5 +1,5 @@
 //! A thread's part of a heap: the spans it owns, and the fast paths. Nothing here says which blocks are
-//! in use; if it is lost, nothing is.
+//! in use: its loss costs no data.
 //!
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
@@ -43,7 +43,7 @@ impl Current {
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
-    /// Lists of spans with free blocks, those that have had some for longest first: they have most.
+    /// Lists of spans with free blocks; first those that have had some for longest, as they have most.
     partial: [Slot<Span>; CLASSES],
     last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,
@@ -123,7 +123,7 @@ impl Cache {
         span.put(place::CURRENT);
     }
 
-    /// Gives up what is empty of the spans that the thread allocates from; whether there was any.
+    /// Gives up the empty ones of the spans that the thread allocates from. Returns whether there were any.
     pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
         let mut any = false;
         let mut release = |span| {
@@ -175,8 +175,8 @@ impl Cache {
         self.spans[class].get()
     }
 
-    /// Looks after a span of this thread in which a block became free; returns whether it is empty and
-    /// nobody's any more.
+    /// Updates the lists for a span of this thread in which a block became free; returns whether it is
+    /// empty and without an owner.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
             place::FULL if span.is_empty() => true,
@@ -209,12 +209,12 @@ impl Cache {
         }
     }
 
-    /// Takes in what others freed, and passes on what is another thread's by now.
+    /// Takes in blocks that others freed, and passes on blocks of spans that another thread owns by now.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
         let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {
             next = span.waiting.get();
-            // First: what is freed from here on is sent again.
+            // First: blocks freed from here on are sent again.
             let words = span.pending.swap(0, SeqCst);
             if span.owner.is(self) {
                 span.collect(words);
@@ -227,7 +227,7 @@ impl Cache {
         }
     }
 
-    /// Forgets all spans, and what was claimed of them; for a thread that ends.
+    /// Forgets all spans and claimed blocks; for a thread that ends.
     pub(super) fn clear(&self) {
         for class in 0..CLASSES {
             self.leave(class);

@@ -1,4 +1,4 @@
-//! Looking for everything that is wrong, from the bytes in the object alone.
+//! Check of a heap, from the bytes in the object alone.
 
 use super::chunk::{get, largest};
 use super::directory::Directory;

@@ -1,4 +1,4 @@
-//! A chunk's header: which of its pages are free, and what begins where.
+//! A chunk's header: its free pages, and the runs that begin in it.
 //!
 //! Invariants, of every [`ChunkRef`]:
 //! 1. It was found through the directory, and its magic and number were right.
@@ -122,7 +122,7 @@ impl<'a> ChunkRef<'a> {
         self.noted();
     }
 
-    /// Changes the length of what begins at `index`.
+    /// Changes the length of the run that begins at `index`.
     pub(super) fn resize(&self, index: u64, entry: Entry, pages: u64) {
         if pages < entry.pages {
             self.mark(index + pages, entry.pages - pages, false);

@@ -23,7 +23,7 @@ pub(super) struct Gate {
     closed: AtomicBool,
     /// Whether a cut is under way.
     cutting: Mutex<bool>,
-    /// That changed, or nobody is inside any more, or the gate is open again.
+    /// `cutting` changed, or nobody is inside any more, or the gate is open again.
     changed: Condvar,
 }
 
@@ -41,7 +41,7 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// How often this thread is inside, changed by `by`.
+    /// Adds `by` to the number of times this thread is inside, and returns it.
     fn mine(&self, by: isize) -> usize {
         INSIDE.with(|all| {
             let mut all = all.borrow_mut();

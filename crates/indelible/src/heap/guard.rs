@@ -73,7 +73,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Pages went back: nothing is known of what lay there.
+    /// Forgets the blocks in pages that were given back.
     pub(super) fn forget(&self, range: Range<u64>) {
         let mut blocks = self.blocks();
         let gone: Vec<u64> = blocks.range(range).map(|(offset, _)| *offset).collect();
@@ -82,7 +82,7 @@ impl Guard {
         }
     }
 
-    /// Looks at everything guarded; says what was overwritten.
+    /// Looks at all guarded bytes; returns those that were overwritten.
     pub(super) fn check_all(&self, window: &Window) -> Vec<HeapError> {
         let blocks = self.blocks();
         let look = |(offset, block): (&u64, &Block)| match block {

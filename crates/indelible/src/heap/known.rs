@@ -44,7 +44,7 @@ impl Known {
         Ok(place)
     }
 
-    /// Forgets all, and does `change` before anybody is found again.
+    /// Forgets all, and does `change` before another root is found.
     pub(crate) fn forget<R>(&self, change: impl FnOnce() -> R) -> R {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.clear();

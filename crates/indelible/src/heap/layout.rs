@@ -179,7 +179,7 @@ pub struct Entry {
     pub kind: Kind,
     /// Class of a span.
     pub class: u8,
-    /// Pages from here on that belong to it.
+    /// Pages from here on that belong to the run.
     pub pages: u64,
 }
 
@@ -206,7 +206,7 @@ impl Entry {
         self.kind as u32 | u32::from(self.class) << 8 | (self.pages as u32) << 16
     }
 
-    /// `None` for 0 and for what is no entry.
+    /// `None` for 0 and for other bits that are no entry.
     #[must_use]
     pub fn unpack(bits: u32) -> Option<Entry> {
         let kind = match bits & 0xff {

@@ -1,7 +1,7 @@
-//! Things that are never given back, but used again: references to them are good for ever, so that lists
-//! of threads and threads that are late need no counting.
+//! Values that are never freed, but reused: references to them stay valid, so that lists of threads, and
+//! threads that are late, need no reference counts.
 //!
-//! Invariant of [`Slot`]: (1) what it holds is null or came from a `&'static T`.
+//! Invariant of [`Slot`]: (1) its pointer is null or came from a `&'static T`.
 
 #![allow(unsafe_code)]
 
@@ -32,8 +32,8 @@ impl<T> Slot<T> {
         Self::reference(self.0.load(Ordering::Acquire))
     }
 
-    /// As [`get`](Slot::get), ordered behind what this thread stored before with `SeqCst`: of two threads that
-    /// each store and then look at what the other stored, one sees the other.
+    /// As [`get`](Slot::get), ordered behind this thread's earlier `SeqCst` stores: of two threads that each
+    /// store and then read the other's slot, one sees the other's store.
     pub(super) fn latest(&self) -> Option<&'static T> {
         Self::reference(self.0.load(Ordering::SeqCst))
     }
@@ -57,7 +57,7 @@ impl<T> Slot<T> {
         Self::reference(self.0.swap(ptr::null_mut(), Ordering::SeqCst))
     }
 
-    /// Puts `value` in the place of `old`; says whether `old` was there.
+    /// Puts `value` in the place of `old`. Returns whether `old` was there.
     pub(super) fn replace(&self, old: Option<&'static T>, value: Option<&'static T>) -> bool {
         let (old, new) = (Self::pointer(old), Self::pointer(value));
         self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()

@@ -1,7 +1,7 @@
 //! A span's marks in the object, and the header that says where they are.
 //!
 //! Invariant of [`Marks`]: (1) the header was verified, and the marks and blocks lie in the window. Its marks are
-//! borrowed as the window is; what keeps them longer ends with the window.
+//! borrowed as the window is; spans that keep them longer end with the window.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! The heap inside an object: blocks that are allocated, freed and found again by name, and that psync
-//! makes durable together with what says which of them are in use.
+//! makes durable together with their allocation marks.
 //!
 //! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the same
 //! instant. Nothing is cached outside the object that would be missed: at any instant between two stores of a

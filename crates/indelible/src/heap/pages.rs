@@ -11,7 +11,7 @@ use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
 use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use};
 
-/// For every power of two of pages, from which chunk on there may be that many. In memory alone.
+/// For every power of two of pages, the first chunk that may have that many. In memory alone.
 #[derive(Default)]
 pub(super) struct Hints([u64; 10]);
 
@@ -101,8 +101,8 @@ impl Pages<'_, '_> {
         let virgin = number >= directory.frontier();
         let touched = if virgin { 0 } else { CHUNK_PAGES };
         let chunk = ChunkRef::create(directory.window, number, header, directory.len_of(number), touched)?;
-        // Only what lies before the header was not handed out yet; it counts as touched, which costs
-        // nothing but the knowledge of zeros.
+        // Only pages before the header were not handed out yet; they count as touched, so that they
+        // are no longer known to be zero.
         if virgin {
             directory.set_frontier(number + 1);
         }
@@ -215,7 +215,7 @@ impl Pages<'_, '_> {
 
     fn free_chunks(&mut self, first: u64, pages: u64) -> Result<()> {
         let (last, rest) = (first + pages / CHUNK_PAGES, pages % CHUNK_PAGES);
-        // First the far end: it is what can be wrong.
+        // First the far end, which is the part that can be wrong.
         if rest > 0 && self.directory.get(last)? == Use::Body {
             self.directory.set(last, Use::Free)?;
             self.hint(last, CHUNK_PAGES - 1);

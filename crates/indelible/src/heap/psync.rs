@@ -1,5 +1,5 @@
-//! Making a heap durable: alone, beside threads that go on, together with other objects; and what has to be said before, where
-//! stores are named.
+//! Making a heap durable: alone, beside threads that go on, together with other objects; and, with explicit tracking, the
+//! marks that this needs.
 
 use super::error::HeapError;
 use super::gate::Refused;
@@ -18,14 +18,14 @@ impl Heap {
         self.gate.leave();
     }
 
-    /// Names ranges of addresses in the object that were stored to: see [`Object::mark_dirty`].
+    /// Marks ranges of addresses in the object that were stored to: see [`Object::mark_dirty`].
     pub(crate) fn stored(&self, ranges: &[Range<usize>]) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark(ranges.iter().map(|range| self.offsets(range)));
         }
     }
 
-    /// Names addresses in the object that others may store to until the next psync that is no cut.
+    /// Marks addresses in the object as borrowed: others may store to them until the next psync that is no cut.
     pub(crate) fn lent(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_borrowed(self.offsets(range));
@@ -37,7 +37,7 @@ impl Heap {
         range.start - base..range.end - base
     }
 
-    /// Makes everything stored since the last psync durable as one step: see [`Object::psync`].
+    /// Makes all stores since the last psync durable as one step: see [`Object::psync`].
     ///
     /// # Errors
     /// As for [`Object::psync`].
@@ -49,8 +49,8 @@ impl Heap {
     /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
     /// to anything yet may be in it.
     ///
-    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: what is
-    /// done under such a lock is in the cut as a whole, or not at all. Waits no longer than
+    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: a
+    /// critical section is in the cut as a whole, or not at all. Waits no longer than
     /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A heap in memory that somebody else keeps attached: what the C interface and others build on.
+//! A heap in memory that another layer keeps attached: the base of the C interface and of `Heap`.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,7 @@ impl HeapOptions {
         HeapOptions::default()
     }
 
-    /// Puts guard bytes behind every block and fills what is freed; looks at them when a block is freed
+    /// Puts guard bytes behind every block and fills freed blocks; looks at them when a block is freed
     /// or given away again, and in `check`. Costs 16 bytes a block, and time. Concerns blocks of this
     /// attachment.
     #[must_use]
@@ -106,7 +106,7 @@ impl RawHeap {
         &self.allocator.shared.window
     }
 
-    /// A small block, if the calling thread has one at hand: not one that has to be noted.
+    /// A small block, if the calling thread has one at hand and the block need not be recorded as guarded.
     #[inline]
     pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
         self.allocator.malloc_at_hand(size)
