@@ -24,7 +24,7 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
 /// NULL, or a value that stays as long as the result is used.
 pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T> {
     if value.is_null() || !value.is_aligned() {
-        return Err(Failure::argument(format_args!("the {what} is NULL, or lies askew")));
+        return Err(Failure::argument(format_args!("the {what} is NULL or misaligned")));
     }
     // SAFETY: the caller's promise.
     Ok(unsafe { &*value })
@@ -39,7 +39,7 @@ pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> 
         return Ok(&[]);
     }
     if count > isize::MAX as usize / size_of::<T>() {
-        return Err(Failure::argument(format_args!("the {what}: more than memory can have")));
+        return Err(Failure::argument(format_args!("the {what} is longer than memory can be")));
     }
     // SAFETY: the caller's promise.
     unsafe { borrow(start, what)? };
@@ -62,7 +62,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
 /// NULL, or room for a `T`.
 pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     if out.is_null() || !out.is_aligned() {
-        return Err(Failure::argument("the struct to be filled in is NULL, or lies askew"));
+        return Err(Failure::argument("the struct to be filled in is NULL or misaligned"));
     }
     // SAFETY: the caller's promise.
     unsafe { out.write(value) };

@@ -28,7 +28,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (16, "PMO_ERR_BAD_SIZE", c"the size cannot be used"),
     (17, "PMO_ERR_WRONG_KEY", c"the key does not match"),
     (18, "PMO_ERR_OBJECT_READ_ONLY", c"the object is read-only"),
-    (19, "PMO_ERR_HELD", c"somebody else has the object attached"),
+    (19, "PMO_ERR_HELD", c"another process, or another attachment of this one, has the object"),
     (20, "PMO_ERR_BUSY", c"a process holds the table, or all lanes are taken"),
     (21, "PMO_ERR_NEEDS_RECOVERY", c"the last writer died, and the pool is opened read-only"),
     (
@@ -39,7 +39,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (23, "PMO_ERR_NOT_ATTACHED", c"the address is not in an attached object"),
     (24, "PMO_ERR_ADDRESS_TAKEN", c"something else is mapped at the object's address"),
     (25, "PMO_ERR_FORKED", c"this process is a fork of the one that opened the pool"),
-    (26, "PMO_ERR_UNSUPPORTED", c"the kernel lacks what was asked for"),
+    (26, "PMO_ERR_UNSUPPORTED", c"the kernel lacks a facility that was asked for"),
     (27, "PMO_ERR_NOT_A_HEAP", c"the object holds no heap"),
     (28, "PMO_ERR_HEAP_FULL", c"the heap has no free piece large enough"),
     (29, "PMO_ERR_NOT_A_BLOCK", c"the address is not that of a block of the heap"),

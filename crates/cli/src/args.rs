@@ -61,10 +61,10 @@ pub struct Global {
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = words(&MediumKind::WORDS))]
     pub medium: MediumKind,
 
-    /// How stores to attached objects are noticed
+    /// How stores to attached objects are found
     ///
     /// auto: the best the kernel offers. wp-async: write protection that the kernel lifts by itself
-    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. named: the program names them.
+    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. named: the program marks its stores.
     #[arg(long, global = true, value_name = "HOW", default_value = "auto", value_parser = words(&Tracking::WORDS))]
     pub tracking: Tracking,
 
@@ -79,10 +79,10 @@ pub struct Global {
     #[arg(long, global = true)]
     pub allow_remote: bool,
 
-    /// Wait so many seconds for who is in the way
+    /// Wait so many seconds for locks of others
     ///
-    /// For an object or a device that somebody else has: by default not at all. For the table while another process
-    /// has it: by default 20 seconds.
+    /// For an object or a device that another process has: by default not at all. For the table of a pool: by
+    /// default 20 seconds.
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub wait: Option<Duration>,
 }

@@ -248,9 +248,11 @@ impl Error {
                 "restore the file, then attach again; unsynced changes are still in memory until you detach"
             }
             ErrorKind::Damaged => "run `pmo check`, then `pmo repair`",
-            ErrorKind::PoolExists => "choose another path, or format with force to lose what is in the pool",
+            ErrorKind::PoolExists => {
+                "choose another path, or format with force, which destroys the pool's objects"
+            }
             ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
-            ErrorKind::ReadOnly => "get access to the file; one that may only be read is opened read-only",
+            ErrorKind::ReadOnly => "get write access to the file, or open the pool read-only",
             ErrorKind::NoSpace => "free space on the file system and try again; nothing psynced is lost",
             ErrorKind::NoRoom => "destroy objects, or format a larger pool",
             ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",

@@ -97,7 +97,7 @@ fn plan(path: &Path, args: &Format) -> Result<u64> {
     }
     if kind.is_file() && !args.force {
         let message = format!("{} exists already", path.display());
-        let help = "choose another path, or give --force to lose what is in it";
+        let help = "choose another path, or give --force to overwrite it";
         return Err(Failure::new(Exit::Exists, message, help));
     }
     // Over an old pool: as large as it was.

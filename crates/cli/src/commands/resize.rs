@@ -50,7 +50,7 @@ pub fn run(context: &Context, args: &Resize) -> Result {
             human(before),
             human(args.size)
         );
-        return Err(Failure::new(Exit::Usage, message, "give --shrink to lose what is there"));
+        return Err(Failure::new(Exit::Usage, message, "give --shrink to cut off its end"));
     }
     pool.resize(&args.name, args.size, &key)?;
     show(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {

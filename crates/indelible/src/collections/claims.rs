@@ -45,8 +45,8 @@ impl<'a> Claims<'a> {
     /// Claims a block. Returns whether it is in use, has at least `bytes` bytes, and was not claimed before.
     pub(super) fn block(&mut self, address: u64, bytes: u64) -> bool {
         let what = match (self.live)(address as usize) {
-            None => "this is owned, and no block that is in use",
-            Some(len) if (len as u64) < bytes => "a block is smaller than what should lie in it",
+            None => "the owned address is not that of a block in use",
+            Some(len) if (len as u64) < bytes => "a block is smaller than its value",
             Some(_) if !self.owned.insert(address) => "a block has two owners",
             Some(_) => return true,
         };

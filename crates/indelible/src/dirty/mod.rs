@@ -98,7 +98,7 @@ impl FromStr for Rung {
 
 /// A word that names no rung.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no way to track stores; there are wp-async, mprotect and named")]
+#[error("{0:?} is no way to track stores: use wp-async, mprotect or named")]
 pub(crate) struct UnknownRung(String);
 
 /// Why tracking failed.

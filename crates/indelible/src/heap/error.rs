@@ -32,7 +32,7 @@ pub(crate) enum HeapError {
     Overwritten { address: usize, what: &'static str },
     #[error("the object is attached for reading")]
     ReadOnly,
-    #[error("an empty container that lies in no object cannot tell which heap to allocate in")]
+    #[error("an empty container outside any object has no heap to allocate in")]
     Nowhere,
     #[error("this thread has a lock of the object")]
     Inside,

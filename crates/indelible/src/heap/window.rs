@@ -94,7 +94,7 @@ impl Window {
     /// Several of them.
     pub(super) fn slice<T: Shared>(&self, offset: u64, count: usize) -> Result<&[T]> {
         if !offset.is_multiple_of(align_of::<T>() as u64) {
-            return damaged(offset, "this lies askew");
+            return damaged(offset, "this address is misaligned");
         }
         let at = self.within(offset, size_of::<T>().saturating_mul(count))?;
         // SAFETY: mapped (1), aligned as the base is, of atomics only (2), borrowed as `self` is.

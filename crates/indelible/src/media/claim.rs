@@ -88,10 +88,14 @@ impl Media {
             // Read without write, for the group or others.
             _ if mode & !(mode << 1) & 0o044 != 0 => (
                 false,
-                "users may read the file who may not write to it",
+                "some users may read the file but not write to it",
                 "a lock taken by a program of theirs, on purpose, makes writers wait: give them a copy, or chmod go-r",
             ),
-            _ => (true, "whoever may read the file may write to it", "several processes can share the pool"),
+            _ => (
+                true,
+                "all users who may read the file may also write to it",
+                "several processes can share the pool",
+            ),
         };
         Some(Exclusion { safe, found, advice })
     }

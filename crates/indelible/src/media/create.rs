@@ -80,7 +80,7 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
         Ok(true) => {}
         Ok(false) => {
-            let (choice, why) = ("a new pool", "it is a pool that somebody has open");
+            let (choice, why) = ("a new pool", "it is a pool that is open");
             return Err(MediaError::Unsuitable { path: path.into(), choice, why });
         }
         Err(source) => {

@@ -285,7 +285,7 @@ pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
     Err(media::MediaError::Unsuitable {
         path,
         choice,
-        why: "it is not blank; format with force to lose what is on it",
+        why: "it is not blank; format with force to overwrite it",
     }
     .into())
 }

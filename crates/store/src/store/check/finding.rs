@@ -41,11 +41,11 @@ impl Cure {
         match self {
             Cure::None => "nothing needs to be done",
             Cure::Recover => "the next attach recovers it, and so does repair",
-            Cure::Rewrite => "repair writes it again from what is intact",
+            Cure::Rewrite => "repair rewrites it from intact structures",
             Cure::Rebuild => "repair builds the table's structures anew from its entries",
             Cure::Reap => "the next resize removes it, and so does repair",
-            Cure::Manual => "copy what is worth keeping, then destroy it",
-            Cure::Drop => "restore it from a backup, or let repair drop what is damaged",
+            Cure::Manual => "copy the data worth keeping, then destroy it",
+            Cure::Drop => "restore it from a backup, or let repair drop the damaged parts",
         }
     }
 }

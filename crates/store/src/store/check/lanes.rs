@@ -49,7 +49,8 @@ impl Survey {
                 }
             }
             if self.root.is_some_and(|root| directory.since.get() > root.next_binding.get()) {
-                let what = format!("lane {index} waits for attaches that are yet to come");
+                let what =
+                    format!("the slot of lane {index} has a binding number that was not given out yet");
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
             }
             let (start, len) = (directory.offset.get(), directory.len.get());
@@ -174,11 +175,11 @@ impl Survey {
                     self.lost_lanes.push(object.lane);
                 }
                 Some(lane) if lane.held => {
-                    let what = "its writer has not detached it, but has let it go";
+                    let what = "its writer gave up the lock without detaching";
                     self.find_of(offset, Found(Severity::Note, Part::Entry, offset, Cure::None), what);
                 }
                 Some(lane) if object.binding < lane.directory.since.get() => {
-                    self.find_of(offset, note, "its last writer is gone; nothing waits");
+                    self.find_of(offset, note, "its last writer is gone; no batch is pending");
                 }
                 Some(lane) => {
                     let what = match lane.waiting.get(&offset).copied().unwrap_or(0) {

@@ -67,7 +67,7 @@ impl Survey {
             meter.step(1);
             let at = mention.offset / PAGE * PAGE;
             if !self.is_table_page(at) || !mention.offset.is_multiple_of(SIZE) {
-                let what = "an entry is said to lie here, where none can";
+                let what = "a tree leads to an entry here, where none can be";
                 self.find(Severity::Error, Part::Entry, mention.offset, Cure::Rebuild, what);
                 continue;
             }
@@ -165,7 +165,7 @@ impl Survey {
         } else if entry.shadow.get() != 0 || entry.ties.get() != 0 || entry.seal != [0; 128] {
             Some("it has a shadow, ties or a seal, which are not defined")
         } else if !object.hidden && check_name(&name).is_err() {
-            Some("its name is not one that can be given")
+            Some("its name is not a valid one")
         } else if entry.state != STATE_W && entry.lane.get() != NO_LANE {
             Some("it is detached and has a lane")
         } else {
@@ -177,7 +177,7 @@ impl Survey {
         if self.root.is_some_and(|root| object.binding >= root.next_binding.get()) {
             let cure = if object.binding == u64::MAX { Cure::Manual } else { Cure::Rebuild };
             let found = Found(Severity::Error, Part::Root, TABLE_ROOT, cure);
-            self.find_of(offset, found, "its attach has a number that is yet to be given");
+            self.find_of(offset, found, "its binding number was not given out yet");
         }
         if object.hidden && !self.is_held(LockKey::Object(offset)) {
             let found = Found(Severity::Note, Part::Entry, offset, Cure::Reap);
@@ -241,7 +241,7 @@ impl Survey {
             bindings.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).collect();
         for offset in doubled {
             let found = Found(Severity::Error, Part::Entry, offset, Cure::Manual);
-            self.find_of(offset, found, "another object has the number of its last attach");
+            self.find_of(offset, found, "another object has the same binding number");
         }
     }
 

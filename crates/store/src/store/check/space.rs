@@ -130,8 +130,7 @@ impl Survey {
                     what,
                 );
             } else if claim.end > virgin && !matches!(claim.owner, Owner::Free | Owner::Chunk) {
-                let what =
-                    format!("{} lies where nothing is said to have been yet", self.describe(claim.owner));
+                let what = format!("{} is in space that counts as never used", self.describe(claim.owner));
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
             }
         }
@@ -149,7 +148,7 @@ impl Survey {
             Fault::Gap(..) if !self.owners_are_known() => {}
             Fault::Gap(first, end) => {
                 let cure = if self.damaged.is_empty() { Cure::Rebuild } else { Cure::Drop };
-                let what = format!("pages {first} to {} belong to nobody", end - 1);
+                let what = format!("pages {first} to {} have no owner", end - 1);
                 self.find(Severity::Error, Part::FreeSpace, first * PAGE, cure, what);
             }
             Fault::Overlap(a, b) => {
@@ -198,7 +197,7 @@ impl Survey {
                 }
                 Fault::Gap(first, end) => {
                     let cure = if self.damaged.is_empty() { Cure::Rebuild } else { Cure::Drop };
-                    (format!("addresses {first:#x} to {end:#x} belong to nobody"), cure)
+                    (format!("addresses {first:#x} to {end:#x} have no owner"), cure)
                 }
                 Fault::Overlap(a, b) => {
                     let (one, other) = (self.describe(a.owner), self.describe(b.owner));

@@ -101,7 +101,7 @@ impl Survey {
         let fault = if next < end && (next < DATA || !end.is_multiple_of(PAGE)) {
             Some("the table's chunk lies outside the data region")
         } else if root.virgin.get() < DATA {
-            Some("all of the data region is said to be untouched")
+            Some("the whole data region counts as never used")
         } else if root.next_binding.get() == 0 {
             Some("write attaches are numbered from 0")
         } else {

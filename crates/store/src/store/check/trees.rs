@@ -79,7 +79,7 @@ impl Walk<'_, '_, '_> {
     /// no deeper than `level`, and into no page twice.
     fn node(&mut self, offset: u64, level: u16, low: Key, high: Option<Key>) {
         if !self.survey.is_table_page(offset) {
-            return self.fault(offset, "a node is said to lie here, where none can");
+            return self.fault(offset, "a tree leads to a node here, where none can be");
         }
         if !self.met.insert(offset) {
             return self.fault(offset, "this page is used as a node twice");

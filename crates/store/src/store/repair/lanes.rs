@@ -47,7 +47,7 @@ impl Repair {
         for object in laneless {
             let what = format!("detached: it is bound to lane {}, and there is none", object.lane);
             self.did(Part::Entry, object.offset, Some(survey.name_at(object.offset)), what);
-            self.losing("what it psynced since its lane's last checkpoint, if it did");
+            self.losing("its psyncs since its lane's last checkpoint, if any");
         }
         self.detach(&bound)
     }
@@ -68,9 +68,7 @@ impl Repair {
         self.distrust(bound.iter().map(|object| object.offset))?;
         self.rewrite_headers(offset, copies, generation)?;
         if !bound.is_empty() {
-            self.losing(
-                "what objects of this lane psynced since its last checkpoint, if they did: no batch verifies",
-            );
+            self.losing("psyncs of this lane's objects since its last checkpoint, if any: no batch verifies");
         }
         Ok(())
     }
@@ -99,7 +97,7 @@ impl Repair {
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();
-                let lost = format!("{waiting} batches that wait in it: {error}");
+                let lost = format!("{waiting} pending batches: {error}");
                 (highest.max(lane.generation).max(directory.generation.get()), Some(lost))
             }
             Err(error) => return Err(error),
@@ -179,7 +177,7 @@ impl Repair {
                         None,
                         format!("lane {lane}, whose slot is damaged, is given up"),
                     );
-                    self.losing(format!("what waits in it: {error}"));
+                    self.losing(format!("its pending batches: {error}"));
                     wanted.retain(|object| object.lane != lane);
                     continue;
                 }
@@ -201,9 +199,9 @@ impl Repair {
         self.distrust(wanted.iter().map(|object| object.offset))?;
         for object in wanted {
             let name = survey.name_at(object.offset);
-            let what = format!("its lane {} has no batch of it that can be found", object.lane);
+            let what = format!("no batch of it can be found in its lane {}", object.lane);
             self.did(Part::Entry, object.offset, Some(name), what);
-            self.losing("what it psynced since its lane's last checkpoint, if it did");
+            self.losing("its psyncs since its lane's last checkpoint, if any");
         }
         self.detach(&detached)?;
         Ok(true)
@@ -257,9 +255,7 @@ impl Repair {
                 Some(located.entry.name()),
                 "the progress line was written again",
             );
-            self.losing(
-                "the number of its psyncs, and how much of it they reached: all of it is taken for psynced",
-            );
+            self.losing("the count and the extent of its psyncs: the whole object counts as psynced");
         }
         if !survey.progress.is_empty() {
             self.medium.barrier()?;

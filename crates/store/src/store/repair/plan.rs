@@ -86,7 +86,7 @@ impl Repair {
         for page in &unreadable {
             if drop_damaged {
                 self.did(Part::Entry, *page, None, "a page that cannot be read was dropped");
-                self.losing("the objects whose entries it had, if it had any");
+                self.losing("objects with entries in it, if any");
             } else {
                 self.leave(Part::Entry, *page, "a page that cannot be read, and may have entries of objects");
             }

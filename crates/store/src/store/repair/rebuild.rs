@@ -34,7 +34,7 @@ impl Repair {
     /// Builds a new table, if the damage allows it.
     pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(plan) = self.plan(survey, progress)? else {
-            let what = "the table's structures are not built anew: damaged entries leave open what is free";
+            let what = "the table's structures are not built anew: because of damaged entries it is unknown which space is free";
             self.leave(Part::Root, TABLE_ROOT, what);
             return Ok(());
         };

@@ -140,7 +140,7 @@ impl Repair {
             "the table's lane, which has a damaged batch, was not redone: the table in place is as good"
         };
         self.did(Part::Record, TABLE_LANE, None, what);
-        self.losing("what the damaged batch changed, where it was not in place yet");
+        self.losing("changes of the damaged batch that were not in place yet");
         Ok(())
     }
 }
