@@ -86,7 +86,7 @@ typedef struct pmo_pool pmo_pool;
 enum {
     /** Open the pool's file for reading only. */
     PMO_READ_ONLY = 1,
-    /** Format over what is there, all of which is lost. */
+    /** Format over an existing pool or file, all of which is lost. */
     PMO_FORCE = 2,
     /** Accept file systems whose locks may not exclude other machines. */
     PMO_ALLOW_REMOTE = 4

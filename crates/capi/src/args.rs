@@ -56,7 +56,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
     unsafe { array(start.cast(), len, what) }
 }
 
-/// Fills in what the caller gave room for.
+/// Fills in the caller's struct.
 ///
 /// # Safety
 /// NULL, or room for a `T`.

@@ -49,7 +49,7 @@ fn keep(failure: Failure) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
 }
 
-/// Runs the body of an exported function; `failed` is what it returns for an error.
+/// Runs the body of an exported function, which returns `failed` for an error.
 #[inline]
 pub fn guarded<T>(failed: T, body: impl FnOnce() -> std::result::Result<T, Failure>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {

@@ -1,4 +1,4 @@
-//! Pools, and which of them is meant where none is named.
+//! Pools, and the default pool of calls that name none.
 
 use crate::args::{fill, flags, text};
 use crate::guard::{Failure, Result, guarded, status};

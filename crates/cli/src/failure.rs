@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and what to do about it.
+//! Failures of commands: the cause, and advice.
 
 use crate::exit::Exit;
 use crate::text::{printable, quoted};
@@ -12,7 +12,7 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 /// A command that failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Everything there is to say has been said.
+    /// The failure was reported already.
     Quiet(Exit),
     /// One line, and one of help.
     Said { exit: Exit, message: String, help: Option<String> },
@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error. Nobody may be listening there, which changes nothing.
+    /// Writes it to standard error. A failure of that write is ignored.
     pub fn report(&self) {
         let Failure::Said { message, help, .. } = self else {
             return;
@@ -84,7 +84,7 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Says something that is no failure, on standard error.
+/// Writes a note that is no failure to standard error.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {}", printable(text));
 }

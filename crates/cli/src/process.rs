@@ -1,4 +1,4 @@
-//! Processes, as far as a name for one goes.
+//! Names of processes.
 
 use crate::text::printable;
 use indelible::Stat;
@@ -11,7 +11,7 @@ pub struct Holder {
     pub pid: u32,
     /// Its command, `null` if no such process is to be seen from here.
     pub command: Option<String>,
-    /// It is stopped (SIGSTOP), and gives nothing up before it goes on.
+    /// It is stopped (SIGSTOP), and gives no lock up before it goes on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// It belongs to another pid namespace (another container), where it has this ID: here that may be another process.

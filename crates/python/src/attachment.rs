@@ -1,14 +1,14 @@
-//! An attached object as Python has it: who may use its memory, and until when.
+//! An attached object as Python has it, and the count of users of its memory.
 //!
 //! Invariants:
 //! 1. While `held` is `Some` the object's range is mapped, at one address, at least as long as it ever was: also
 //!    after a growth that could not be finished, when the object refuses all further use.
-//! 2. `views` counts those who may use the memory without holding a reference to `held`: exported buffers
+//! 2. `views` counts users that may use the memory without holding a reference to `held`: exported buffers
 //!    and blocks. It grows only under the lock, while `held` is `Some`.
 //! 3. `held` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the
 //!    attachment any more: each of those that `views` counts does.
 //!
-//! Locks: the lock is awaited without the GIL, and who has it never waits for the GIL. Several are taken in
+//! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL. Several are taken in
 //! the order of addresses (`psync`).
 
 use crate::error::{closed, exception, forked, in_use, read_only};
@@ -121,7 +121,7 @@ impl Attachment {
         if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
     }
 
-    /// Does something with what is attached, without the GIL.
+    /// Runs `f` on the attached object, without the GIL.
     pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl Attachment {
         }
     }
 
-    /// As [`with`](Attachment::with), for what is quicker than to release the GIL: `f` runs with it, and calls nothing that
+    /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs with it, and calls nothing that
     /// runs code of Python's. A signal handler of Python, or a finalizer, therefore finds either all that `f` does or nothing.
     pub(crate) fn quick<T>(
         &self,
@@ -170,7 +170,7 @@ impl Attachment {
         self.views.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As [`with`](Attachment::with), counting one more view if it succeeds: `f` says what of.
+    /// As [`with`](Attachment::with), counting one more view if it succeeds: `f` returns its bytes.
     pub(crate) fn view<T: Send>(
         &self,
         py: Python<'_>,
@@ -192,7 +192,7 @@ impl Attachment {
         {
             let mut held = self.lock();
             if self.views() == 0 {
-                // Nobody is left to be told of a failure; what was psynced is safe in any case.
+                // Nobody is left to be told of a failure; psynced data is safe in any case.
                 held.take();
             }
         }
@@ -216,7 +216,7 @@ impl Attachment {
         !self.is_ours() || py.detach(|| self.open().is_none_or(|held| held.is_none()))
     }
 
-    /// Detaches, unless somebody can still reach the memory.
+    /// Detaches, unless a view can still reach the memory.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
         let result = py.detach(|| {
@@ -250,7 +250,7 @@ impl Attachment {
         self.unsynced.load(Ordering::Relaxed)
     }
 
-    /// The end of a `with` block: what was stored is psynced, unless an exception is on its way.
+    /// The end of a `with` block: psyncs, unless an exception is on its way.
     pub(crate) fn leave(&self, py: Python<'_>, failed: bool) -> PyResult<()> {
         if failed {
             return self.close_with_the_last_view(py);

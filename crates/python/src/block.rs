@@ -25,7 +25,7 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody uses the block at an address.
+    /// Whether an array uses the block at an address.
     pub(crate) fn has(&self, address: usize) -> bool {
         self.lock().contains_key(&address)
     }
@@ -38,7 +38,7 @@ pub(crate) struct Block {
     counts: Arc<Counts>,
     pub(crate) address: usize,
     bytes: Bytes,
-    /// The dict it is a value of: as long as an array is in use, whoever asks for the dict gets the same.
+    /// The dict it is a value of: as long as an array is in use, opening the dict returns the same one.
     pub(crate) owner: PyOnceLock<Py<PyAny>>,
 }
 

@@ -42,7 +42,7 @@ impl Bytes {
     }
 }
 
-/// Answers `__getbuffer__` of `owner`, which keeps `attachment`, with what `bytes` chooses.
+/// Answers `__getbuffer__` of `owner`, which keeps `attachment`, with the bytes that `bytes` chooses.
 ///
 /// # Safety
 /// `view` is what Python gave to `__getbuffer__`; `__releasebuffer__` forgets the view.

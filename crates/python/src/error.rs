@@ -4,14 +4,14 @@ use indelible::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The exception for an error of the library: the class of its kind, with what it says about itself.
+/// The exception for an error of the library: the class of its kind, with its text and fields.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
     let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
     raise(py, &kind, code, &error.to_string(), error.operation(), path, error.object_name())
 }
 
-/// An operation on something that was closed.
+/// An operation on a closed pool or object.
 pub(crate) fn closed(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     let message = format!("cannot {operation} {what}: it is closed (open or attach it again)");
     raise(py, "Closed", 0, &message, operation, None, None)
@@ -33,7 +33,7 @@ pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     raise(py, "ReadOnly", ErrorKind::ReadOnly as i32, &message, operation, None, None)
 }
 
-/// Memory that must not go away while somebody can still reach it.
+/// The memory cannot be given up while views can still reach it.
 pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
     let message = format!(
         "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first)"
@@ -41,7 +41,7 @@ pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
     pyo3::exceptions::PyBufferError::new_err(message)
 }
 
-/// A panic of the library: what it read cannot be right.
+/// A panic of the library: the bytes it read cannot be right.
 pub(crate) fn panicked(py: Python<'_>, operation: &str, what: &str, panic: &str) -> PyErr {
     let message = format!("cannot {operation} {what}: {panic}");
     raise(py, "Damaged", ErrorKind::Damaged as i32, &message, operation, None, None)

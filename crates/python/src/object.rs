@@ -119,7 +119,7 @@ impl Object {
         self.attachment.grow(py, size)
     }
 
-    /// Detaches; what was not psynced is forgotten. BufferError while arrays or memoryviews of it exist.
+    /// Detaches; stores that were not psynced are forgotten. BufferError while arrays or memoryviews of it exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }

@@ -21,7 +21,7 @@ pub(crate) fn one(held: &mut Held, cut: bool) -> Result<(), Error> {
     }
 }
 
-/// Makes what was stored to all of `objects` durable as one step.
+/// Makes the stores to all of `objects` durable as one step.
 #[pyfunction]
 #[pyo3(signature = (objects, *, cut = false))]
 pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: bool) -> PyResult<()> {

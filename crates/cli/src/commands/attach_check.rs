@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Attach an object and detach it again, and say what was found
+/// Attach an object and detach it again, and report
 ///
 /// If the object's last writer died, this recovers it. With --hold the object stays attached until
 /// standard input ends, so that one can see from elsewhere what others see then.

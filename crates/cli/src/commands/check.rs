@@ -12,9 +12,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Verify a whole pool; nothing in it is changed
-///
-/// Reads every structure of the pool and says what is damaged, where, which object it concerns, and what
-/// to do. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
+/// Reads every structure of the pool and reports damage: the structure, its offset, the object
+/// concerned, and advice. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
 /// objects have no checksums, so they are not judged.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -11,9 +11,9 @@ use serde::Serialize;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Say what this machine offers, and what to do about what is missing
+/// Show what this machine offers, and advice on what is missing
 ///
-/// With PATH, also what a pool there stands on, or would: PATH may be a folder, or the name of a file yet
+/// With PATH, also the kind of medium there: PATH may be a folder, or the name of a file yet
 /// to be made. Needs no rights, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\

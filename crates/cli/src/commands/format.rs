@@ -47,7 +47,7 @@ pub struct Format {
     #[arg(long, value_name = "ADDRESS,SIZE", value_parser = window)]
     window: Option<(u64, u64)>,
 
-    /// Format over what is there. Everything in it is lost
+    /// Format over an existing pool or file. Everything in it is lost
     #[arg(short, long)]
     force: bool,
 }

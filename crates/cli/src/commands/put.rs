@@ -20,7 +20,7 @@ const PIECE: usize = 1 << 20;
 
 /// Write bytes into an object, and psync: all of them become durable, or none
 ///
-/// Reads FILE, or standard input. Bytes of the object before and behind what is written stay as they are.
+/// Reads FILE, or standard input. Bytes of the object before and behind the new ones stay as they are.
 /// The new bytes are held in memory until the psync.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,4 +1,4 @@
-//! `pmo repair`: puts right what check finds.
+//! `pmo repair`: mends the damage that check finds.
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use indelible::{RepairAction, RepairOptions};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Put right what check finds, as far as nothing is lost by it
+/// Mend the damage that check finds, as far as nothing is lost by it
 ///
 /// Nobody may have the pool open. Objects of writers that died are recovered; structures that can be made
 /// anew from intact ones are. Damage that can only be repaired by giving something up is left alone without
@@ -31,11 +31,11 @@ pub struct Repair {
     /// The pool
     pool: PathBuf,
 
-    /// Say what would be done, and do nothing
+    /// List the actions, and do nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Give up what is damaged for good, such as objects whose entries are lost
+    /// Give up parts that are damaged for good, such as objects whose entries are lost
     #[arg(long)]
     drop_damaged: bool,
 }

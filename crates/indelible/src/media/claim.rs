@@ -1,4 +1,4 @@
-//! Keeping others from what a pool stands on, where locks on its file do not reach them.
+//! Exclusion of writers that locks on the pool's file do not reach: those that use the device under it.
 //!
 //! Locks on bytes belong to the inode of the path that was opened. That is enough for a regular file, by whatever name
 //! it is opened. A device has any number of inodes: each container has nodes of its own, and a loop device is a second
@@ -27,15 +27,15 @@ use super::{Media, MediaError};
 use crate::sys::fork::ForkFd;
 use crate::sys::{loops, ofd, process};
 
-/// Locked, shared, by those who write to a file; beside the bytes of [`LockKey`](indelible_store::medium::LockKey).
+/// Locked, shared, by processes that write to a file; beside the bytes of [`LockKey`](indelible_store::medium::LockKey).
 const FILE: u64 = (1 << 62) + (1 << 33) - 2;
-/// Locked, shared, by those who write to a loop device over it.
+/// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 /// Loop devices on loop devices that are followed.
 const DEPTH: u32 = 8;
 
 impl Media {
-    /// Makes this process the one that may write to what the pool stands on, as far as locks on bytes cannot.
+    /// Makes this process the only writer of the file or device under the pool, as far as locks on bytes cannot.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         let Some(file) = &self.file else { return Ok(()) };
         let stat = fstat(file).map_err(|e| failed("inspect", path, e))?;
@@ -59,7 +59,7 @@ impl Media {
     }
 }
 
-/// How writers to a medium are kept apart: whether nobody else can be in the way, in words, and what to do.
+/// How writers to a medium are kept apart: whether that is safe, the finding in words, and advice.
 pub(crate) struct Exclusion {
     pub(crate) safe: bool,
     pub(crate) found: &'static str,
@@ -101,7 +101,7 @@ impl Media {
     }
 }
 
-/// Claims a block device and what it stands on.
+/// Claims a block device and the file under it.
 fn device(
     path: &Path,
     fd: BorrowedFd<'_>,
@@ -111,7 +111,7 @@ fn device(
     claimed: &mut Vec<ForkFd>,
 ) -> Result<(), MediaError> {
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    // The same node, whatever the path leads to by now.
+    // The same node, even if the path leads elsewhere by now.
     let same = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let opened = match rustix::fs::open(&same, flags, Mode::empty()) {
         Err(Errno::NOENT) => rustix::fs::open(path, flags, Mode::empty()),
@@ -130,7 +130,7 @@ fn device(
         Err(MediaError::Unreachable { .. }) if allow_remote => {}
         result => result?,
     }
-    // The kernel caches the device apart from the file: what it read before somebody wrote to the file is old.
+    // The kernel caches the device apart from the file: pages read before a write to the file are stale.
     rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
 }
 

@@ -22,8 +22,8 @@ pub(crate) struct CreateOptions {
 }
 
 /// Makes a sparse file of `len` bytes, which the caller formats and [publishes](Media::publish): a
-/// pool has no name before it is one, so that whoever opens it finds it whole, and a crash leaves
-/// nothing. With `replace`, what is at `path` is taken as it is; a device's length is its own.
+/// pool has no name before it is formatted, so that every open finds it whole, and a crash leaves
+/// nothing. With `replace`, the file at `path` is used as it is; a device's length is its own.
 pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<Media, MediaError> {
     let fd = match options.replace {
         true => {

@@ -1,4 +1,4 @@
-//! Opening a path as what it is, or as what the caller says.
+//! Opening a path as its own kind of medium, or as the kind that the caller chose.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

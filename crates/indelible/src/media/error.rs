@@ -11,7 +11,7 @@ pub(crate) enum MediaError {
     /// A call of the operating system failed.
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// A barrier failed: whatever the reason, some of what came before it may be on the medium.
+    /// A barrier failed: for any reason. Some of the writes before it may be on the medium.
     #[error("cannot {action} {path}: {source}")]
     Barrier { action: &'static str, path: PathBuf, source: io::Error },
     /// Neither a regular file, nor a block device, nor a DAX device.

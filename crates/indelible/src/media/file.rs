@@ -65,7 +65,7 @@ impl FileMedium {
         FileMedium { fd, barriers, shows_holes, len, read_only }
     }
 
-    /// Checks what every access has to: bounds, and that this process opened the descriptor.
+    /// The checks of every access: bounds, and that this process opened the descriptor.
     fn at(&self, offset: u64, len: usize) -> Result<BorrowedFd<'_>, MediumError> {
         space::check(offset, len as u64, self.len)?;
         live(&self.fd)

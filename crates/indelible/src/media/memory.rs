@@ -38,7 +38,7 @@ const PIECE: u64 = 1 << 20;
 /// Shorter ranges are cleared by stores instead of system calls.
 const STORE_ZEROS_BELOW: u64 = 256 << 10;
 
-/// How blocks come to be under the mapping.
+/// How blocks are allocated under the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
     /// Blocks are allocated on demand; a store without one raises SIGBUS when there is no room.
@@ -294,7 +294,7 @@ impl Medium for MemoryMedium {
         }
         self.mark(offset, len, false);
         if let Ok(fd) = live(&self.fd) {
-            // Best effort: what cannot be given back stays reserved.
+            // Best effort: blocks that cannot be given back stay reserved.
             let _ = space::punch(fd, offset, len);
         }
     }

@@ -31,12 +31,12 @@ use crate::sys::fork::ForkFd;
 /// The kind of medium that a path is to be taken for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
-    /// A DAX device, DAX file or tmpfs file as what it is, everything else as a file.
+    /// A DAX device, DAX file or tmpfs file by its own kind, everything else as a file.
     #[default]
     Auto,
     /// A file or block device, written by system calls.
     File,
-    /// A file treated as persistent memory whatever it is on.
+    /// A file treated as persistent memory, on any file system.
     Memory,
     /// A file that `MAP_SYNC` can map.
     Dax,

@@ -238,7 +238,7 @@ impl Inner {
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: what is attached has to be a copy.
+        // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
         let source = match self.media.mappable() {
             Some(fd) if !self.settings.fault_in && !copied => Source::PrivateFile { fd, offset },

@@ -192,8 +192,8 @@ impl PoolOptions {
         self
     }
 
-    /// How long to wait for who is in the way: for an object that somebody else has attached and for a device that
-    /// somebody else has, by default not at all; for the table while another process has it, by default 20 s; for locks
+    /// How long to wait for locks of others: for an object that another process has attached and for a device that
+    /// another process has, by default not at all; for the table while another process has it, by default 20 s; for locks
     /// of an object that a consistent cut has to wait for, by default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
@@ -208,7 +208,7 @@ impl PoolOptions {
         self
     }
 
-    /// Formats over what is there. Everything in it is lost.
+    /// Formats over an existing pool or file. Everything in it is lost.
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;

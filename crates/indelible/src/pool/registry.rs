@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
-/// The open pool on `media` if there is one that can do what is asked, else a new one.
+/// The open pool on `media` if there is one with suitable options, else a new one.
 pub(super) fn share(
     media: &mut Media,
     read_only: bool,

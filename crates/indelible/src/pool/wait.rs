@@ -1,4 +1,4 @@
-//! Waiting for objects and devices that somebody else has: only where the caller asked for it, and never longer.
+//! Waiting for objects and devices that another process has: only if the caller asked for it, and never longer.
 
 use super::{Inner, Pool};
 use crate::error::Cause;
@@ -27,13 +27,13 @@ impl Inner {
         self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Makes `attempt`, again and again while somebody has the object, until the wait is over.
+    /// Makes `attempt`, again and again while another process has the object, until the wait is over.
     pub(crate) fn patiently<T>(&self, attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         patiently(Duration::from_nanos(self.wait.0.load(Ordering::Relaxed)), attempt)
     }
 }
 
-/// Makes `attempt`, again and again for as long as `wait` while somebody is in the way.
+/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it.
 pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,

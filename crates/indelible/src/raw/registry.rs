@@ -4,7 +4,7 @@
 //! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap, but for
 //!    those that a parent of this process had.
 //! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is unmapped.
-//! 3. `EPOCH` grows before a heap is dropped: what threads keep of it in `place` is not used again.
+//! 3. `EPOCH` grows before a heap is dropped: addresses of it that threads keep in `place` are not used again.
 //!
 //! Lock order: `ATTACHED` (never held below another), an attachment's `heap`, the heap's own lock, the
 //! attachment's core; of several attachments in the order of their addresses.
@@ -152,7 +152,7 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     Ok(base)
 }
 
-/// Ends an attachment. The bytes become inaccessible (S0.15); what was not psynced is forgotten.
+/// Ends an attachment. The bytes become inaccessible (S0.15); stores that were not psynced are forgotten.
 ///
 /// # Errors
 /// `NotAttached` if no attached object begins at `address`.

@@ -1,9 +1,9 @@
-//! The shadow of an attached object: its memory, and what is known about stores to it.
+//! The shadow of an attached object: its memory, and the tracker of stores to it.
 //!
 //! Invariants:
 //! 1. `mapping` lives as long as the shadow and is dropped last: tracker and fault service know its
 //!    addresses.
-//! 2. A page that is not dirty holds what the primary holds.
+//! 2. A page that is not dirty equals the primary's.
 //!
 //! Duties of the layer above: no store between `collect` and `settle` (or a hold around them); bytes that lie
 //! in a shadow are never given to a `Device`, which might wait for the fault service and the fault service
@@ -63,7 +63,7 @@ pub(crate) struct Params<'a> {
     pub(crate) fault_in: Option<bool>,
     /// Pages to fill beyond the one touched.
     pub(crate) ahead: usize,
-    /// Whether the file may lack lines that were psynced, so that whoever drops pages has to wait until they are written.
+    /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
     pub(crate) pending: bool,
 }
 
@@ -122,8 +122,8 @@ impl Shadow {
     }
 
     /// Maps the object anew, whose primary is elsewhere now and longer, where the addresses were kept. Nothing is
-    /// dirty afterwards. After a failure what is mapped is good for nothing: not what the object holds, not tracked;
-    /// but whoever has its address can still touch it.
+    /// dirty afterwards. After a failure a placeholder stays mapped, without the object's bytes and without
+    /// tracking, so that stale references do not fault.
     ///
     /// # Safety
     /// Nobody uses the object meanwhile.

@@ -136,7 +136,7 @@ impl AsFd for ForkFd {
 impl Drop for ForkFd {
     fn drop(&mut self) {
         // Unregistered before it is closed: were it the other way round, a fork in between would
-        // bury whatever descriptor has got the number meanwhile.
+        // bury another descriptor that has got the number meanwhile.
         self.slot.store(-1, Ordering::SeqCst);
         ROOM.store(ptr::from_ref(self.chunk).cast_mut(), Ordering::Release);
     }

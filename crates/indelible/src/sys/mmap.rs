@@ -1,4 +1,4 @@
-//! Mappings and what is done to them. Every function states what it does to memory; whoever calls
+//! Mappings and operations on them. Every function states its effect on memory; whoever calls
 //! it owns the range.
 
 #![allow(unsafe_code)]
@@ -40,7 +40,7 @@ fn at(addr: usize) -> *mut c_void {
     ptr::with_exposed_provenance_mut(addr)
 }
 
-/// Whether [`private`] may take the place of what is mapped already.
+/// Whether [`private`] may replace existing mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Only if the whole range is free (`EEXIST` otherwise).
@@ -52,7 +52,7 @@ pub(crate) enum Place {
 /// Maps `[addr, addr + len)` privately: from `file` at its offset, or zeros.
 ///
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and nobody relies on what it held.
+/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
 pub(crate) unsafe fn private(
     addr: usize,
     len: usize,
@@ -142,7 +142,7 @@ pub(crate) unsafe fn unmap(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::munmap(at(addr), len) }?)
 }
 
-/// Changes what the range may be used for. Async-signal-safe.
+/// Changes the protection of the range. Async-signal-safe.
 ///
 /// # Safety
 /// The range is the caller's mapping, and no reference relies on the access that is taken away.

@@ -1,4 +1,4 @@
-//! The kernel boundary: one file per facility, nothing here knows what a pool is.
+//! The kernel boundary: one file per facility; nothing here knows of pools.
 //!
 //! Everything above reaches the operating system through this folder, the standard library or
 //! rustix; `libc` is used nowhere else.

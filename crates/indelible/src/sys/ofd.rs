@@ -91,8 +91,8 @@ pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, M
     })
 }
 
-/// A process that has the byte locked. The kernel does not say who has such a lock, but each process can be asked
-/// for its own; `None` if none of those that this one may ask has it.
+/// A process that has the byte locked. The kernel does not name the holder of such a lock, but shows each
+/// process's own (`/proc/PID/fdinfo`); `None` if no process that this one may look at has it.
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     let inode = rustix::fs::fstat(fd).ok()?.st_ino.to_string();
     let has = |folder: std::path::PathBuf| {

@@ -49,7 +49,7 @@ const FILE: u64 = 1 << 2;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 
-/// Protect what matches; fail where the kernel would not lift the protection by itself.
+/// Protect matching pages; fail if the kernel would not lift the protection by itself.
 const WP_MATCHING: u64 = 1 << 0;
 const CHECK_WPASYNC: u64 = 1 << 1;
 
@@ -57,7 +57,7 @@ const CHECK_WPASYNC: u64 = 1 << 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
     /// Pages whose write protection is gone or was never set. The only question for which the
-    /// kernel has a fast path. It also names whatever was never protected: pages that were only
+    /// kernel has a fast path. It also returns pages that were never protected: pages that were only
     /// read, absent pages, and holes where there is not even a page table.
     Written,
     /// Pages that exist, in memory or in swap; a protected page that is absent looks as if it were
@@ -67,7 +67,7 @@ pub(crate) enum Seek {
     OwnPresent,
     /// Pages in memory, whoever owns them.
     Present,
-    /// As [`Seek::Written`], and what is found is protected in the same step. Of a range that is
+    /// As [`Seek::Written`], and the pages found are protected in the same step. Of a range that is
     /// watched by userfaultfd with asynchronous write protection.
     ProtectWritten,
 }

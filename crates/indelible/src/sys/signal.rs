@@ -1,4 +1,4 @@
-//! One SIGSEGV handler per process, in front of whatever was there.
+//! One SIGSEGV handler per process, in front of any earlier handler.
 //!
 //! Invariants:
 //! 1. `PREVIOUS` is filled before the handler can run and never changes afterwards.
@@ -9,7 +9,7 @@
 //! 4. Only stores that a protection forbids are looked at. Other faults, above all jumps, cannot be helped by
 //!    making a page writable, and would recur for ever.
 //!
-//! A program that installs a handler of its own *after* us must pass on what it does not know.
+//! A program that installs a handler of its own *after* us must pass on faults that it does not know.
 
 #![allow(unsafe_code)]
 
@@ -72,7 +72,7 @@ fn put_in_front() -> io::Result<()> {
     }
 }
 
-/// In a test's child process: puts the handler in front of whatever is there now.
+/// In a test's child process: puts the handler in front of the present one.
 #[cfg(test)]
 pub(crate) fn reinstall_for_tests() {
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
@@ -194,7 +194,7 @@ fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, c
     }
 }
 
-/// Blocks what the kernel would have blocked for this action, and lets other signals come again.
+/// Blocks the signals that the kernel would have blocked for this action, and unblocks the others.
 fn restore_mask(action: &libc::sigaction, context: *mut libc::c_void) {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what the kernel wrote.

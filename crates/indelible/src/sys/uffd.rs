@@ -199,7 +199,7 @@ impl Uffd {
         ioctl(&self.fd, WAKE, &mut range(addr, len))
     }
 
-    /// Makes reading return at once where there is nothing: what [`wait_for_removals`](Self::wait_for_removals) needs.
+    /// Makes reading return at once if there is no event, as [`wait_for_removals`](Self::wait_for_removals) needs.
     pub(crate) fn never_wait(&self) -> io::Result<()> {
         use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
         Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)
@@ -214,7 +214,7 @@ impl Uffd {
             Err(error) => return Err(error.into()),
         }
         before();
-        // Reading the events is what lets their callers go on.
+        // Reading the events lets their callers go on.
         self.wait(|_| {})
     }
 

@@ -106,7 +106,7 @@ impl Dict {
         Ok(values(py)?.getattr(name)?.call1((&slf.get().attachment.name, argument))?.unbind())
     }
 
-    /// Removes a key, or the last one, and returns what `keep` makes of both.
+    /// Removes a key, or the last one, and returns `keep` of the key and its value.
     pub(super) fn take<T>(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Attaching an object with a dict, and what its version is.
+//! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
 use crate::attachment::Held;
@@ -21,7 +21,7 @@ pub(super) fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[
         object.grow(LEAST)?;
     }
     let mut heap = Heap::open_or_format(object)?;
-    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by who asks for it.
+    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by the caller.
     if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
         heap.verify(&RootTypes::new().root::<PythonDict<'_>>(ROOT))?;
     }

@@ -72,7 +72,7 @@ pub(super) fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
 }
 
 impl Dict {
-    /// The value as it goes in; `None` if it is what is there.
+    /// The value to be stored; `None` if the key has that very value already.
     pub(super) fn given<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,

@@ -135,7 +135,7 @@ impl Dict {
         self.attachment.psync(py, cut)
     }
 
-    /// Detaches; what was not psynced is forgotten. BufferError while arrays of it are in use.
+    /// Detaches; changes that were not psynced are forgotten. BufferError while arrays of it are in use.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }

@@ -81,7 +81,7 @@ impl New<'_> {
     }
 }
 
-/// A value on its way out: of Python already, or what Python code makes one of.
+/// A value on its way out: a Python object already, or the bytes that Python code makes one of.
 pub(super) enum Found {
     Object(Py<PyAny>),
     Tree(Py<PyAny>),
