@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Verify a whole pool; nothing in it is changed
+///
 /// Reads every structure of the pool and reports damage: the structure, its offset, the object
 /// concerned, and advice. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
 /// objects have no checksums, so they are not judged.

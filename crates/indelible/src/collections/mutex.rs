@@ -1,4 +1,5 @@
 //! Locks for threads that share an object.
+//!
 //! Invariant of both: only code that holds the lock, exclusively or shared, or that owns the lock
 //! value or borrows it exclusively, refers to the protected value. It has a block of its own, so
 //! that checking the lock (its pointer) needs no look at the value, which others may be changing.

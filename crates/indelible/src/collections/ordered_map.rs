@@ -17,6 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
+///
 /// Methods take any type that becomes a key or value: for a `PBTreeMap<PString, u64>` they take `&str`, and copy it
 /// only if it becomes a new key.
 ///

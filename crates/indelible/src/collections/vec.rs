@@ -24,6 +24,7 @@ use std::slice::SliceIndex;
 fn cold() {}
 
 /// A growing sequence, as std's `Vec`. It is a slice, too.
+///
 /// `push` and its like take any type that becomes an element: a `PVec<PString>` takes `&str`.
 ///
 /// ```

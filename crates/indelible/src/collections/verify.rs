@@ -94,9 +94,9 @@ impl Heap {
     /// Lets data be found by type in an object with foreign bytes: safe code had access to them
     /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or its pool
     /// was opened [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap, and at every block that these roots own.
-    /// If these are all roots of the heap, the next psync records durably that it was verified;
-    /// otherwise these
-    /// roots may be used by type until it is closed.
+    ///
+    /// If these are all roots of the heap, the next psync records durably that it was verified; otherwise
+    /// these roots may be used by type until it is closed.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

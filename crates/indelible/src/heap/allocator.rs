@@ -1,4 +1,5 @@
 //! The operations on blocks.
+//!
 //! A thread allocates and frees in spans it owns without lock or atomic read-modify-write; freeing
 //! a block of another thread's span costs one atomic operation. Everything else is done under the
 //! lock of `state`.

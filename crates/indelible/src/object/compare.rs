@@ -15,10 +15,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
-/// Pages that are worth a thread of their own: comparing them takes longer than starting the thread,
-/// even if all of them are in the cache, and than the extra cost of protecting pages in a process with
-/// threads on two cores.
-/// At 400, psync of 1,000 pages took 228 µs for 125 if they were in the cache, 1,090 for 850 if not.
+/// Pages that are worth a thread of their own: comparing them takes longer than starting the thread, even if
+/// all of them are in the cache, and than the extra cost of protecting pages in a process with threads on two
+/// cores. At 400, psync of 1,000 pages took 228 µs for 125 if they were in the cache, 1,090 for 850 if not.
 const SHARE: u64 = 1024;
 /// Pages from which on all are compared before the first line is logged, so that the amount is known.
 const MASKS_FROM: u64 = 64;

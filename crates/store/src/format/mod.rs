@@ -1,6 +1,7 @@
 //! The bytes on the medium. FORMAT.md is the normative description; `tests/format.rs` holds it
 //! against this module. Every persisted struct is plain little-endian data without padding and
 //! carries no run-time field.
+//!
 //! Parsed-but-untrusted is a type here: the structs hold bytes as read; only the `verify`/`parse`
 //! functions beside each struct hand out values the rest of the crate may act on.
 

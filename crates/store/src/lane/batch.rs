@@ -215,9 +215,8 @@ impl Batch {
         self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns the bytes to write there,
-    /// without lent lines.
-    /// `joined` batches go before it in the same write.
+    /// Puts the batch in its place in a lane's history and returns the bytes to write there, without lent
+    /// lines. `joined` batches go before it in the same write.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
         self.header.joined = U32::new(joined);
         self.header.generation = U64::new(generation);

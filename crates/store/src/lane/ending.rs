@@ -1,9 +1,9 @@
 //! How a lane ends: the one judgement, for attach, check and repair.
-//! Behind the last batch that verifies, a lane has the rest of a commit that was cut short, or a
-//! batch that had been durable and is damaged. An intact batch further on tells the two apart: one
-//! whose write began after the batch at the
-//! end was durable proves damage. Redoing the batches before a damaged one would mix them with the
-//! lines that the damaged one brought in place, so that a lane with such an ending is refused.
+//!
+//! Behind the last batch that verifies, a lane has the rest of a commit that was cut short, or a batch that
+//! had been durable and is damaged. An intact batch further on tells the two apart: one whose write began
+//! after the batch at the end was durable proves damage. Redoing the batches before a damaged one would mix
+//! them with the lines that the damaged one brought in place, so that a lane with such an ending is refused.
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};

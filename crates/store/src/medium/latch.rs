@@ -1,10 +1,10 @@
 //! The fault latch: the one place that knows whether writes of this process to a file may be lost.
-//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it
-//! once, to the next call on the open file that asks for durability, and then takes the pages for
-//! clean. So one failed
-//! change ends the *epoch*: everything in this process that relies on what it wrote or found in the epoch, all
-//! lanes, the table's lane, direct writes, copies under way, can no longer change the medium. It starts again
-//! from what recovery reads, makes durable and writes anew in a later epoch.
+//!
+//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it once, to the
+//! next call on the open file that asks for durability, and then takes the pages for clean. So one failed
+//! change ends the *epoch*: everything in this process that relies on what it wrote or found in the epoch,
+//! all lanes, the table's lane, direct writes, copies under way, can no longer change the medium. It starts
+//! again from what recovery reads, makes durable and writes anew in a later epoch.
 //!
 //! The store writes through an [`Epoch`] only. Each user of the file enters one before it reads what it will
 //! rely on, and keeps it.

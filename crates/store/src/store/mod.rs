@@ -4,6 +4,7 @@
 //! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
 //! of holds, the kept lanes.
 //! A lane's kernel lock is taken under the table and never waited for.
+//!
 //! A store that is opened read-only takes no lock at all, so that a reader without write permission
 //! is never in a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers copy their object and
 //! look whether it is still the same (attach.rs; docs/decisions/0025).

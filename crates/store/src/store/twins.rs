@@ -13,6 +13,7 @@
 //!    from that in lines of `waiting` at most, which are known.
 //! 2. Each waiting line is in a batch of the lane's present generation. Before the lane is voided, the object
 //!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
+//!
 //! A run of waiting lines may be written together with the lines between them, which are rewritten
 //! as they are, if all lines of the twin are known.
 

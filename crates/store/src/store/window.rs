@@ -2,6 +2,7 @@
 //!
 //! Objects of two pools can be attached in one process only if their ranges do not overlap, and a pool keeps its
 //! window for life. So a window begins at a random place, as far as possible from those the caller knows.
+//!
 //! Odds. Only mappings collide: objects, not the windows. There are 28 million places. A pool whose
 //! objects have S bytes in all meets one like it with a probability of about 2·S / 54 TiB where neither was known
 //! to the other: 1 in 28,000 for 1 GiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.

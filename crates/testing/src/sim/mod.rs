@@ -24,8 +24,7 @@
 //!    the file has an error: *one*, which every handle is told once by its next barrier, and once by its next
 //!    durable write or `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file,
 //!    each with a cursor). A handle opened later is told of an error that nobody was told of yet, and of no
-//!    other.
-//!    yet, and of no other. [`SimMedium::error_due`] says whether a handle has yet to be told.
+//!    other. [`SimMedium::error_due`] says whether a handle has yet to be told.
 //! 8. **Failed barrier** ([`Fault::Io`] and others). Nothing may be assumed of what was pending. It is *clean but
 //!    lost*: each of its versions stays possible, also after later barriers that succeed, as nobody writes a page
 //!    back that is marked clean. A new write to the unit, then made durable, ends that.
