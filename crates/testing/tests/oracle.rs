@@ -95,6 +95,40 @@ fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
     assert!(promise.unknown >= 1);
 }
 
+/// A detach whose change of the table fails leaves the object bound to the lane. It holds the object no longer than
+/// its process has others attached, whatever is attached and detached in between.
+#[test]
+fn a_failed_detach_holds_the_object_no_longer_than_its_process_writes() {
+    let mut met = 0;
+    for config in media() {
+        for kind in [OpKind::Lock, OpKind::Verify, OpKind::Read, OpKind::WriteDurable, OpKind::Barrier] {
+            for nth in 0..6 {
+                let detach = Box::new(Step::Detach { object: 0 });
+                let fail = Step::FailIn { step: detach, kind, nth, fault: Fault::Io, lasts: false };
+                let attach = |object| (0, Step::Attach { object });
+                let detach = |object| (0, Step::Detach { object });
+                let store = (0, Step::Store { object: 0, at: 0, len: 64, value: 7 });
+                let psync = (0, Step::Psync { objects: vec![0] });
+                let other = (1, Step::Attach { object: 0 });
+                let program = Program(vec![
+                    attach(0),
+                    attach(1),
+                    store,
+                    psync,
+                    (0, fail),
+                    other.clone(),
+                    attach(2),
+                    detach(1),
+                    detach(2),
+                    other,
+                ]);
+                met += u64::from(run_and_cut(&Start::Used.pool(config).medium(), &program, nth).unwrap());
+            }
+        }
+    }
+    assert!(met > 20, "{met}");
+}
+
 /// It had failed to look whether the object was poisoned, and succeeded.
 #[test]
 fn a_poisoned_object_does_not_grow() {

@@ -54,14 +54,21 @@ impl Store {
     /// each acquire one.
     pub(super) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
+        // Asked with the list locked: see `give_up_lane`.
+        if lane.given_up.load(Ordering::Relaxed) {
+            return;
+        }
         if kept.len() < LANES_KEPT && !kept.iter().any(|other| Arc::ptr_eq(other, lane)) {
             kept.push(lane.clone());
         }
     }
 
-    /// Keeps a lane no longer than objects are bound to it.
+    /// Keeps a lane no longer than objects are bound to it, also if more are attached to it meanwhile.
     pub(super) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
-        let given: Vec<_> = lock(&self.kept).extract_if(.., |kept| Arc::ptr_eq(kept, lane)).collect();
+        let mut kept = lock(&self.kept);
+        lane.given_up.store(true, Ordering::Relaxed);
+        let given: Vec<_> = kept.extract_if(.., |kept| Arc::ptr_eq(kept, lane)).collect();
+        std::mem::drop(kept);
         // Outside of the lock.
         drop(given);
     }

@@ -87,6 +87,9 @@ pub(super) struct WriterLane {
     pub bound: AtomicUsize,
     /// Whether `LaneUse` has times.
     pub timed: AtomicBool,
+    /// An object that nobody has attached is still bound to the lane in the table: others wait for the lane, so that it
+    /// is not kept beyond the attachments that use it.
+    pub given_up: AtomicBool,
 }
 
 impl WriterLane {
@@ -114,6 +117,7 @@ impl WriterLane {
             capacity: AtomicU64::new(log.capacity()),
             bound: AtomicUsize::new(0),
             timed: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
         });
         lock(&lanes.held).insert(lane.index, (lane.claim.number, Arc::downgrade(&lane)));
         lane

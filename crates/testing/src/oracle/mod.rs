@@ -18,14 +18,16 @@
 //!    object refuses all of these as `Poisoned` until it is detached. A new attachment is not poisoned.
 //! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
 //!    write-back error of the file (`sim`, 7).
-//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`, and
-//!    other processes find these `Held`. So they may an object
-//!    whose attach or detach failed, until that process dies.
+//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`.
+//! 7. Nobody finds an object `Held` that no process has attached, with one exception, of which the module `left` is the whole
+//!    rule: a process whose attach or detach of it failed may keep the lane that the object is bound to, for as long
+//!    as it has another object attached for writing.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
 
 mod failing;
+mod left;
 mod model;
 mod pools;
 mod process;

@@ -55,6 +55,12 @@ impl Model {
         matches!(self.attached.get(&(process, object)), Some(Attached::Writing { poisoned: true, .. }))
     }
 
+    /// Whether the process has an object attached for writing.
+    pub(super) fn writes(&self, process: usize) -> bool {
+        let writing = |a: &Attached| matches!(a, Attached::Writing { .. });
+        self.attached.iter().any(|((owner, _), attached)| *owner == process && writing(attached))
+    }
+
     /// The processes that have poisoned objects.
     pub(super) fn poisoned(&self) -> impl Iterator<Item = usize> + '_ {
         let poisoned = |a: &Attached| matches!(a, Attached::Writing { poisoned: true, .. });

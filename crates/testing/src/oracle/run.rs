@@ -1,5 +1,6 @@
 //! A program on a pool, held against the model.
 
+use super::left::Left;
 use super::model::{Answer, Model};
 use super::process::{Process, Seen};
 use super::{NAMES, PROCESSES, Program, Step};
@@ -60,24 +61,26 @@ struct Run<'a> {
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
-    /// Processes and objects of theirs whose attach or detach failed: they may keep the lane.
-    left: Vec<(usize, usize)>,
+    /// Who may keep which objects from others, though nobody has them attached.
+    left: Left,
     pids: u32,
 }
 
 impl Program {
-    /// Runs the program on a pool whose objects are all detached, and marks each completed step.
+    /// Runs the program on a pool whose objects are all detached, and marks each completed step. Pages that a failure
+    /// left clean but lost may be evicted in between, as the medium's seed has it.
     ///
     /// # Errors
     /// A call that does not answer as the model does, or shows other bytes.
     pub fn run(&self, medium: &SimMedium) -> Result<Promise, Wrong> {
         let wrong = |error: StoreError| Wrong(format!("before the first step: {error}"));
+        medium.evict_by_itself(true);
         let mut run = Run {
             medium,
             worlds: vec![Model::default()],
             processes: Vec::new(),
             promise: Promise::default(),
-            left: Vec::new(),
+            left: Left::default(),
             pids: 100,
         };
         for pid in 0..PROCESSES as u32 {
@@ -137,7 +140,10 @@ impl Run<'_> {
             return self.replace(process);
         }
         let worlds = match result {
-            Ok(()) => agreeing(futures, &seen)?,
+            Ok(()) => {
+                self.left.done(step.call());
+                agreeing(futures, &seen)?
+            }
             Err(error) => self.refused(process, step.call(), futures, &error, failed || due)?,
         };
         self.worlds = worlds;
@@ -146,6 +152,7 @@ impl Run<'_> {
         }
         self.poison(process, failed || due)?;
         self.dedup();
+        self.left.settle(&self.worlds);
         Ok(())
     }
 
@@ -180,17 +187,13 @@ impl Run<'_> {
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
         let beside = match error {
-            E::Held { .. } => {
-                let object = call.object();
-                poisoned.iter().any(|other| *other != process)
-                    || self.left.iter().any(|(owner, left)| *owner != process && Some(*left) == object)
-            }
+            E::Held { .. } if self.left.may_hold(process, call) => true,
+            // No failure leaves a hold behind, but for those.
+            E::Held { .. } => return Err(contrary()),
             E::Poisoned => poisoned.contains(&process),
             _ => false,
         };
-        if let Step::Attach { object } | Step::Detach { object } = *call {
-            self.left.push((process, object));
-        }
+        self.left.failed(process, call);
         let detached = matches!(call, Step::Detach { .. }) && matches!(error, E::Poisoned);
         if !(may_fail || beside || detached) {
             return Err(contrary());
@@ -267,7 +270,7 @@ impl Run<'_> {
     /// The process is gone; a new one takes its place.
     fn replace(&mut self, process: usize) -> Verdict {
         self.processes[process].medium.kill();
-        self.left.retain(|(owner, _)| *owner != process);
+        self.left.died(process);
         self.pids += 1;
         self.processes[process] =
             Process::begin(self.medium, self.pids).map_err(|error| format!("the next process: {error}"))?;
@@ -326,18 +329,6 @@ fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
 }
 
 impl Step {
-    /// The object that the step takes for itself.
-    fn object(&self) -> Option<usize> {
-        match *self {
-            Step::Attach { object }
-            | Step::Read { object }
-            | Step::Destroy { object }
-            | Step::Rename { object, .. }
-            | Step::Resize { object, .. } => Some(object),
-            _ => None,
-        }
-    }
-
     /// Objects whose attachment the step is about.
     fn objects(&self) -> Vec<usize> {
         match *self {

@@ -148,6 +148,7 @@ impl Together {
             shared.entries.push(Entry { actor, states: vec![state] });
         }
         medium.settle();
+        medium.evict_by_itself(true);
         (0..self.actors as u64).for_each(|mark| medium.mark(mark));
         let mut actors = Vec::new();
         let shared = Mutex::new(shared);

@@ -1,0 +1,63 @@
+//! Objects that are held though nobody has them attached: when that is lawful, and until when.
+//!
+//! An attach or a detach that fails may leave the object's entry bound to a lane of the process that failed. Another
+//! process that wants to attach the object has to recover that lane first, and finds it taken (`Held`). The process
+//! may keep the lane as long as it has an object attached for writing, because that one may use the same lane; not
+//! longer. The hold ends as well when the process dies, and when somebody attaches, resizes or destroys the object.
+
+use super::model::Model;
+use super::{PROCESSES, Step};
+
+/// See the module: (process, object).
+#[derive(Default)]
+pub(super) struct Left(Vec<(usize, usize)>);
+
+impl Left {
+    /// Whether `process` may find the object of the call held by another.
+    pub(super) fn may_hold(&self, process: usize, call: &Step) -> bool {
+        // Only these recover.
+        let (Step::Attach { object } | Step::Read { object } | Step::Resize { object, .. }) = *call else {
+            return false;
+        };
+        self.0.iter().any(|(owner, left)| *owner != process && *left == object)
+    }
+
+    /// A call failed.
+    pub(super) fn failed(&mut self, process: usize, call: &Step) {
+        match *call {
+            Step::Attach { object } | Step::Detach { object } => self.0.push((process, object)),
+            // It may have happened.
+            Step::Rename { object, to } => {
+                let moved: Vec<_> = self.0.iter().filter(|(_, left)| *left == object).copied().collect();
+                self.0.extend(moved.into_iter().map(|(owner, _)| (owner, to)));
+            }
+            _ => {}
+        }
+    }
+
+    /// A call succeeded.
+    pub(super) fn done(&mut self, call: &Step) {
+        match *call {
+            Step::Attach { object }
+            | Step::Read { object }
+            | Step::Resize { object, .. }
+            | Step::Destroy { object } => self.0.retain(|(_, left)| *left != object),
+            Step::Rename { object, to } => {
+                self.0.iter_mut().filter(|(_, left)| *left == object).for_each(|(_, left)| *left = to);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the holds of processes that have nothing attached for writing in any world.
+    pub(super) fn settle(&mut self, worlds: &[Model]) {
+        let writes = |process: usize| worlds.iter().any(|world| world.writes(process));
+        let writing: Vec<bool> = (0..PROCESSES).map(writes).collect();
+        self.0.retain(|(owner, _)| writing[*owner]);
+    }
+
+    /// The process is gone.
+    pub(super) fn died(&mut self, process: usize) {
+        self.0.retain(|(owner, _)| *owner != process);
+    }
+}
