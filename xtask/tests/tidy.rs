@@ -252,6 +252,51 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
     }
 }
 
+/// The part of a source that is shipped.
+fn shipped(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or_default()
+}
+
+/// Lines that choose a value by a feature or an interpreter that only tests use: what is tested is not what is shipped
+/// then.
+fn chosen_for_tests(text: &str) -> Vec<&str> {
+    let (mut wrong, mut conditional) = (Vec::new(), false);
+    for line in shipped(text).lines().filter(|line| !line.trim_start().starts_with("//")) {
+        let of_tests = ["feature = \"mutants\"", "miri"].iter().any(|word| line.contains(word));
+        let constant = ["const ", "static "].iter().any(|word| line.contains(word)) && !line.contains(" fn ");
+        if (of_tests && line.contains("cfg!(")) || (conditional && constant) {
+            wrong.push(line);
+        }
+        conditional = of_tests && line.contains("#[cfg(");
+    }
+    wrong
+}
+
+#[test]
+fn constants_are_the_same_in_every_build() {
+    for (file, text) in sources("crates/store/src").into_iter().chain(sources("crates/indelible/src")) {
+        // An interpreter places memory where it likes: all addresses are as good.
+        let of_the_machine = file.ends_with("store/window.rs");
+        if !file.contains("tests") && !of_the_machine {
+            assert_eq!(chosen_for_tests(&text), [""; 0], "{file}: inject it (medium/transfers.rs shows how)");
+        }
+    }
+}
+
+#[test]
+fn a_constant_made_for_tests_would_be_noticed() {
+    let wrong = [
+        "const N: usize = if cfg!(miri) { 16 } else { 1024 };",
+        "} else if cfg!(feature = \"mutants\") {",
+        "#[cfg(feature = \"mutants\")]\nconst N: usize = 2;",
+    ];
+    for text in wrong {
+        assert_eq!(chosen_for_tests(text).len(), 1, "{text}");
+    }
+    let right = "#[cfg(feature = \"mutants\")]\npub const fn f() {}\n#[cfg(test)]\nconst N: usize = 1;";
+    assert_eq!(chosen_for_tests(right), [""; 0]);
+}
+
 #[test]
 fn files_stay_short() {
     for (file, text) in files("crates", &[".rs", ".py", ".pyi"]) {

@@ -24,10 +24,6 @@ use crate::lane::{Batch, LaneLog, Lender};
 use crate::medium::{Fatal, Medium};
 use crate::mutant::Mutant;
 
-/// Lines that are copied, summed up and written while they are in the nearest caches: few where crash
-/// tests are to meet many pieces.
-const PIECE: u64 = if cfg!(any(miri, feature = "mutants")) { 4 } else { 512 };
-
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
 /// The batches must fit. After an error `log` is unchanged, and the lane must not be used again before it was
@@ -69,7 +65,8 @@ pub fn publish_lent(
     let lines = log.position() + LINE;
     let mut sum = Checksum::new(seed);
     let mut at = lines;
-    let mut piece = vec![0; (PIECE * LINE) as usize];
+    let most = medium.transfers().append();
+    let mut piece = vec![0; most as usize];
     let mut filled = 0;
     let mut write = |bytes: &[u8]| {
         sum.add(bytes);
@@ -77,7 +74,7 @@ pub fn publish_lent(
         at += bytes.len() as u64;
         Ok::<(), Fatal>(())
     };
-    for (target, lines) in batch.pieces(0..batch.count(), PIECE) {
+    for (target, lines) in batch.pieces(0..batch.count(), most / LINE) {
         let len = (lines * LINE) as usize;
         if filled + len > piece.len() {
             write(&piece[..filled])?;
@@ -116,10 +113,11 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
 /// which may have changed by now: otherwise the primary would have a store that the lane lacks, and a later psync
 /// would find no difference and not log it.
 pub fn apply_lent(medium: &dyn Medium, batch: &Batch, lines: u64, lender: &dyn Lender) -> Result<()> {
+    let most = medium.transfers().append();
     let done = lender.share(batch.count(), &|range| {
-        let mut piece = vec![0; (PIECE * LINE) as usize];
+        let mut piece = vec![0; most as usize];
         let mut from = lines + range.start * LINE;
-        for (target, count) in batch.pieces(range, PIECE) {
+        for (target, count) in batch.pieces(range, most / LINE) {
             let bytes = &mut piece[..(count * LINE) as usize];
             medium.read(from, bytes)?;
             medium.stream(target, bytes)?;

@@ -4,13 +4,14 @@
 use indelible_store::medium::volatile::VolatileMedium;
 use indelible_store::store::{FormatOptions, RepairOptions, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::SMALL;
 use indelible_testing::pool::{check_tiling, contents, process, psync, psync_many, recover_all, snapshot};
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
 fn format() -> (Arc<VolatileMedium>, Arc<Store>) {
-    let device = Arc::new(VolatileMedium::new(1 << 20));
+    let device = Arc::new(VolatileMedium::with_transfers(1 << 20, SMALL.with_scan(512)));
     let how = FormatOptions {
         zeroed: true,
         window: Some(Window { start: 0x4000_0000_0000, len: 1 << 30 }),

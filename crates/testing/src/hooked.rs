@@ -1,7 +1,9 @@
 //! A medium on another one, with something of a test's own at chosen calls. All other calls are passed on, and reports of
 //! failed write-backs with them: a wrapper that forgot those would hide errors.
 
-use indelible_store::medium::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{
+    Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -92,6 +94,9 @@ impl<H: Hook> Medium for Hooked<H> {
     }
     fn prefers_group_commit(&self) -> bool {
         self.under.prefers_group_commit()
+    }
+    fn transfers(&self) -> Transfers {
+        self.under.transfers()
     }
     fn verify(&self) -> Result<(), MediumError> {
         self.under.verify()

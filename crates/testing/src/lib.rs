@@ -48,7 +48,7 @@ pub use hooked::{BeforeRead, Hook, Hooked};
 pub use seed::Seeded;
 pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
-    OpKind, SimConfig, SimMedium, TearUnit,
+    OpKind, SMALL, SimConfig, SimMedium, TearUnit,
 };
 
 /// Says on the terminal that a test could not do its work here: past the test harness, which keeps what

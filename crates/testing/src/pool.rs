@@ -43,6 +43,11 @@ impl<'a> Lent<'a> {
     pub(crate) fn new(to: &'a Lending, writer: &Writer) -> Self {
         Lent { to, lends: writer.psyncs() % 2 == 1 }
     }
+
+    /// All lines are copied.
+    pub(crate) fn never(to: &'a Lending) -> Self {
+        Lent { to, lends: false }
+    }
 }
 
 /// Stores to an object, as (offset, bytes): what a psync makes durable.

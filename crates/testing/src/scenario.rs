@@ -1,7 +1,7 @@
 //! Programs on a pool, step by step, and the judge of what a power cut left of them.
 
 use crate::pool::{Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot};
-use crate::sim::{CrashImage, Limits, SimConfig, SimMedium, TearUnit};
+use crate::sim::{CrashImage, Limits, SMALL, SimConfig, SimMedium, TearUnit};
 use crate::{CrashFailure, CrashReport, for_each_crash};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{FormatOptions, Severity, Store, Window};
@@ -9,12 +9,18 @@ use indelible_store::table::{CreateOptions, Key};
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// The media every crash test runs on: where they tear, and whether commits are grouped.
+/// The media every crash test runs on: where they tear, and whether commits are grouped. Transfers are
+/// [small](SMALL): the programs are.
 #[must_use]
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
     let both = |tear_unit| {
-        [false, true].map(|group_commit| SimConfig { tear_unit, group_commit, ..SimConfig::default() })
+        [false, true].map(|group_commit| SimConfig {
+            tear_unit,
+            group_commit,
+            transfers: SMALL,
+            ..SimConfig::default()
+        })
     };
     units.into_iter().flat_map(both).collect()
 }

@@ -1,7 +1,9 @@
 //! Programs that the judge of programs once took for violations, and programs that fail on the way.
 
-use indelible_testing::oracle::{How, Program, Start, Step, Together, failing, random, short, starts};
-use indelible_testing::scenario::{formatted, judge_by, judge_state, media};
+use indelible_testing::oracle::{
+    Cuts, How, Made, Program, Start, Step, Together, failing, random, short, starts,
+};
+use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
 
 /// A psync that names an object of another process concerns the caller's own alone: that the other still has it when
@@ -198,4 +200,51 @@ fn threads_that_join_one_commit_keep_what_they_were_promised() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Makes cuts beside storing threads.
+fn cut(cuts: Cuts) -> (SimMedium, Made) {
+    let medium =
+        indelible_store::with_seed(cuts.seed, || formatted(2 << 20, media()[cuts.seed as usize % 6]));
+    medium.reseed(cuts.seed);
+    let made = cuts.run(&medium).unwrap();
+    (medium, made)
+}
+
+/// The same, and judges what power cuts leave.
+fn cut_and_judge(cuts: Cuts) -> Result<Made, String> {
+    let (medium, made) = cut(cuts);
+    let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 25, seed: cuts.seed };
+    for image in medium.power_cut_states(&limits).chain([medium.power_cut(Choice::None)]) {
+        judge_state(&image.medium(), allowed(&image, &made.states))
+            .map_err(|cause| format!("{cuts:?}: {cause} after {}", image.cut()))?;
+    }
+    Ok(made)
+}
+
+#[test]
+fn cuts_beside_storing_threads_leave_what_was_held() {
+    let (mut beside, mut waited) = (0, 0);
+    for seed in 0..12 {
+        let cuts = Cuts { threads: 1 + seed as usize % 3, cuts: 6, held: true, seed };
+        let made = cut_and_judge(cuts).unwrap();
+        (beside, waited) = (beside + made.beside, waited + made.waited);
+    }
+    assert!(beside > 100 && waited > 100, "{beside} stores beside commits, {waited} waited");
+}
+
+/// The scheduler decides everything: the same seed, the same stores, the same bytes.
+#[test]
+fn threads_that_store_beside_cuts_do_the_same_again() {
+    let cuts = Cuts { threads: 3, cuts: 6, held: true, seed: 5 };
+    let [(a, one), (b, two)] = [cut(cuts), cut(cuts)];
+    assert_eq!((a.digest(), one.beside, one.waited), (b.digest(), two.beside, two.waited));
+    assert!(one.states == two.states);
+}
+
+/// The judge notices a cut during which nobody holds the stores.
+#[test]
+fn cuts_that_hold_nobody_are_noticed() {
+    let torn = |seed| cut_and_judge(Cuts { threads: 3, cuts: 6, held: false, seed }).is_err();
+    assert_eq!((0..6).filter(|seed| torn(*seed)).count(), 6);
 }

@@ -1,7 +1,7 @@
 //! Many programs on several threads.
 
-use super::judge::{Case, Judged, SAMPLE, at_once, sweep};
-use indelible_testing::oracle::{How, Program, Start, Together, random, short, shrink, starts};
+use super::judge::{Case, Judged, SAMPLE, at_once, cut_beside_stores, sweep};
+use indelible_testing::oracle::{Cuts, How, Program, Start, Together, random, short, shrink, starts};
 use indelible_testing::scenario::media;
 use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
 use indicatif::ProgressBar;
@@ -224,7 +224,13 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         let (actors, seed) = (2 + number as usize % 3, plan.seed ^ number << 8);
         at_once(kinds[number as usize % kinds.len()], Together { how, actors, steps: 20, fails, seed })
     });
-    for phase in [swept, together] {
+    bar.set_message("psync cuts beside storing threads");
+    let cuts = in_order(plan.threads, u64::MAX, 1000 / plan.stride, None, bar, |number| {
+        let (threads, seed) = (1 + number as usize % 4, plan.seed ^ number << 8);
+        let cuts = Cuts { threads, cuts: 8, held: true, seed };
+        cut_beside_stores(kinds[number as usize % kinds.len()], cuts)
+    });
+    for phase in [swept, together, cuts] {
         done.judged.join(phase.judged);
         if let Some((_, cause)) = phase.failure {
             done.judged.tally.violations = 1;
@@ -269,12 +275,21 @@ mod tests {
         // Threads run as the machine has it: what they leave is not counted here.
         let counted = |done: &Done| {
             let tally = &done.judged.tally;
-            [tally.programs, tally.covered, tally.classes, tally.recovery, tally.second]
+            [
+                tally.programs,
+                tally.covered,
+                tally.classes,
+                tally.recovery,
+                tally.second,
+                tally.cuts,
+                tally.beside,
+            ]
         };
         assert_eq!(counted(&one), counted(&three));
         let tally = one.judged.tally;
         assert!(tally.judged() >= 6000 && tally.recovery > 0 && tally.second > 0, "{tally:?}");
         assert!(tally.sweeps > 0 && tally.failures > 0 && tally.together > 0, "{tally:?}");
+        assert!(tally.cuts > 0 && tally.beside > 0, "{tally:?}");
     }
 
     /// Every image of programs that leave few enough of them, and one of each class: the same verdict,

@@ -8,9 +8,9 @@ use super::contents::{Contents, Phase};
 use super::tally::Tally;
 use indelible_store::store::Store;
 use indelible_store::with_seed;
-use indelible_testing::oracle::{Program, Promise, Together, failing};
+use indelible_testing::oracle::{Cuts, Program, Promise, Together, failing};
 use indelible_testing::pool::{Snapshot, process, recover_all, snapshot};
-use indelible_testing::scenario::{formatted, judge_by, judge_medium, judge_state};
+use indelible_testing::scenario::{allowed, formatted, judge_by, judge_medium, judge_state};
 use indelible_testing::{
     Choice, ClassLimits, CrashImage, Limits, SimConfig, SimMedium, for_each_class, for_each_crash,
 };
@@ -214,6 +214,28 @@ pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, S
         all.tally.together = 1;
         all.tally.steps = shared.calls;
         all.tally.unknown = shared.failures;
+        Ok(all)
+    })
+}
+
+/// Makes psync cuts beside storing threads, and cuts the power.
+pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged, String> {
+    guarded(cuts.seed, || {
+        let medium = formatted(2 << 20, config);
+        medium.reseed(cuts.seed);
+        let made = cuts.run(&medium).map_err(|error| format!("{cuts:?}: {error}"))?;
+        let mut all = Judged::default();
+        let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 40, seed: cuts.seed };
+        for image in medium.power_cut_states(&limits) {
+            judge(&image, allowed(&image, &made.states), false)
+                .map_err(|cause| format!("{cuts:?}: {cause} after {}", image.cut()))?;
+            all.contents.add(Phase::Before, image.digest());
+            all.tally.distinct += 1;
+        }
+        all.tally.programs = 1;
+        all.tally.cuts = made.states.len() as u64 - 1;
+        all.tally.steps = all.tally.cuts;
+        all.tally.beside = made.beside;
         Ok(all)
     })
 }

@@ -39,6 +39,8 @@ tally! {
     unknown = "failed calls that may have happened or not",
     sweeps = "programs in which a chosen operation of a step failed",
     together = "concurrent programs, processes in turns and threads",
+    cuts = "psync cuts beside storing threads",
+    beside = "stores between the stage of a cut and the end of its commit",
     made = "images sampled without regard to classes",
     distinct = "images judged before recovery, each with what was promised by then",
     recovery = "images judged during recovery",

@@ -159,6 +159,7 @@ const CONFIG: SimConfig = SimConfig {
     tear_unit: TearUnit::Line,
     group_commit: false,
     discard: indelible_testing::Discard::Keep,
+    transfers: indelible_testing::SMALL,
     seed: 0,
 };
 

@@ -4,7 +4,7 @@
 //! lane before anything is allocated for them. Visitors see exactly the bytes that passed: a batch that is
 //! larger than the window is read twice, and its pieces must have the same sums both times.
 //!
-//! Memory: a window of 256 KiB, 8 bytes for each of them in the largest batch, its sections and runs.
+//! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each of them in the largest batch, its sections and runs.
 
 use super::LaneLog;
 use crate::error::{Part, Result, StoreError};
@@ -15,16 +15,6 @@ use crate::mutant::Mutant;
 use std::hash::Hasher;
 use twox_hash::XxHash3_64;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
-
-/// Bytes read from the lane at a time: as many as stay in the cache until they are used; few where tests are
-/// to meet batches of many pieces.
-const PIECE: usize = if cfg!(miri) {
-    512
-} else if cfg!(feature = "mutants") {
-    4 << 10
-} else {
-    256 << 10
-};
 
 /// A batch found in a lane.
 pub struct BatchView<'r, 'm> {
@@ -68,6 +58,8 @@ struct Reader<'m> {
     start: u64,
     filled: usize,
     window: Vec<u8>,
+    /// Its length at most: `Transfers::scan`.
+    piece: usize,
     /// Bytes that the next read takes at least: a lane in use is mostly short, often empty.
     ahead: usize,
     /// The body verified last: where it is, and the sums of its pieces if it is longer than the window.
@@ -78,7 +70,8 @@ struct Reader<'m> {
 impl<'m> Reader<'m> {
     fn new(medium: &'m dyn Medium, seed: u64, end: u64) -> Self {
         let (window, sums) = (Vec::new(), Vec::new());
-        Reader { medium, seed, end, start: 0, filled: 0, window, ahead: 64, body: 0..0, sums }
+        let piece = medium.transfers().scan();
+        Reader { medium, seed, end, start: 0, filled: 0, window, piece, ahead: 64, body: 0..0, sums }
     }
 
     fn has(&self, offset: u64, len: usize) -> bool {
@@ -98,11 +91,11 @@ impl<'m> Reader<'m> {
         &self.window[at..at + len]
     }
 
-    /// `len` (at most [`PIECE`]) bytes at `offset` of the pool, of which nothing is known.
+    /// `len` (at most `piece`) bytes at `offset` of the pool, of which nothing is known.
     fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         if !self.has(offset, len) {
             let want = self.ahead.max(len) as u64;
-            self.ahead = (self.ahead << 8).min(PIECE);
+            self.ahead = (self.ahead << 8).min(self.piece);
             self.load(offset, want.min(self.end - offset) as usize)?;
         }
         Ok(self.window(offset, len))
@@ -112,13 +105,13 @@ impl<'m> Reader<'m> {
     fn verify(&mut self, offset: u64, len: u64, sum: u64) -> Result<bool> {
         self.body = offset..offset + len;
         self.sums.clear();
-        if len <= PIECE as u64 {
+        if len <= self.piece as u64 {
             let seed = self.seed;
             return Ok(checksum(seed, &[self.peek(offset, len as usize)?]) == sum);
         }
         let mut hasher = XxHash3_64::with_seed(self.seed);
-        for at in self.body.clone().step_by(PIECE) {
-            let len = (self.body.end - at).min(PIECE as u64) as usize;
+        for at in self.body.clone().step_by(self.piece) {
+            let len = (self.body.end - at).min(self.piece as u64) as usize;
             self.load(at, len)?;
             let piece = self.window(at, len);
             hasher.write(piece);
@@ -130,9 +123,10 @@ impl<'m> Reader<'m> {
 
     /// Bytes at `offset` in the verified body: 1 to `most`, which is at least 1.
     fn verified(&mut self, offset: u64, most: u64) -> Result<&[u8]> {
-        let piece = (offset - self.body.start) / PIECE as u64;
-        let from = self.body.start + piece * PIECE as u64;
-        let to = self.body.end.min(from + PIECE as u64);
+        let size = self.piece as u64;
+        let piece = (offset - self.body.start) / size;
+        let from = self.body.start + piece * size;
+        let to = self.body.end.min(from + size);
         let len = most.min(to - offset) as usize;
         if !self.has(offset, len) {
             self.load(from, (to - from) as usize)?;

@@ -22,7 +22,7 @@
 //! opened after somebody else had been told. Such a late process has read nothing before; it makes
 //! the batches that it finds durable, and writes their lines anew, before it relies on them (docs/decisions/0003, 0021).
 
-use super::{Device, Fatal, Medium, MediumError, ReserveError};
+use super::{Device, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::sync::Arc;
@@ -194,6 +194,9 @@ impl Medium for Epoch {
     }
     fn prefers_group_commit(&self) -> bool {
         self.latch.device.prefers_group_commit()
+    }
+    fn transfers(&self) -> Transfers {
+        self.latch.device.transfers()
     }
     fn verify(&self) -> Result<(), MediumError> {
         self.latch.device.verify()

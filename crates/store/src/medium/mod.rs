@@ -20,6 +20,7 @@ mod gather;
 mod latch;
 mod lock;
 mod overlay;
+mod transfers;
 pub mod volatile;
 
 pub use edit::{Edit, read_struct};
@@ -29,6 +30,7 @@ pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks, Process};
 
 pub use overlay::Overlay;
+pub use transfers::Transfers;
 
 /// The place where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
 ///
@@ -117,6 +119,11 @@ pub trait Medium: Send + Sync {
     /// access a system call, so that psync had better keep pages in memory to compare with and apply
     /// to.
     fn prefers_group_commit(&self) -> bool;
+
+    /// How many bytes are moved at a time.
+    fn transfers(&self) -> Transfers {
+        Transfers::SHIPPED
+    }
 
     /// Confirms that the medium is still the one that was opened (not truncated, not unlinked).
     fn verify(&self) -> Result<(), MediumError>;

@@ -1,6 +1,6 @@
 //! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
 
-use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
+use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError, Transfers};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -106,6 +106,10 @@ impl Medium for Overlay {
 
     fn prefers_group_commit(&self) -> bool {
         false
+    }
+
+    fn transfers(&self) -> Transfers {
+        self.under.transfers()
     }
 
     fn verify(&self) -> Result<(), MediumError> {

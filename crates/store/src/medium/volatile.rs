@@ -1,18 +1,25 @@
 //! A medium in plain memory that forgets everything when it is dropped: for unit tests and Miri.
 
-use super::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use super::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers};
 use std::sync::Mutex;
 
 /// Bytes in memory.
 pub struct VolatileMedium {
     bytes: Mutex<Vec<u8>>,
+    transfers: Transfers,
 }
 
 impl VolatileMedium {
     /// `len` zero bytes.
     #[must_use]
     pub fn new(len: u64) -> Self {
-        VolatileMedium { bytes: Mutex::new(vec![0; len as usize]) }
+        Self::with_transfers(len, Transfers::SHIPPED)
+    }
+
+    /// As [`new`](VolatileMedium::new), with sizes of its own.
+    #[must_use]
+    pub fn with_transfers(len: u64, transfers: Transfers) -> Self {
+        VolatileMedium { bytes: Mutex::new(vec![0; len as usize]), transfers }
     }
 
     fn with<R>(&self, offset: u64, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> Result<R, MediumError> {
@@ -57,6 +64,9 @@ impl Medium for VolatileMedium {
     }
     fn prefers_group_commit(&self) -> bool {
         false
+    }
+    fn transfers(&self) -> Transfers {
+        self.transfers
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())

@@ -31,9 +31,6 @@ use crate::medium::{Gather, Medium};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 
-/// Redo of as many bytes in one piece is not gathered.
-const DIRECT: usize = if cfg!(any(miri, feature = "mutants")) { 2 << 10 } else { 32 << 10 };
-
 /// Result of recovering a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
@@ -72,7 +69,7 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
         found = judged().map_err(refused)?;
     }
     let Judgement { start, end, objects, .. } = found;
-    let mut redo = Redo { medium, pages: Gather::new(medium), direct: 0 };
+    let mut redo = Redo { medium, pages: Gather::new(medium), long: medium.transfers().direct(), direct: 0 };
     let mut log = start;
     scan(medium, seed, &mut log, &mut |batch| {
         if Mutant::LastBatchForgotten.is_on() && batch.log == end {
@@ -112,6 +109,8 @@ pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -
 struct Redo<'m> {
     medium: &'m dyn Medium,
     pages: Gather<'m>,
+    /// Redo of so many bytes in one piece goes past `pages`.
+    long: usize,
     /// Bytes written past `pages`.
     direct: u64,
 }
@@ -133,7 +132,7 @@ impl Redo<'_> {
     /// A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
     /// sees it before the lane was replayed to its end.
     fn put(&mut self, target: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= DIRECT {
+        if bytes.len() >= self.long {
             self.pages.forget(target, bytes.len() as u64);
             self.medium.prepare(target, bytes.len() as u64)?;
             self.direct += bytes.len() as u64;

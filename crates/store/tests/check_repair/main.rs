@@ -15,6 +15,7 @@ mod found;
 mod generations;
 mod hostile;
 mod killed;
+mod neighbours;
 mod rebuild;
 mod sample;
 mod typed;

@@ -26,6 +26,7 @@
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
 
+mod cuts;
 mod failing;
 mod left;
 mod model;
@@ -37,6 +38,7 @@ mod short;
 mod shrink;
 mod together;
 
+pub use cuts::{Cuts, Made};
 pub use failing::failing;
 pub use pools::{Start, starts};
 pub use random::random;

@@ -19,7 +19,7 @@ pub use recovery::{dead, found, psync_both};
 
 use crate::pool::process;
 use crate::scenario::{Scenario, crash_everywhere, formatted};
-use crate::sim::{Discard, Limits, SimConfig, SimMedium, TearUnit};
+use crate::sim::{Discard, Limits, SMALL, SimConfig, SimMedium, TearUnit};
 use indelible_store::Mutant;
 use indelible_store::error::Result;
 use indelible_store::store::Store;
@@ -103,8 +103,13 @@ rule_tests! {
 }
 
 const KEY: Key<'static> = Key(&[]);
-const CONFIG: SimConfig =
-    SimConfig { tear_unit: TearUnit::Line, group_commit: true, discard: Discard::Keep, seed: 0 };
+const CONFIG: SimConfig = SimConfig {
+    tear_unit: TearUnit::Line,
+    group_commit: true,
+    discard: Discard::Keep,
+    transfers: SMALL,
+    seed: 0,
+};
 const LIMITS: Limits = Limits { exhaustive: 64, singles: 6, random: 8, points: u64::MAX, seed: 1 };
 
 /// The pool, as a process of its own has it open.

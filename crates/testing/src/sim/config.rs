@@ -1,5 +1,12 @@
 //! Properties of a simulated medium.
 
+use indelible_store::medium::Transfers;
+
+/// Sizes at which batches of a few kilobytes are written, read and redone in many pieces, and the write combiner is
+/// full again and again: for programs that are so short that every image they leave can be judged.
+pub const SMALL: Transfers =
+    Transfers::SHIPPED.with_append(256).with_scan(4 << 10).with_direct(2 << 10).with_combine(8 << 10);
+
 /// The largest aligned piece that never tears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TearUnit {
@@ -45,14 +52,17 @@ pub struct SimConfig {
     pub group_commit: bool,
     /// Content of a discarded range.
     pub discard: Discard,
+    /// How many bytes are moved at a time.
+    pub transfers: Transfers,
     /// Decides everything that is undefined while the medium runs: discarded contents, how much of
     /// a failed write is visible.
     pub seed: u64,
 }
 
 impl Default for SimConfig {
-    /// A block device with undefined discards.
+    /// A block device with undefined discards, and transfers as they are shipped.
     fn default() -> Self {
-        Self { tear_unit: TearUnit::Sector, group_commit: false, discard: Discard::Any, seed: 0 }
+        let transfers = Transfers::SHIPPED;
+        Self { tear_unit: TearUnit::Sector, group_commit: false, discard: Discard::Any, transfers, seed: 0 }
     }
 }

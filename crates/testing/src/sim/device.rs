@@ -7,7 +7,9 @@ use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
 use super::writeback::Asker;
 use crate::seed::derived;
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{
+    Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+};
 
 /// At each end of a discarded range so many pages get noise although they held nothing.
 const NOISY_PAGES: u64 = 16;
@@ -217,6 +219,10 @@ impl Medium for SimMedium {
 
     fn prefers_group_commit(&self) -> bool {
         self.config.group_commit
+    }
+
+    fn transfers(&self) -> Transfers {
+        self.config.transfers
     }
 
     fn verify(&self) -> Result<(), MediumError> {

@@ -89,7 +89,7 @@ mod writeback;
 
 pub use choice::Choice;
 pub use classes::{ClassLimits, ClassReport};
-pub use config::{Discard, SimConfig, TearUnit};
+pub use config::{Discard, SMALL, SimConfig, TearUnit};
 pub use cut::{CrashImage, Cut};
 pub use event::{Event, EventKind};
 pub use fault::{Fault, OpKind};

@@ -1,0 +1,323 @@
+//! Batches in many pieces, redo that goes past the write combiner, and a write combiner that is full: at the sizes that
+//! are shipped, with samples of what power cuts leave. The same programs at small sizes: one image at least of each class
+//! that a power cut may leave (`indelible_testing::ClassLimits`).
+
+use indelible_store::error::Result;
+use indelible_store::format::LINE;
+use indelible_store::lane::Batch;
+use indelible_store::medium::Transfers;
+use indelible_store::store::{Store, Writer};
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::{Snapshot, contents, process, psync, recover_all, snapshot};
+use indelible_testing::scenario::{Scenario, allowed, formatted, judge, judge_state};
+use indelible_testing::{
+    Choice, ClassLimits, CrashImage, Cut, Discard, EventKind, Limits, SMALL, SimConfig, SimMedium, TearUnit,
+    for_each_class, for_each_crash,
+};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+const SAMPLE: Limits = Limits { exhaustive: 1, singles: 1, random: 3, points: 24, seed: 1 };
+/// For programs of a hundred megabytes.
+const FEW: Limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 4, seed: 1 };
+
+type Verdict = std::result::Result<(), String>;
+
+/// How images are chosen.
+#[derive(Clone, Copy)]
+enum Cuts {
+    Sampled(Limits),
+    Every,
+}
+
+/// Records `record` and shows `verify` what power cuts leave; a verdict must follow from what is read of the medium.
+fn cut(
+    medium: &SimMedium,
+    cuts: Cuts,
+    record: impl FnOnce(&SimMedium),
+    verify: impl Fn(&CrashImage, &SimMedium) -> Verdict,
+) -> Verdict {
+    match cuts {
+        Cuts::Sampled(limits) => {
+            let report = for_each_crash(medium, record, |image| verify(image, &image.medium()), &limits);
+            println!("{:?}", report.map_err(|failure| failure.to_string())?);
+            // The moments at which most is undecided are few among so many writes.
+            for (before, event) in medium.events() {
+                if matches!(event.kind, EventKind::Barrier { .. } | EventKind::Persisted { .. }) {
+                    for seed in 0..limits.random {
+                        let image = medium.crash_at(Cut { before, choice: Choice::Random(seed) });
+                        verify(&image, &image.medium())
+                            .map_err(|cause| format!("{cause} after {}", image.cut()))?;
+                    }
+                }
+            }
+        }
+        Cuts::Every => {
+            let report = for_each_class(medium, record, &verify, &ClassLimits::default());
+            let report = report.map_err(|failure| failure.to_string())?;
+            println!("{report:?}");
+            assert_eq!(report.cut_short, 0, "{report:?}");
+        }
+    }
+    Ok(())
+}
+
+fn config(transfers: Transfers, tear_unit: TearUnit, group_commit: bool) -> SimConfig {
+    SimConfig { tear_unit, group_commit, discard: Discard::Keep, transfers, seed: 0 }
+}
+
+/// A pool with an object "a" of `size` bytes.
+fn pool(size: u64, config: SimConfig) -> SimMedium {
+    let medium = formatted((2 * size).next_multiple_of(1 << 20) + (8 << 20), config);
+    let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
+    store.create("a", &CreateOptions { size, ..CreateOptions::default() }).unwrap();
+    medium.settle();
+    medium
+}
+
+/// Ranges that were written and not durable by that alone: where they begin, and their lengths.
+fn writes(medium: &SimMedium) -> Vec<(u64, u64)> {
+    let events = medium.events();
+    let plain = events.iter().filter(|(_, event)| matches!(event.kind, EventKind::Write | EventKind::Stream));
+    plain.flat_map(|(_, event)| event.ranges().collect::<Vec<_>>()).collect()
+}
+
+/// Whether some line of the range was written twice.
+fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
+    let mut seen = vec![false; (len / LINE) as usize];
+    let inside = writes.iter().filter(|(at, _)| (start..start + len).contains(at));
+    inside
+        .flat_map(|(at, len)| (at - start) / LINE..(at - start + len) / LINE)
+        .any(|line| std::mem::replace(&mut seen[line as usize], true))
+}
+
+// Batches in pieces, on a medium that is memory.
+
+/// Psyncs of many pieces: whole, and with gaps, so that pieces end in the middle of runs and runs in the middle of pieces.
+fn in_pieces(run: &mut Scenario, append: u64) -> Result<()> {
+    let size = (24 * append) as usize;
+    let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+    for round in [1, 5_u8] {
+        // The first psync of each pair is copied, the second borrowed (see `Lent`).
+        run.step(|_| psync(&mut a, &[(0, &[round; 100])]))?;
+        run.step(|_| psync(&mut a, &[(0, &vec![round + 1; size])]))?;
+        run.step(|_| psync(&mut a, &[(64, &[round + 2; 100])]))?;
+        let part = vec![round + 3; (append + append / 2) as usize];
+        let parts: Vec<(u64, &[u8])> = (0..12).map(|at| (at * 2 * append, &part[..])).collect();
+        run.step(|_| psync(&mut a, &parts))?;
+    }
+    std::mem::forget(a);
+    Ok(())
+}
+
+fn pieces(transfers: Transfers, cuts: Cuts) -> Verdict {
+    let append = transfers.append();
+    let medium = pool(24 * append, config(transfers, TearUnit::Line, false));
+    let states = RefCell::new(Vec::new());
+    cut(
+        &medium,
+        cuts,
+        |medium| {
+            let mut run = Scenario::begin(medium, 2).unwrap();
+            in_pieces(&mut run, append).unwrap();
+            let whole = writes(medium).iter().filter(|(_, len)| *len == append).count();
+            assert!(whole >= 2 * 24 * 2, "{whole} pieces are written and applied");
+            states.replace(run.states);
+        },
+        |image, medium| match cuts {
+            Cuts::Sampled(_) => judge(image, &states.borrow()).map(drop),
+            Cuts::Every => judge_state(medium, allowed(image, &states.borrow())).map(drop),
+        },
+    )
+}
+
+#[test]
+fn batches_in_many_pieces_as_they_are_shipped() {
+    pieces(Transfers::SHIPPED, Cuts::Sampled(SAMPLE)).unwrap();
+}
+
+#[test]
+fn batches_in_many_small_pieces() {
+    pieces(SMALL, Cuts::Every).unwrap();
+}
+
+// Redo, long enough to go past the write combiner.
+
+/// What a process leaves that dies after `program`, nothing of it in place; and what "a" is to hold.
+fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> (SimMedium, Vec<u8>) {
+    let device = Arc::new(medium.handle());
+    let store = Store::open(device.clone(), process(2)).unwrap();
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    let mut expected = contents(&store, a.object()).unwrap();
+    // Gives the lane room for as much as the object has, and leaves it empty.
+    let whole = expected.len() as u64 / LINE * LINE;
+    store_lines(&mut a, &mut expected, 0, &[(0, whole)]);
+    a.checkpoint().unwrap();
+    let checkpoints = a.lane_use().checkpoints;
+    program(&mut a, &mut expected);
+    assert_eq!(a.lane_use().checkpoints, checkpoints, "the lane has all of it");
+    device.kill();
+    std::mem::forget(a);
+    (medium.power_cut(Choice::None).medium(), expected)
+}
+
+/// Fills lines so that each tells where it belongs and when it was stored.
+fn fill(bytes: &mut [u8], from: u64, round: u8) {
+    for (number, line) in (from / LINE..).zip(bytes.chunks_mut(LINE as usize)) {
+        line.fill((number as u8).wrapping_mul(7).wrapping_add((number >> 8) as u8) ^ (round << 5 | 1));
+    }
+}
+
+/// Lines of "a" that are psynced, and what the object then holds.
+fn store_lines(writer: &mut Writer, expected: &mut [u8], round: u8, ranges: &[(u64, u64)]) {
+    for &(at, len) in ranges {
+        fill(&mut expected[at as usize..(at + len) as usize], at, round);
+    }
+    let collect = &mut |start: u64, batch: &mut Batch| {
+        for &(at, len) in ranges {
+            fill(batch.lines(start + at, (len / LINE) as usize), at, round);
+        }
+        Ok(ranges.iter().map(|(at, len)| at + len).max().unwrap_or(0))
+    };
+    writer.psync(collect).unwrap();
+}
+
+/// Short redo under, beside and over long redo.
+fn redo(transfers: Transfers, cuts: Cuts) -> Verdict {
+    let long = transfers.direct() as u64;
+    let size = 12 * long;
+    let medium = pool(size, config(transfers, TearUnit::Line, true));
+    let (medium, expected) = dead(&medium, |writer, expected| {
+        let short: Vec<_> = (0..48).map(|at| (at * long / 4, 128)).collect();
+        store_lines(writer, expected, 1, &short);
+        store_lines(writer, expected, 2, &[(long / 2, 4 * long), (6 * long, 64)]);
+        let short: Vec<_> = (1..16).map(|at| (at * long / 4 + 64, 192)).collect();
+        store_lines(writer, expected, 3, &short);
+        store_lines(writer, expected, 4, &[(3 * long, 2 * long + 64), (7 * long, 3 * long)]);
+    });
+    recovered(&medium, cuts, &expected)
+}
+
+/// Cuts the power while somebody recovers "a", which is to hold `expected` afterwards. Some of it is redone twice.
+fn recovered(medium: &SimMedium, cuts: Cuts, expected: &[u8]) -> Verdict {
+    let recover = |medium: &SimMedium, pid| {
+        let store = Store::open(Arc::new(medium.handle()), process(pid))?;
+        let writer = store.attach_writer("a", KEY)?;
+        let found = contents(&store, writer.object())?;
+        Ok::<_, indelible_store::error::StoreError>((*writer.object(), found))
+    };
+    let judge = |found: &[u8]| match found.iter().zip(expected).position(|(a, b)| a != b) {
+        Some(at) => Err(format!("byte {at} is {} and not {}", found[at], expected[at])),
+        None => Ok(()),
+    };
+    let first = RefCell::new(Ok(()));
+    cut(
+        medium,
+        cuts,
+        |medium| {
+            let (object, found) = recover(medium, 3).unwrap();
+            let (start, len) = (object.entry.primary_offset(), object.entry.extent_len());
+            assert!(overwritten(&writes(medium), start, len), "nothing is redone before the end");
+            *first.borrow_mut() = judge(&found);
+        },
+        |_, medium| {
+            first.borrow().clone()?;
+            let (_, found) = recover(medium, 4).map_err(|error| error.to_string())?;
+            judge(&found)
+        },
+    )
+}
+
+#[test]
+fn long_redo_as_it_is_shipped() {
+    redo(Transfers::SHIPPED, Cuts::Sampled(SAMPLE)).unwrap();
+}
+
+#[test]
+fn long_redo_at_small_sizes() {
+    redo(SMALL, Cuts::Every).unwrap();
+}
+
+/// More short redo than the write combiner takes, then newer lines: of some that it wrote already, and of some that it
+/// still has.
+fn combine(transfers: Transfers, cuts: Cuts) -> Verdict {
+    // Of a page, it keeps its 64 lines, their numbers, and a sixteenth of 128 bytes.
+    let pages = transfers.combine() as u64 / (4096 + 256 + 8);
+    let (size, run) = ((pages + pages / 16 + 2) * 4096, transfers.direct() as u64 - LINE);
+    let medium = pool(size, config(transfers, TearUnit::Sector, true));
+    let (medium, expected) = dead(&medium, |writer, expected| {
+        let all: Vec<_> = (0..size / (run + LINE)).map(|at| (at * (run + LINE), run)).collect();
+        store_lines(writer, expected, 1, &all);
+        let newer: Vec<_> = [0, size / 2, size - 1024].map(|at| (at / LINE * LINE, 512)).into();
+        store_lines(writer, expected, 2, &newer);
+    });
+    recovered(&medium, cuts, &expected)
+}
+
+#[test]
+fn a_full_write_combiner_as_it_is_shipped() {
+    combine(Transfers::SHIPPED, Cuts::Sampled(FEW)).unwrap();
+}
+
+#[test]
+fn a_full_write_combiner_at_small_sizes() {
+    combine(SMALL, Cuts::Every).unwrap();
+}
+
+/// What recovery of the same image leaves does not depend on the sizes.
+#[test]
+fn sizes_change_nothing_that_is_on_the_medium() {
+    let medium = pool(20_000, config(SMALL, TearUnit::Line, true));
+    let (medium, expected) = dead(&medium, |writer, expected| {
+        for round in 1..5 {
+            let from = u64::from(round) * 640;
+            store_lines(writer, expected, round, &[(from, 4096), (from + 6400, 64), (from + 12_800, 3200)]);
+        }
+    });
+    let found: Vec<Snapshot> = [SMALL, Transfers::SHIPPED]
+        .map(|transfers| {
+            let medium = SimMedium::from_bytes(&medium.to_bytes(), config(transfers, TearUnit::Line, true));
+            let store = Store::open(Arc::new(medium.handle()), process(3)).unwrap();
+            recover_all(&store).unwrap();
+            snapshot(&store).unwrap()
+        })
+        .into();
+    assert!(found[0] == found[1] && found[0]["a"].2 == expected);
+}
+
+#[cfg(feature = "mutants")]
+mod mutants {
+    use super::*;
+    use indelible_store::{Mutant, with_mutant};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// Each of the mutants is noticed at the sizes that are shipped.
+    fn caught(mutants: &[Mutant], check: impl Fn() -> Verdict) {
+        check().unwrap();
+        for mutant in mutants {
+            match with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(&check))) {
+                Ok(Ok(())) => panic!("{mutant:?} goes unnoticed"),
+                Ok(Err(cause)) => println!("{mutant:?}: {}", cause.lines().next().unwrap_or_default()),
+                Err(_) => println!("{mutant:?}: a check panicked"),
+            }
+        }
+    }
+
+    #[test]
+    fn in_many_pieces() {
+        let broken = [Mutant::ApplyPiecesFirst, Mutant::PiecesNotDurable, Mutant::ShortChecksum];
+        caught(&broken, || pieces(Transfers::SHIPPED, Cuts::Sampled(SAMPLE)));
+    }
+
+    #[test]
+    fn in_long_redo() {
+        let broken = [Mutant::EarlyVoid, Mutant::LastBatchForgotten, Mutant::OldestWins];
+        caught(&broken, || redo(Transfers::SHIPPED, Cuts::Sampled(SAMPLE)));
+    }
+
+    #[test]
+    fn in_a_full_write_combiner() {
+        caught(&[Mutant::EarlyVoid, Mutant::OldestWins], || combine(Transfers::SHIPPED, Cuts::Sampled(FEW)));
+    }
+}
