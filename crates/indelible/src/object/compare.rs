@@ -143,8 +143,8 @@ impl Pages<'_> {
 
     /// The known lines of a page, and where they are, if that can be told without reading it.
     fn known(&self, page: u64) -> Option<(u64, *const u8)> {
-        let twin = self.slow.twin(page).map(|(image, lines)| (lines, image.0.as_ptr()));
-        let known = twin.unwrap_or((0, std::ptr::null()));
+        let cached = self.slow.cached(page).map(|(image, lines)| (lines, image.0.as_ptr()));
+        let known = cached.unwrap_or((0, std::ptr::null()));
         (known.0 == u64::MAX || self.shadow.lines(page).count_ones() <= FEW).then_some(known)
     }
 

@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
-    /// held: the caller that destroyed an object gives up its hold there, as the slot may be
+    /// held: the caller that destroyed an object gives up its lock there, as the slot may be
     /// another's next.
     pub(super) fn update_then<R, S>(
         &self,

@@ -2,9 +2,9 @@
 
 use super::Store;
 use super::direct::Direct;
-use super::hold::Hold;
-use super::primary::twins_for;
-use super::twins::Twins;
+use super::object_locks::ObjectLock;
+use super::page_cache::PageCache;
+use super::primary::page_cache_for;
 use super::writer_lane::WriterLane;
 use crate::entropy::{now, random_id};
 use crate::error::{Part, Result, StoreError};
@@ -25,7 +25,7 @@ use zerocopy::little_endian::{U32, U64};
 pub struct Reader {
     store: Arc<Store>,
     /// `None` in a read-only store, where nothing keeps writers away.
-    hold: Option<Hold>,
+    object_lock: Option<ObjectLock>,
     object: Located,
 }
 
@@ -33,7 +33,7 @@ pub struct Reader {
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
-    hold: Option<Hold>,
+    object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
     pub(super) direct: Direct,
@@ -41,7 +41,7 @@ pub struct Writer {
     pub(super) unsettled: bool,
     pub(super) scratch: Batch,
     /// Pages kept in memory, where comparing with the medium is slow.
-    pub(super) twins: Option<Arc<Mutex<Twins>>>,
+    pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
     recovered: Recovered,
@@ -52,16 +52,16 @@ impl Store {
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let clean = self.view(|draft| {
-            let (object, hold) = self.open_for_reading(draft, name, key)?;
+            let (object, object_lock) = self.open_for_reading(draft, name, key)?;
             let unclean = self.stale_lane(draft, &object)?.is_some() || undefined(draft, &object)?.is_some();
-            Ok((!unclean).then_some((object, hold)))
+            Ok((!unclean).then_some((object, object_lock)))
         })?;
-        let (object, hold) = match clean {
+        let (object, object_lock) = match clean {
             Some(found) => found,
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), hold, object })
+        Ok(Reader { store: self.clone(), object_lock, object })
     }
 
     fn open_for_reading(
@@ -69,14 +69,14 @@ impl Store {
         draft: &Draft<'_>,
         name: &str,
         key: Key<'_>,
-    ) -> Result<(Located, Option<Hold>)> {
+    ) -> Result<(Located, Option<ObjectLock>)> {
         let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
         if !self.read_only {
-            let hold = Hold::take(self, &object, LockMode::Shared)?;
-            return Ok((object, Some(hold)));
+            let object_lock = ObjectLock::take(self, &object, LockMode::Shared)?;
+            return Ok((object, Some(object_lock)));
         }
         match self.device.probe(LockKey::Object(object.offset))? {
             Some(LockMode::Exclusive) => Err(StoreError::Held { holder: self.holder_of(&object, true) }),
@@ -84,10 +84,14 @@ impl Store {
         }
     }
 
-    fn recover_for_reading(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, Option<Hold>)> {
+    fn recover_for_reading(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+    ) -> Result<(Located, Option<ObjectLock>)> {
         self.forget_failed_lanes();
-        let (object, hold, _recovered) = self.update(|draft| {
-            let (mut object, hold) = self.open_for_reading(draft, name, key)?;
+        let (object, object_lock, _recovered) = self.update(|draft| {
+            let (mut object, object_lock) = self.open_for_reading(draft, name, key)?;
             let recovered = self.recover(draft, &object)?;
             if let Some((from, to)) = undefined(draft, &object)? {
                 // The progress line still announces it: only a writer changes that line.
@@ -101,9 +105,9 @@ impl Store {
                 draft.put_entry(&object)?;
             }
             // The lane that was recovered is given back once that is published.
-            Ok((object, hold, recovered))
+            Ok((object, object_lock, recovered))
         })?;
-        Ok((object, hold))
+        Ok((object, object_lock))
     }
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
@@ -139,7 +143,7 @@ impl Store {
 
     /// Takes the object, recovers it if need be, and binds it to a lane.
     fn begin_writing(self: &Arc<Self>, draft: &mut Draft<'_>, mut object: Located) -> Result<Pending> {
-        let hold = Some(Hold::take(self, &object, LockMode::Exclusive)?);
+        let object_lock = Some(ObjectLock::take(self, &object, LockMode::Exclusive)?);
         let recovered = self.recover(draft, &object)?;
         let progress = draft.progress(&object)?;
         let standing = Standing {
@@ -157,14 +161,14 @@ impl Store {
         let writer = Writer {
             store: self.clone(),
             lane,
-            hold,
+            object_lock,
             object,
             standing,
             // An earlier writer may have died in a direct write.
             direct: Direct::Open,
             unsettled: false,
             scratch: Batch::new(),
-            twins: twins_for(&*self.device),
+            page_cache: page_cache_for(&*self.device),
             backed: Vec::new(),
             recovered,
         };
@@ -221,7 +225,7 @@ impl Store {
         object: &Located,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(lane) = self.stale_lane(draft, object)? else { return Ok(None) };
-        match self.lanes.get(lane) {
+        match self.lane_locks.get(lane) {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
             // Its last detach settled it but could not say so in the table.
@@ -274,7 +278,7 @@ impl Reader {
     /// # Errors
     /// The table cannot be read.
     pub fn is_current(&self) -> Result<bool> {
-        if self.hold.is_some() || Mutant::ReadUnchecked.is_on() {
+        if self.object_lock.is_some() || Mutant::ReadUnchecked.is_on() {
             return Ok(true);
         }
         let (then, store) = (&self.object.entry, &self.store);
@@ -343,7 +347,7 @@ impl Writer {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(hold) = self.hold.take() else { return Ok(()) };
+        let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
         let result = if self.lane.is_poisoned() {
             // The entry still says W: the next attach recovers from the lane.
             Err(StoreError::Poisoned)
@@ -367,7 +371,7 @@ impl Writer {
         };
         self.lane.forget(self.object.offset);
         self.store.forget_failed_lanes();
-        drop(hold);
+        drop(object_lock);
         result
     }
 
@@ -382,7 +386,7 @@ impl Writer {
 
     /// Gives everything up without changing the table.
     fn abandon(mut self) {
-        self.hold = None;
+        self.object_lock = None;
     }
 }
 

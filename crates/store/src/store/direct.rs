@@ -44,7 +44,7 @@ impl Writer {
     /// `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
-        self.dissolve_twins()?;
+        self.dissolve_page_cache()?;
         self.direct = Direct::Open;
         self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
@@ -101,7 +101,7 @@ impl Writer {
             self.direct = Direct::None;
             return Ok(());
         };
-        self.dissolve_twins()?;
+        self.dissolve_page_cache()?;
         let medium = self.lane.medium();
         if !Mutant::DirectKept.is_on() {
             clear(medium, &self.object.entry, from, to)?;
@@ -126,8 +126,11 @@ impl Writer {
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        let result =
-            self.lane.commit(&mut batch, &[Advance::new(&self.object, standing, self.twins.clone())], None);
+        let result = self.lane.commit(
+            &mut batch,
+            &[Advance::new(&self.object, standing, self.page_cache.clone())],
+            None,
+        );
         self.scratch = batch;
         result?;
         self.standing = standing;

@@ -109,7 +109,7 @@ impl Store {
     ) -> Result<Status> {
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(draft, object)?;
-        let mine = super::lock(&self.holds).readers(object.offset);
+        let mine = super::lock(&self.object_locks).readers(object.offset);
         let held = match (mine, lock) {
             (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
             (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
@@ -192,7 +192,7 @@ impl Store {
         let (offset, len) = (found.offset.get(), found.len.get());
         let mut log = LaneLog::read(medium, self.seed, offset, len, found.generation.get())?;
         let generation = log.generation;
-        let own = self.lanes.get(index).is_some();
+        let own = self.lane_locks.get(index).is_some();
         Ok(Some(LaneDump {
             index: Some(index),
             offset,

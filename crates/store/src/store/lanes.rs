@@ -28,13 +28,13 @@ impl Store {
         index: u32,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(mut found) = directory(draft, index)? else { return Ok(None) };
-        let Some(claim) = self.lanes.claim(&self.device, index)? else { return Ok(None) };
+        let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         let medium = self.latch.enter();
         let (log, recovered) = replay(draft, index, &found)?;
         found.generation = U64::new(log.generation + 1);
         self.put_lane(draft, index, found)?;
         let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
-        Ok(Some((WriterLane::new(claim, medium, self.seed, log), recovered)))
+        Ok(Some((WriterLane::new(lane_lock, medium, self.seed, log), recovered)))
     }
 
     pub(super) fn put_lane(
@@ -89,7 +89,7 @@ impl Store {
         if let Some(lane) = found {
             return Ok(lane);
         }
-        let mut own = self.lanes.all();
+        let mut own = self.lane_locks.all();
         own.retain(|lane| !lane.is_poisoned());
         own.sort_by_key(|lane| (lane.bound.load(Ordering::Relaxed), lane.index));
         let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
@@ -133,10 +133,11 @@ impl Store {
 
     /// Gives lane `index` space.
     pub(super) fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
-        let claim = self.lanes.claim(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
+        let lane_lock =
+            self.lane_locks.take(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
         let medium = self.latch.enter();
         let found = self.place_lane(draft, index, len, 1)?;
-        Ok(WriterLane::new(claim, medium, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
+        Ok(WriterLane::new(lane_lock, medium, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it

@@ -1,31 +1,30 @@
 //! The store: a pool as the processes that share it see it.
 //!
 //! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state → an
-//! object's twins → the table (mutex in the process, then the kernel lock) → the list of lanes, the list
-//! of holds, the kept lanes.
-//! A lane's kernel lock is taken under the table and never waited for.
+//! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
+//! locks, the kept lanes. A lane's kernel lock is taken under the table and never waited for.
 //!
-//! A store that is opened read-only takes no lock at all, so that a reader without write permission
-//! is never in a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers copy their object and
-//! look whether it is still the same (attach.rs; docs/decisions/0025).
+//! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
+//! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers
+//! copy their object and look whether it is still the same (attach.rs; docs/decisions/0025).
 
 mod access;
 mod attach;
 mod check;
-mod claims;
 mod direct;
 mod format;
-mod hold;
 mod inspect;
+mod lane_locks;
 mod lanes;
 mod listing;
+mod object_locks;
 mod objects;
+mod page_cache;
 mod primary;
 mod psync;
 mod repair;
 mod resize;
 mod trust;
-mod twins;
 mod wait;
 mod window;
 mod writer_lane;
@@ -35,10 +34,10 @@ pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
+pub use page_cache::PageImage;
 pub use primary::{Pending, Primary};
 pub use psync::{Changes, Staged, psync_all, stage};
 pub use repair::{RepairAction, RepairOptions};
-pub use twins::PageImage;
 pub use window::{Window, likely_use};
 pub use writer_lane::LaneUse;
 
@@ -48,8 +47,8 @@ use crate::format::{VERSION, superblock};
 use crate::medium::{Device, FaultLatch, Medium, read_struct};
 use crate::sync::{Mutex, MutexGuard};
 use access::Table;
-use claims::Lanes;
-use hold::Holds;
+use lane_locks::LaneLocks;
+use object_locks::ObjectLocks;
 use std::sync::Arc;
 use std::time::Duration;
 use wait::Patience;
@@ -90,8 +89,8 @@ pub struct Store {
     identity: Identity,
     table: Table,
     patience: Patience,
-    lanes: Arc<Lanes>,
-    holds: Mutex<Holds>,
+    lane_locks: Arc<LaneLocks>,
+    object_locks: Mutex<ObjectLocks>,
     /// Lanes that writers had: the next need not acquire one.
     kept: Mutex<Vec<Arc<WriterLane>>>,
 }
@@ -115,8 +114,8 @@ impl Store {
             identity,
             table: Table::default(),
             patience: Patience::default(),
-            lanes: Arc::default(),
-            holds: Mutex::new(Holds::default()),
+            lane_locks: Arc::default(),
+            object_locks: Mutex::new(ObjectLocks::default()),
             kept: Mutex::default(),
             latch: FaultLatch::new(device.clone()),
             device,

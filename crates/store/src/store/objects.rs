@@ -1,7 +1,7 @@
 //! Objects as a whole: create, destroy, find, list.
 
 use super::Store;
-use super::hold::Hold;
+use super::object_locks::ObjectLock;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
@@ -88,15 +88,15 @@ impl Store {
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
-                let hold = Hold::take(self, &object, LockMode::Exclusive)?;
+                let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
                 if Mutant::DiscardFirst.is_on() {
                     let medium = draft.pages().medium();
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
                 draft.destroy(&object)?;
-                Ok((object, hold))
+                Ok((object, object_lock))
             },
-            |(object, _hold)| {
+            |(object, _object_lock)| {
                 self.give_back(object.entry.primary_offset(), object.entry.extent_len());
             },
         )
@@ -113,7 +113,7 @@ impl Store {
             if draft.find(new)?.is_some() {
                 return Err(StoreError::Exists);
             }
-            let _hold = Hold::take(self, &object, LockMode::Exclusive)?;
+            let _object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
             draft.stock_up(true)?;
             draft.remove(TreeId::Names, (draft.name_hash(name), object.offset))?;
             object.entry.name.fill(0);

@@ -3,7 +3,7 @@
 use super::Store;
 use super::attach::Writer;
 use super::lock;
-use super::twins::{PageImage, Twins};
+use super::page_cache::{PageCache, PageImage};
 use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::format::PAGE;
@@ -18,12 +18,12 @@ use zerocopy::IntoBytes;
 pub struct Primary<'a> {
     medium: &'a dyn Medium,
     start: u64,
-    twins: Option<MutexGuard<'a, Twins>>,
+    page_cache: Option<MutexGuard<'a, PageCache>>,
 }
 
 impl<'a> Primary<'a> {
-    pub(super) fn new(medium: &'a dyn Medium, start: u64, twins: Option<&'a Mutex<Twins>>) -> Self {
-        Primary { medium, start, twins: twins.map(lock) }
+    pub(super) fn new(medium: &'a dyn Medium, start: u64, page_cache: Option<&'a Mutex<PageCache>>) -> Self {
+        Primary { medium, start, page_cache: page_cache.map(lock) }
     }
 
     /// Offset of the object's first byte in the pool.
@@ -34,8 +34,8 @@ impl<'a> Primary<'a> {
 
     /// The page's copy in memory and its known lines, one bit each.
     #[must_use]
-    pub fn twin(&self, page: u64) -> Option<(&PageImage, u64)> {
-        self.twins.as_ref()?.get(self.start + page * PAGE)
+    pub fn cached(&self, page: u64) -> Option<(&PageImage, u64)> {
+        self.page_cache.as_ref()?.get(self.start + page * PAGE)
     }
 
     /// Reads pages from `page` on from the medium, with the pending lines in memory.
@@ -45,8 +45,8 @@ impl<'a> Primary<'a> {
     pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
         let offset = self.start + page * PAGE;
         self.medium.read(offset, images.as_mut_bytes())?;
-        if let Some(twins) = &self.twins {
-            twins.amend(offset, images.as_mut_bytes());
+        if let Some(page_cache) = &self.page_cache {
+            page_cache.amend(offset, images.as_mut_bytes());
         }
         Ok(())
     }
@@ -54,19 +54,19 @@ impl<'a> Primary<'a> {
     /// How many pages more can be kept, so that comparing them again reads nothing.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.twins.as_ref().map_or(0, |twins| twins.room())
+        self.page_cache.as_ref().map_or(0, |page_cache| page_cache.room())
     }
 
     /// How many pages are kept.
     #[must_use]
     pub fn kept(&self) -> usize {
-        self.twins.as_ref().map_or(0, |twins| twins.len())
+        self.page_cache.as_ref().map_or(0, |page_cache| page_cache.len())
     }
 
     /// Keeps a page that was just read. Without room for it, does nothing.
     pub fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
-        if let Some(twins) = &mut self.twins {
-            twins.keep(self.start + page * PAGE, bytes);
+        if let Some(page_cache) = &mut self.page_cache {
+            page_cache.keep(self.start + page * PAGE, bytes);
         }
     }
 }
@@ -79,11 +79,11 @@ impl Store {
     /// The medium's.
     pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let at = object.entry.primary_offset() + offset;
-        let waiting = self.lanes.all().into_iter().find_map(|lane| lane.twins(object.offset));
+        let waiting = self.lane_locks.all().into_iter().find_map(|lane| lane.page_cache(object.offset));
         let waiting = waiting.as_deref().map(lock);
         self.device.read(at, bytes)?;
-        if let Some(twins) = waiting {
-            twins.amend(at, bytes);
+        if let Some(page_cache) = waiting {
+            page_cache.amend(at, bytes);
         }
         Ok(())
     }
@@ -91,14 +91,14 @@ impl Store {
 
 /// The lines of an object that were psynced and that its primary does not have yet.
 pub struct Pending {
-    twins: Arc<Mutex<Twins>>,
+    page_cache: Arc<Mutex<PageCache>>,
     lane: Arc<WriterLane>,
 }
 
 impl Pending {
     /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next psync says so.
     pub fn write_out(&self) {
-        if lock(&self.twins).write_out(self.lane.medium()).is_err() {
+        if lock(&self.page_cache).write_out(self.lane.medium()).is_err() {
             self.lane.poison();
         }
     }
@@ -108,8 +108,8 @@ impl Writer {
     /// The pending lines, for code that reads the primary by other means and cannot ask the writer. `None`: nothing is ever pending on this medium.
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
-        let twins = self.twins.clone()?;
-        Some(Pending { twins, lane: self.lane.clone() })
+        let page_cache = self.page_cache.clone()?;
+        Some(Pending { page_cache, lane: self.lane.clone() })
     }
 
     /// Brings pending lines into the primary, where every reader of the medium sees them; not durable
@@ -118,30 +118,30 @@ impl Writer {
     /// # Errors
     /// The medium's; the object is poisoned.
     pub fn apply(&self) -> Result<()> {
-        self.with_twins(|twins, medium| Ok(twins.write_out(medium)?))
+        self.with_page_cache(|page_cache, medium| Ok(page_cache.write_out(medium)?))
     }
 
     /// As [`apply`](Writer::apply), and keeps nothing in memory: the primary is about to change by itself.
-    pub(super) fn dissolve_twins(&self) -> Result<()> {
-        self.with_twins(|twins, medium| twins.dissolve(medium))
+    pub(super) fn dissolve_page_cache(&self) -> Result<()> {
+        self.with_page_cache(|page_cache, medium| page_cache.dissolve(medium))
     }
 
     /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
     pub fn set_kept_pages(&self, pages: usize) {
-        if let Some(twins) = &self.twins {
-            lock(twins).set_limit(pages);
+        if let Some(page_cache) = &self.page_cache {
+            lock(page_cache).set_limit(pages);
         }
     }
 
     /// Pages kept in memory.
     #[must_use]
     pub fn kept_pages(&self) -> usize {
-        self.twins.as_ref().map_or(0, |twins| lock(twins).len())
+        self.page_cache.as_ref().map_or(0, |page_cache| lock(page_cache).len())
     }
 
-    fn with_twins(&self, act: impl FnOnce(&mut Twins, &dyn Medium) -> Result<()>) -> Result<()> {
-        let Some(twins) = &self.twins else { return Ok(()) };
-        let done = act(&mut lock(twins), self.lane.medium());
+    fn with_page_cache(&self, act: impl FnOnce(&mut PageCache, &dyn Medium) -> Result<()>) -> Result<()> {
+        let Some(page_cache) = &self.page_cache else { return Ok(()) };
+        let done = act(&mut lock(page_cache), self.lane.medium());
         if done.is_err() {
             self.lane.poison();
         }
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-/// Twins for a new writer, if reading the medium takes system calls.
-pub(super) fn twins_for(medium: &dyn Medium) -> Option<Arc<Mutex<Twins>>> {
-    medium.prefers_group_commit().then(|| Arc::new(Mutex::new(Twins::new())))
+/// A page cache for a new writer, if reading the medium takes system calls.
+pub(super) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
+    medium.prefers_group_commit().then(|| Arc::new(Mutex::new(PageCache::new())))
 }

@@ -189,7 +189,7 @@ impl Staged<'_> {
         let entry = &writer.object.entry;
         self.batch.begin(kind::PSYNC, writer.object.offset, entry.binding.get());
         let mut primary =
-            Primary::new(&*writer.store.device, entry.primary_offset(), writer.twins.as_deref());
+            Primary::new(&*writer.store.device, entry.primary_offset(), writer.page_cache.as_deref());
         let end = changes.collect(&mut primary, &mut self.batch)?;
         drop(primary);
         let direct = writer.publishable();
@@ -200,7 +200,7 @@ impl Staged<'_> {
         let published = writer.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: writer.standing.psyncs.saturating_add(1), direct: 0 };
         self.batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        self.advances.push(Advance::new(&writer.object, standing, writer.twins.clone()));
+        self.advances.push(Advance::new(&writer.object, standing, writer.page_cache.clone()));
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 
 use super::Store;
 use super::attach::{Writer, renumber};
-use super::hold::Hold;
+use super::object_locks::ObjectLock;
 use super::objects::{HIDDEN, KEEP};
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
@@ -30,19 +30,19 @@ impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         self.reap()?;
-        let (mut object, hold, recovered) = self.update(|draft| {
+        let (mut object, object_lock, recovered) = self.update(|draft| {
             let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
-            let hold = Hold::take(self, &object, LockMode::Exclusive)?;
+            let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
             let recovered = self.recover(draft, &object)?;
             let mut object = object;
             object.entry.state = STATE_D;
             object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
             renumber(draft, &mut object)?;
             draft.put_entry(&object)?;
-            Ok((object, hold, recovered))
+            Ok((object, object_lock, recovered))
         })?;
         drop(recovered);
         if pages_for(size) < object.entry.pages.get() {
@@ -50,7 +50,7 @@ impl Store {
         } else {
             self.grow(&mut object, size)?;
         }
-        drop(hold);
+        drop(object_lock);
         Ok(object)
     }
 
@@ -195,13 +195,13 @@ impl Store {
         let tag = random_id()?.iter().fold(String::new(), |tag, byte| tag + &format!("{byte:02x}"));
         let name = format!("{HIDDEN}{tag}");
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
-        let (larger, hold) =
+        let (larger, object_lock) =
             self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
         let result = self.copy(object, &larger, kept).and_then(|copied| {
             if !Mutant::EarlyExchange.is_on() {
                 copied.barrier()?;
             }
-            self.exchange(object, &larger, hold, size, lane)
+            self.exchange(object, &larger, object_lock, size, lane)
         });
         if result.is_err() {
             // Leftovers that cannot be removed now are removed by the next resize.
@@ -214,7 +214,7 @@ impl Store {
         &self,
         object: &Located,
         larger: &Located,
-        hold: Hold,
+        object_lock: ObjectLock,
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
@@ -237,7 +237,7 @@ impl Store {
             },
             |(moved, spare)| {
                 self.give_back(spare.entry.primary_offset(), spare.entry.extent_len());
-                drop(hold);
+                drop(object_lock);
                 moved
             },
         )
@@ -262,14 +262,14 @@ impl Store {
         Ok(medium)
     }
 
-    fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, Hold)> {
+    fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, ObjectLock)> {
         let (id, now) = (random_id()?, now());
         self.update(|draft| {
             let object = draft.create_any(name, id, now, how)?;
             self.prepare_extent(draft, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
-            let hold = Hold::take(self, &object, LockMode::Exclusive)?;
-            Ok((object, hold))
+            let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
+            Ok((object, object_lock))
         })
     }
 
@@ -282,11 +282,13 @@ impl Store {
                 |draft| {
                     // The slot may be another object's by now.
                     let Some(object) = draft.find_id(&object.entry.id)? else { return Ok(None) };
-                    let Ok(hold) = Hold::take(self, &object, LockMode::Exclusive) else { return Ok(None) };
+                    let Ok(object_lock) = ObjectLock::take(self, &object, LockMode::Exclusive) else {
+                        return Ok(None);
+                    };
                     draft.destroy(&object)?;
-                    Ok(Some(hold))
+                    Ok(Some(object_lock))
                 },
-                |hold| hold.is_some(),
+                |object_lock| object_lock.is_some(),
             )?;
             reaped += u64::from(removed);
         }
@@ -328,7 +330,7 @@ impl Writer {
             }
             None if may_move => {
                 // Copying, and leaving the lane's batches behind, needs the primary durable in place.
-                self.dissolve_twins()?;
+                self.dissolve_page_cache()?;
                 self.settle()?;
                 object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
                 true

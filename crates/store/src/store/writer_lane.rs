@@ -3,16 +3,16 @@
 //! Invariants:
 //! 1. `log` is the end of the lane; only the thread that set `writing`, or that holds `state`
 //!    throughout, appends.
-//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries or twins;
+//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries or page caches;
 //!    the generation does not change while there is one.
-//! 3. `progress` has every object with a batch in this generation; only their twins have lines waiting,
+//! 3. `progress` has every object with a batch in this generation; only their page caches have pending lines,
 //!    and those are written out before the generation changes.
 //! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
 //!    with `state` held and never reset: a reader holding `state` sees the current value.
 
-use super::claims::Claim;
+use super::lane_locks::LaneLock;
 use super::lock;
-use super::twins::Twins;
+use super::page_cache::PageCache;
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, LaneLog, Lender};
@@ -38,7 +38,7 @@ pub struct LaneUse {
     pub checkpoints: u64,
     /// Time in durable writes, if times are taken.
     pub publish: Duration,
-    /// Time bringing batches into primaries or twins, if times are taken.
+    /// Time bringing batches into primaries or page caches, if times are taken.
     pub apply: Duration,
 }
 
@@ -49,12 +49,16 @@ pub(super) struct Advance {
     pub slot: u64,
     id: [u8; 16],
     pub standing: Standing,
-    twins: Option<Arc<Mutex<Twins>>>,
+    page_cache: Option<Arc<Mutex<PageCache>>>,
 }
 
 impl Advance {
-    pub(super) fn new(object: &Located, standing: Standing, twins: Option<Arc<Mutex<Twins>>>) -> Self {
-        Advance { slot: object.offset, id: object.entry.id, standing, twins }
+    pub(super) fn new(
+        object: &Located,
+        standing: Standing,
+        page_cache: Option<Arc<Mutex<PageCache>>>,
+    ) -> Self {
+        Advance { slot: object.offset, id: object.entry.id, standing, page_cache }
     }
 }
 
@@ -74,7 +78,7 @@ struct State {
 /// See the module.
 pub(super) struct WriterLane {
     pub index: u32,
-    claim: Claim,
+    lock: LaneLock,
     /// The epoch in which this process has the lane.
     medium: Epoch,
     seed: u64,
@@ -93,12 +97,12 @@ pub(super) struct WriterLane {
 }
 
 impl WriterLane {
-    /// The claimed lane, empty from `log` on; `medium` was entered before anything of it was read.
-    pub(super) fn new(claim: Claim, medium: Epoch, seed: u64, log: LaneLog) -> Arc<Self> {
-        let lanes = claim.lanes.clone();
+    /// The locked lane, empty from `log` on; `medium` was entered before anything of it was read.
+    pub(super) fn new(lane_lock: LaneLock, medium: Epoch, seed: u64, log: LaneLog) -> Arc<Self> {
+        let locks = lane_lock.locks.clone();
         let lane = Arc::new(WriterLane {
-            index: claim.index,
-            claim,
+            index: lane_lock.index,
+            lock: lane_lock,
             medium,
             seed,
             state: Mutex::new(State {
@@ -119,7 +123,7 @@ impl WriterLane {
             timed: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
         });
-        lock(&lanes.held).insert(lane.index, (lane.claim.number, Arc::downgrade(&lane)));
+        lock(&locks.held).insert(lane.index, (lane.lock.number, Arc::downgrade(&lane)));
         lane
     }
 
@@ -194,25 +198,25 @@ impl WriterLane {
         applied
     }
 
-    /// Brings a durable batch into the twins of its objects, or into the primaries.
+    /// Brings a durable batch into the page caches of its objects, or into the primaries.
     fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
-        if advances.iter().all(|advance| advance.twins.is_none()) {
+        if advances.iter().all(|advance| advance.page_cache.is_none()) {
             return commit::apply(&self.medium, batch);
         }
         let mut redo = batch.redo();
         for section in batch.sections() {
             let runs = redo.by_ref().take(section.runs.get() as usize);
             let advance = advances.iter().find(|advance| advance.slot == section.entry.get());
-            if let Some(twins) = advance.and_then(|advance| advance.twins.as_ref()) {
-                lock(twins).apply(&self.medium, runs)?;
+            if let Some(page_cache) = advance.and_then(|advance| advance.page_cache.as_ref()) {
+                lock(page_cache).apply(&self.medium, runs)?;
             }
         }
         Ok(())
     }
 
-    /// The twins of an object that may have lines waiting.
-    pub(super) fn twins(&self, slot: u64) -> Option<Arc<Mutex<Twins>>> {
-        lock(&self.state).progress.get(&slot)?.twins.clone()
+    /// The page cache of an object that may have pending lines.
+    pub(super) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
+        lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
     /// Returns where the lines begin in the lane if they were lent.
@@ -364,8 +368,8 @@ impl WriterLane {
         let device = &self.medium;
         let result = (|| {
             for advance in state.progress.values() {
-                if let Some(twins) = &advance.twins {
-                    lock(twins).write_out(device)?;
+                if let Some(page_cache) = &advance.page_cache {
+                    lock(page_cache).write_out(device)?;
                 }
                 if !Mutant::ProgressForgotten.is_on() {
                     put_progress_at(device, self.seed, advance.slot, advance.id, &advance.standing)?;
@@ -423,7 +427,7 @@ impl WriterLane {
 impl Drop for WriterLane {
     fn drop(&mut self) {
         let state = lock(&self.state);
-        self.claim.release(|| {
+        self.lock.release(|| {
             let unused = self.bound.load(Ordering::Relaxed) == 0;
             if unused && state.used.checkpoints > 0 && !self.is_poisoned() {
                 let _ = state.log.retire(&self.medium, self.seed);

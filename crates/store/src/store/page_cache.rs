@@ -1,21 +1,21 @@
-//! The pages of an object as last psynced, as far as they are kept in memory: their *twins*.
+//! The page cache of an object's primary: pages as last psynced, kept in memory.
 //!
 //! If every access to the medium is a system call, reading pages back to compare them, and writing each
-//! changed line to its place, costs more than the commit itself. So the pages that psyncs change have twins.
-//! Comparing with a twin reads no medium, and a batch is applied to twins; pending lines are written to the
-//! primary page by page, before anything relies on it.
+//! changed line to its place, costs more than the commit itself. So the pages that psyncs change are cached.
+//! Comparing with a cached page reads no medium, and a batch is applied to cached pages; pending lines are
+//! written to the primary page by page, before anything relies on it.
 //!
-//! With explicit tracking nothing has to be read to know what may have changed: such pages have twins of a
-//! few lines, and the primary the others.
+//! With explicit tracking nothing has to be read to know what may have changed: of such pages a few lines are
+//! cached, and the primary has the others.
 //!
 //! Invariants:
-//! 1. In its `known` lines, a twin holds what its page holds as of the newest durable batch. The primary differs
-//!    from that in lines of `waiting` at most, which are known.
-//! 2. Each waiting line is in a batch of the lane's present generation. Before the lane is voided, the object
+//! 1. In its `known` lines, a cached page holds what the object's page holds as of the newest durable batch. The
+//!    primary differs from that in lines of `pending` at most, which are known.
+//! 2. Each pending line is in a batch of the lane's present generation. Before the lane is voided, the object
 //!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
 //!
-//! A run of waiting lines may be written together with the lines between them, which are rewritten
-//! as they are, if all lines of the twin are known.
+//! A run of pending lines may be written together with the lines between them, which are rewritten as they
+//! are, if all lines of the page are known.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -30,7 +30,7 @@ use zerocopy::{FromBytes, IntoBytes};
 const LIMIT: usize = 16384;
 /// Bytes of neighbouring pages written at a time.
 const PIECE: usize = 64 << 10;
-/// Bytes of a page without a twin that are worth one: more are written to the primary at once.
+/// Bytes of an uncached page that are worth caching: more are written to the primary at once.
 const FEW: usize = 16 * LINE as usize;
 
 /// The bytes of a page, aligned as cache lines are: comparing is faster then.
@@ -38,27 +38,27 @@ const FEW: usize = 16 * LINE as usize;
 #[repr(C, align(64))]
 pub struct PageImage(pub [u8; PAGE as usize]);
 
-struct Twin {
+struct CachedPage {
     bytes: Box<PageImage>,
     /// Lines, by bit, that `bytes` has.
     known: u64,
     /// Lines that the primary does not have yet.
-    waiting: u64,
+    pending: u64,
     /// When a psync last changed it.
     used: u64,
 }
 
 /// See the module. Pages are named by their offset in the pool.
-pub(super) struct Twins {
-    pages: HashMap<u64, Twin>,
+pub(super) struct PageCache {
+    pages: HashMap<u64, CachedPage>,
     limit: usize,
     /// Counts applied batches.
     round: u64,
 }
 
-impl Twins {
+impl PageCache {
     pub(super) fn new() -> Self {
-        Twins { pages: HashMap::new(), limit: LIMIT, round: 0 }
+        PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
     /// Sets how many pages are kept at most, from the next psync on.
@@ -70,9 +70,9 @@ impl Twins {
         self.pages.len()
     }
 
-    /// A page's twin, and its known lines, one bit each.
+    /// A cached page, and its known lines, one bit each.
     pub(super) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
-        self.pages.get(&page).map(|twin| (&*twin.bytes, twin.known))
+        self.pages.get(&page).map(|cached| (&*cached.bytes, cached.known))
     }
 
     /// How many more pages may be kept.
@@ -84,29 +84,29 @@ impl Twins {
     pub(super) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
-            Entry::Occupied(twin) => {
-                let twin = twin.into_mut();
-                (twin.bytes, twin.known) = (bytes, u64::MAX);
+            Entry::Occupied(cached) => {
+                let cached = cached.into_mut();
+                (cached.bytes, cached.known) = (bytes, u64::MAX);
             }
             Entry::Vacant(place) if room => {
-                place.insert(Twin { bytes, known: u64::MAX, waiting: 0, used });
+                place.insert(CachedPage { bytes, known: u64::MAX, pending: 0, used });
             }
             Entry::Vacant(_) => {}
         }
     }
 
-    /// Overwrites `bytes`, read from the primary at `offset`, with the lines that twins know.
+    /// Overwrites `bytes`, read from the primary at `offset`, with the lines that are cached.
     pub(super) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;
         while page < end {
-            if let Some(twin) = self.pages.get(&page) {
-                for run in bytes_of(twin.known) {
+            if let Some(cached) = self.pages.get(&page) {
+                for run in bytes_of(cached.known) {
                     let (from, to) =
                         ((page + run.start as u64).max(offset), (page + run.end as u64).min(end));
                     if from < to {
                         bytes[(from - offset) as usize..(to - offset) as usize]
-                            .copy_from_slice(&twin.bytes.0[(from - page) as usize..(to - page) as usize]);
+                            .copy_from_slice(&cached.bytes.0[(from - page) as usize..(to - page) as usize]);
                     }
                 }
             }
@@ -114,7 +114,7 @@ impl Twins {
         }
     }
 
-    /// Applies runs of lines of a durable batch: to twins, to the primary where there is none.
+    /// Applies runs of lines of a durable batch: to cached pages, and to the primary of others.
     pub(super) fn apply<'b>(
         &mut self,
         medium: &dyn Medium,
@@ -122,15 +122,15 @@ impl Twins {
     ) -> std::result::Result<(), Fatal> {
         self.round += 1;
         for (target, bytes) in runs {
-            // Neighbouring pages without twins are written together.
+            // Neighbouring pages that are not cached are written together.
             let (mut from, mut at) = (0, 0);
             while at < bytes.len() {
                 let start = target + at as u64;
                 let page = start / PAGE * PAGE;
                 let len = (bytes.len() - at).min((page + PAGE - start) as usize);
-                if let Some(twin) = self.twin_for(page, len) {
+                if let Some(cached) = self.cached_for(page, len) {
                     medium_write(medium, target + from as u64, &bytes[from..at])?;
-                    twin.take((start - page) as usize, &bytes[at..at + len]);
+                    cached.take((start - page) as usize, &bytes[at..at + len]);
                     from = at + len;
                 }
                 at += len;
@@ -143,18 +143,18 @@ impl Twins {
         Ok(())
     }
 
-    /// The twin that takes `len` bytes of a page: the one there is, or a new one if they are few.
-    fn twin_for(&mut self, page: u64, len: usize) -> Option<&mut Twin> {
+    /// The cached page that takes `len` bytes: the one there is, or a new one if they are few.
+    fn cached_for(&mut self, page: u64, len: usize) -> Option<&mut CachedPage> {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
-            Entry::Occupied(twin) => {
-                let twin = twin.into_mut();
-                twin.used = used;
-                Some(twin)
+            Entry::Occupied(cached) => {
+                let cached = cached.into_mut();
+                cached.used = used;
+                Some(cached)
             }
             Entry::Vacant(place) if room && len <= FEW => {
                 let bytes = Box::new(PageImage([0; PAGE as usize]));
-                Some(place.insert(Twin { bytes, known: 0, waiting: 0, used }))
+                Some(place.insert(CachedPage { bytes, known: 0, pending: 0, used }))
             }
             Entry::Vacant(_) => None,
         }
@@ -162,18 +162,19 @@ impl Twins {
 
     /// Forgets the half of the pages that psyncs have not changed for longest, but none of the newest.
     fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
-        let mut ages: Vec<(u64, u64)> = self.pages.iter().map(|(page, twin)| (twin.used, *page)).collect();
+        let mut ages: Vec<(u64, u64)> =
+            self.pages.iter().map(|(page, cached)| (cached.used, *page)).collect();
         let half = ages.len() / 2;
         let oldest_kept = *ages.select_nth_unstable(half).1;
         let round = self.round;
-        let old = |page: u64, twin: &Twin| twin.used < round && (twin.used, page) < oldest_kept;
+        let old = |page: u64, cached: &CachedPage| cached.used < round && (cached.used, page) < oldest_kept;
         self.write_out_those(medium, old)?;
-        self.pages.retain(|page, twin| !old(*page, twin));
+        self.pages.retain(|page, cached| !old(*page, cached));
         Ok(())
     }
 
-    /// Brings every waiting line into the primary: durable after a barrier. After an error, the lines not
-    /// written go on waiting.
+    /// Brings every pending line into the primary: durable after a barrier. After an error, the lines not
+    /// written stay pending.
     pub(super) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());
@@ -184,11 +185,12 @@ impl Twins {
     fn write_out_those(
         &mut self,
         medium: &dyn Medium,
-        chosen: impl Fn(u64, &Twin) -> bool,
+        chosen: impl Fn(u64, &CachedPage) -> bool,
     ) -> std::result::Result<(), Fatal> {
-        let waiting = self.pages.iter().filter(|(page, twin)| twin.waiting != 0 && chosen(**page, twin));
+        let pending =
+            self.pages.iter().filter(|(page, cached)| cached.pending != 0 && chosen(**page, cached));
         let mut pages: Vec<(u64, bool)> =
-            waiting.map(|(page, twin)| (*page, twin.known == u64::MAX)).collect();
+            pending.map(|(page, cached)| (*page, cached.known == u64::MAX)).collect();
         pages.sort_unstable();
         let mut piece = Vec::new();
         for neighbours in pages.chunk_by(|a, b| a.0 + PAGE == b.0 && a.1 && b.1) {
@@ -199,18 +201,18 @@ impl Twins {
                 }
                 piece.clear();
                 let (mut skip, mut spare) = (0, 0);
-                for (nth, twin) in pages.iter().filter_map(|(page, _)| self.pages.get(page)).enumerate() {
+                for (nth, cached) in pages.iter().filter_map(|(page, _)| self.pages.get(page)).enumerate() {
                     if nth == 0 {
-                        skip = twin.waiting.trailing_zeros() as usize * LINE as usize;
+                        skip = cached.pending.trailing_zeros() as usize * LINE as usize;
                     }
-                    spare = twin.waiting.leading_zeros() as usize * LINE as usize;
-                    piece.extend_from_slice(&twin.bytes.0);
+                    spare = cached.pending.leading_zeros() as usize * LINE as usize;
+                    piece.extend_from_slice(&cached.bytes.0);
                 }
-                // From the first waiting line to the last.
+                // From the first pending line to the last.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
-                    if let Some(twin) = self.pages.get_mut(page) {
-                        twin.waiting = 0;
+                    if let Some(cached) = self.pages.get_mut(page) {
+                        cached.pending = 0;
                     }
                 }
             }
@@ -218,13 +220,13 @@ impl Twins {
         Ok(())
     }
 
-    /// Brings the waiting lines of a page into the primary, and nothing else.
+    /// Brings the pending lines of a page into the primary, and nothing else.
     fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), Fatal> {
-        if let Some(twin) = self.pages.get_mut(&page) {
-            for run in bytes_of(twin.waiting) {
-                medium.write(page + run.start as u64, &twin.bytes.0[run])?;
+        if let Some(cached) = self.pages.get_mut(&page) {
+            for run in bytes_of(cached.pending) {
+                medium.write(page + run.start as u64, &cached.bytes.0[run])?;
             }
-            twin.waiting = 0;
+            cached.pending = 0;
         }
         Ok(())
     }
@@ -237,12 +239,12 @@ impl Twins {
     }
 }
 
-impl Twin {
+impl CachedPage {
     fn take(&mut self, at: usize, lines: &[u8]) {
         self.bytes.0[at..at + lines.len()].copy_from_slice(lines);
         let (first, count) = (at / LINE as usize, lines.len() / LINE as usize);
         let taken = (u64::MAX >> (64 - count)) << first;
-        self.waiting |= taken;
+        self.pending |= taken;
         self.known |= taken;
     }
 }
@@ -280,22 +282,22 @@ mod tests {
     #[test]
     fn lines_of_kept_pages_wait_and_others_are_written() {
         let medium = VolatileMedium::new(4 * P);
-        let mut twins = Twins::new();
-        twins.keep(P, zeros());
+        let mut cache = PageCache::new();
+        cache.keep(P, zeros());
         // Three pages at once, of which the middle one is kept.
         let run = vec![7; 3 * P as usize];
-        twins.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
+        cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
         assert_eq!(read(&medium, 0, P as usize), filled(7));
         assert_eq!(read(&medium, P, P as usize), filled(0));
         assert_eq!(read(&medium, 2 * P, P as usize), filled(7));
         let mut seen = read(&medium, P - 64, 4096 + 128);
-        twins.amend(P - 64, &mut seen);
+        cache.amend(P - 64, &mut seen);
         assert!(seen.iter().all(|byte| *byte == 7));
-        twins.write_out(&medium).unwrap();
+        cache.write_out(&medium).unwrap();
         assert_eq!(read(&medium, P, P as usize), filled(7));
-        assert!(twins.get(P).is_some());
-        twins.dissolve(&medium).unwrap();
-        assert_eq!(twins.len(), 0);
+        assert!(cache.get(P).is_some());
+        cache.dissolve(&medium).unwrap();
+        assert_eq!(cache.len(), 0);
     }
 
     /// Pages of which a few lines change take them without being read, and keep what the primary has otherwise.
@@ -303,8 +305,8 @@ mod tests {
     fn a_few_lines_wait_without_their_page() {
         let medium = VolatileMedium::new(8 * P);
         medium.write(0, &[9; 8 * P as usize]).unwrap();
-        let mut twins = Twins::new();
-        twins.keep(P, Box::new(PageImage(filled(9))));
+        let mut cache = PageCache::new();
+        cache.keep(P, Box::new(PageImage(filled(9))));
         let few: Vec<(u64, &[u8])> = vec![
             (P - 64, &[1; 128]),
             (2 * P + 128, &[2; 64]),
@@ -312,7 +314,7 @@ mod tests {
             (3 * P + 64, &[4; 64]),
             (3 * P + 256, &[5; 64]),
         ];
-        twins.apply(&medium, few.iter().copied()).unwrap();
+        cache.apply(&medium, few.iter().copied()).unwrap();
         assert_eq!(read(&medium, 0, 8 * P as usize), vec![9; 8 * P as usize]);
         let model = |offset: u64, len: usize| {
             let mut bytes = vec![9; 8 * P as usize];
@@ -323,53 +325,53 @@ mod tests {
         };
         for (offset, len) in [(0, 8 * P as usize), (P - 30, 60), (2 * P + 130, 3), (2 * P + 600, 400)] {
             let mut seen = read(&medium, offset, len);
-            twins.amend(offset, &mut seen);
+            cache.amend(offset, &mut seen);
             assert_eq!(seen, model(offset, len), "{offset}");
         }
-        assert_eq!([0, P, 2 * P].map(|page| twins.get(page).unwrap().1.count_ones()), [1, 64, 3]);
-        // Read after all: what waits goes on waiting.
+        assert_eq!([0, P, 2 * P].map(|page| cache.get(page).unwrap().1.count_ones()), [1, 64, 3]);
+        // Read after all: pending lines stay pending.
         let mut image = Box::new(PageImage(filled(9)));
-        twins.amend(2 * P, &mut image.0);
-        twins.keep(2 * P, image);
-        assert_eq!(twins.get(2 * P).unwrap().1, u64::MAX);
-        // A longer run is not worth a twin.
-        twins.apply(&medium, [(5 * P, &[4; 2048][..])].into_iter()).unwrap();
-        assert!(twins.get(5 * P).is_none());
+        cache.amend(2 * P, &mut image.0);
+        cache.keep(2 * P, image);
+        assert_eq!(cache.get(2 * P).unwrap().1, u64::MAX);
+        // A longer run is not worth caching.
+        cache.apply(&medium, [(5 * P, &[4; 2048][..])].into_iter()).unwrap();
+        assert!(cache.get(5 * P).is_none());
         assert_eq!(read(&medium, 5 * P, 2048), [4; 2048]);
         medium.write(5 * P, &[9; 2048]).unwrap();
-        twins.write_out(&medium).unwrap();
+        cache.write_out(&medium).unwrap();
         assert_eq!(read(&medium, 0, 8 * P as usize), model(0, 8 * P as usize));
     }
 
     #[test]
     fn the_longest_unchanged_half_makes_room() {
         let medium = VolatileMedium::new(16 * P);
-        let mut twins = Twins::new();
-        twins.set_limit(8);
+        let mut cache = PageCache::new();
+        cache.set_limit(8);
         for page in 0..12 {
-            assert!(twins.room() > 0);
-            twins.keep(page * P, zeros());
-            twins.apply(&medium, [(page * P, &[page as u8 + 1; 64][..])].into_iter()).unwrap();
-            assert!(twins.len() <= 6 && twins.get(page * P).is_some(), "{page}");
+            assert!(cache.room() > 0);
+            cache.keep(page * P, zeros());
+            cache.apply(&medium, [(page * P, &[page as u8 + 1; 64][..])].into_iter()).unwrap();
+            assert!(cache.len() <= 6 && cache.get(page * P).is_some(), "{page}");
         }
         for page in 0..12 {
-            let kept = twins.get(page * P).is_some();
+            let kept = cache.get(page * P).is_some();
             assert_eq!(read(&medium, page * P, 1)[0], if kept { 0 } else { page as u8 + 1 }, "{page}");
         }
-        twins.write_out(&medium).unwrap();
+        cache.write_out(&medium).unwrap();
         (0..12).for_each(|page| assert_eq!(read(&medium, page * P, 1)[0], page as u8 + 1));
     }
 
     #[test]
     fn pages_that_are_all_in_use_stay() {
         let medium = VolatileMedium::new(16 * P);
-        let mut twins = Twins::new();
-        twins.set_limit(4);
-        (0..16).for_each(|page| twins.keep(page * P, zeros()));
+        let mut cache = PageCache::new();
+        cache.set_limit(4);
+        (0..16).for_each(|page| cache.keep(page * P, zeros()));
         let run = vec![1; 16 * P as usize];
         for _ in 0..3 {
-            twins.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
-            assert_eq!(twins.len(), 4);
+            cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
+            assert_eq!(cache.len(), 4);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Holds: the objects that this process has locked, and how.
+//! Object locks: the objects that this process has locked, and how.
 //!
 //! The kernel's lock is between processes; threads of one process share it, so that the rule of one
 //! writer or many readers (S0.11) is kept here within the process.
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 /// Object locks of this process: entry offset → readers, 0 for the writer.
 #[derive(Default)]
-pub(super) struct Holds(HashMap<u64, usize>);
+pub(super) struct ObjectLocks(HashMap<u64, usize>);
 
-impl Holds {
+impl ObjectLocks {
     /// Readers of the object in this process, 0 if it writes, `None` if it does not have it.
     pub(super) fn readers(&self, entry: u64) -> Option<usize> {
         self.0.get(&entry).copied()
@@ -24,19 +24,19 @@ impl Holds {
 }
 
 /// One object's lock; dropping it gives it up.
-pub(super) struct Hold {
+pub(super) struct ObjectLock {
     store: Arc<Store>,
     entry: u64,
 }
 
-impl Hold {
+impl ObjectLock {
     /// Takes the lock of `object`; the error names its holder.
-    pub(super) fn take(store: &Arc<Store>, object: &Located, mode: LockMode) -> Result<Hold> {
-        let mut holds = lock(&store.holds);
-        let own = holds.0.get(&object.offset).copied();
+    pub(super) fn take(store: &Arc<Store>, object: &Located, mode: LockMode) -> Result<ObjectLock> {
+        let mut object_locks = lock(&store.object_locks);
+        let own = object_locks.0.get(&object.offset).copied();
         match (own, mode) {
             (Some(readers), LockMode::Shared) if readers > 0 => {
-                holds.0.insert(object.offset, readers + 1);
+                object_locks.0.insert(object.offset, readers + 1);
             }
             (Some(readers), _) => {
                 return Err(StoreError::Held { holder: Holder::Own { writer: readers == 0 } });
@@ -47,20 +47,20 @@ impl Hold {
                     let writer = !matches!(store.device.probe(key), Ok(Some(LockMode::Shared)));
                     return Err(StoreError::Held { holder: store.holder_of(object, writer) });
                 }
-                holds.0.insert(object.offset, usize::from(mode == LockMode::Shared));
+                object_locks.0.insert(object.offset, usize::from(mode == LockMode::Shared));
             }
         }
-        Ok(Hold { store: store.clone(), entry: object.offset })
+        Ok(ObjectLock { store: store.clone(), entry: object.offset })
     }
 }
 
-impl Drop for Hold {
+impl Drop for ObjectLock {
     fn drop(&mut self) {
-        let mut holds = lock(&self.store.holds);
-        match holds.0.get_mut(&self.entry) {
+        let mut object_locks = lock(&self.store.object_locks);
+        match object_locks.0.get_mut(&self.entry) {
             Some(readers) if *readers > 1 => *readers -= 1,
             _ => {
-                holds.0.remove(&self.entry);
+                object_locks.0.remove(&self.entry);
                 self.store.device.unlock(LockKey::Object(self.entry));
             }
         }

@@ -1,4 +1,4 @@
-//! Claims: the lanes that this process has locked.
+//! Lane locks: the lanes that this process has locked.
 
 use super::lock;
 use super::writer_lane::WriterLane;
@@ -12,12 +12,12 @@ use std::sync::{Arc, Weak};
 /// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
 /// lock on a lane, so that the thread that has it is recorded here.
 #[derive(Default)]
-pub(super) struct Lanes {
+pub(super) struct LaneLocks {
     pub(super) held: Mutex<BTreeMap<u32, (u64, Weak<WriterLane>)>>,
-    claims: AtomicU64,
+    taken: AtomicU64,
 }
 
-impl Lanes {
+impl LaneLocks {
     /// The lanes in use.
     pub(super) fn all(&self) -> Vec<Arc<WriterLane>> {
         lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
@@ -29,7 +29,7 @@ impl Lanes {
     }
 
     /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
-    pub(super) fn claim(self: &Arc<Self>, device: &Arc<dyn Device>, index: u32) -> Result<Option<Claim>> {
+    pub(super) fn take(self: &Arc<Self>, device: &Arc<dyn Device>, index: u32) -> Result<Option<LaneLock>> {
         let mut held = lock(&self.held);
         let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
         if in_use {
@@ -38,25 +38,25 @@ impl Lanes {
         if !Mutant::LaneUnclaimed.is_on() && !device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
             return Ok(None);
         }
-        // A lane of ours that is just being dropped has lost its lock to this claim.
-        let number = self.claims.fetch_add(1, Ordering::Relaxed);
+        // A lane of ours that is just being dropped has lost its lock to this one.
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
         held.insert(index, (number, Weak::new()));
-        Ok(Some(Claim { lanes: self.clone(), device: device.clone(), index, number }))
+        Ok(Some(LaneLock { locks: self.clone(), device: device.clone(), index, number }))
     }
 }
 
 /// The lock on a lane; dropping it gives it up.
-pub(super) struct Claim {
-    pub(super) lanes: Arc<Lanes>,
+pub(super) struct LaneLock {
+    pub(super) locks: Arc<LaneLocks>,
     device: Arc<dyn Device>,
     pub(super) index: u32,
     pub(super) number: u64,
 }
 
-impl Claim {
-    /// Gives the lock up, after `last`, unless a later claim took it over.
+impl LaneLock {
+    /// Gives the lock up, after `last`, unless a later lock took it over.
     pub(super) fn release(&self, last: impl FnOnce()) {
-        let mut held = lock(&self.lanes.held);
+        let mut held = lock(&self.locks.held);
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
             last();
             held.remove(&self.index);
@@ -65,7 +65,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for LaneLock {
     fn drop(&mut self) {
         self.release(|| {});
     }
