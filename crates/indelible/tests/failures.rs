@@ -216,6 +216,7 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
         let error = a.psync().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Poisoned);
         assert!(error.to_string().contains("\"a\""), "{error}");
+        assert!(error.to_string().contains("took effect as a whole or not at all"), "{error}");
         assert_eq!(sim.count(OpKind::WriteDurable), before, "a failed barrier is never retried");
         assert!(a.detach().is_err());
         let a = pool.attach("a").unwrap();
