@@ -59,24 +59,24 @@ mod layout {
     pub(crate) const SPAN_BLOCKS: usize = 128;
 }
 
-/// One room for all locks, and one try before a thread waits there.
-mod room {
+/// One parking lot for all locks, and one try before a thread waits there.
+mod parking {
     use crate::sys::sync::{Condvar, Mutex};
     use crate::sys::total::AtomicU64;
 
-    pub(crate) struct Room {
-        pub(crate) doors: Mutex<()>,
-        pub(crate) bell: Condvar,
+    pub(crate) struct ParkingLot {
+        pub(crate) queue: Mutex<()>,
+        pub(crate) wake: Condvar,
     }
 
     loom::lazy_static! {
-        static ref ROOM: Room = Room { doors: Mutex::new(()), bell: Condvar::new() };
+        static ref LOT: ParkingLot = ParkingLot { queue: Mutex::new(()), wake: Condvar::new() };
     }
 
     pub(crate) const SPINS: usize = 1;
 
-    pub(crate) fn room(_: &AtomicU64) -> &'static Room {
-        &ROOM
+    pub(crate) fn parking_lot(_: &AtomicU64) -> &'static ParkingLot {
+        &LOT
     }
 }
 

@@ -1,7 +1,7 @@
 //! The word of a lock in an object: the number of the attachment in its upper half, who has the lock in
 //! the lower. A word of another attachment is that of a dead process, or of a time before a crash: free.
 
-use super::room::{SPINS, room};
+use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;
 use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
@@ -49,30 +49,30 @@ pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option
         }
         std::hint::spin_loop();
     }
-    let room = room(word);
-    let mut doors = room.doors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let lot = parking_lot(word);
+    let mut queue = lot.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     while !try_acquire(word, attachment, next) {
         let old = word.load(Relaxed);
         let state = state(old, attachment);
-        // The thread that releases the lock sees `PARKED`, and rings once `doors` is free: after this thread
+        // The thread that releases the lock sees `PARKED`, and notifies once `queue` is free: after this thread
         // began to wait.
         let parked = compose(state | PARKED, attachment);
         if next(state).is_none() && word.compare_exchange(old, parked, Relaxed, Relaxed).is_ok() {
-            doors = room.bell.wait(doors).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue = lot.wake.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 }
 
-fn ring(word: &AtomicU64) {
-    let room = room(word);
-    drop(room.doors.lock());
-    room.bell.notify_all();
+fn notify(word: &AtomicU64) {
+    let lot = parking_lot(word);
+    drop(lot.queue.lock());
+    lot.wake.notify_all();
 }
 
 /// Gives back a lock that this thread has exclusively.
 pub(super) fn release_exclusive(word: &AtomicU64) {
     if word.swap(0, Release) as u32 & PARKED != 0 {
-        ring(word);
+        notify(word);
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn release_shared(word: &AtomicU64, attachment: u32) {
         let new = if last { 0 } else { compose(state - 1, attachment) };
         if word.compare_exchange_weak(old, new, Release, Relaxed).is_ok() {
             if last && state & PARKED != 0 {
-                ring(word);
+                notify(word);
             }
             return;
         }

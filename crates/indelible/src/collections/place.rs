@@ -5,9 +5,9 @@
 //! after the store, with [`stored`]; its own fields, which it has a `&mut` to, are marked already.
 //!
 //! Invariants:
-//! 1. The address of a heap in a [`Seat`] is that of a `Heap` that is borrowed for `'h`, as long as any
-//!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which take
-//!    the seat and keep the heap borrowed, so that it is neither moved nor dropped.
+//! 1. The address of a heap in a [`Entry`] is that of a `Heap` that is borrowed for `'h`, as long as any
+//!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which register
+//!    the heap and keep it borrowed, so that it is neither moved nor dropped.
 //! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
 //!    reference was made or the value was made or taken out; from then on only its own methods changed it.
 
@@ -15,7 +15,7 @@
 
 use super::persist::{Bounds, Persist};
 use crate::error::{Cause, Error, Result};
-use crate::heap::{self, Heap, HeapError, Seat};
+use crate::heap::{self, Entry, Heap, HeapError};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -44,7 +44,7 @@ pub struct HeapRef<'h> {
 
 impl<'h> HeapRef<'h> {
     pub(super) fn new(heap: &'h Heap) -> HeapRef<'h> {
-        HeapRef { address: heap.sit().base, heap: PhantomData }
+        HeapRef { address: heap.register().base, heap: PhantomData }
     }
 
     /// The heap in whose object `address` lies.
@@ -75,9 +75,9 @@ impl<'h> HeapRef<'h> {
     fn seated(self) -> Result<&'h Heap, HeapError> {
         match heap::find(self.address) {
             None => Err(HeapError::Nowhere),
-            Some(Seat { heap: 0, .. }) => Err(HeapError::ReadOnly),
+            Some(Entry { heap: 0, .. }) => Err(HeapError::ReadOnly),
             // SAFETY: borrowed for 'h (1).
-            Some(seat) => Ok(unsafe { &*std::ptr::with_exposed_provenance(seat.heap) }),
+            Some(entry) => Ok(unsafe { &*std::ptr::with_exposed_provenance(entry.heap) }),
         }
     }
 
@@ -112,9 +112,9 @@ impl<'h> HeapRef<'h> {
             return;
         }
         // On the stack, where nothing was allocated yet, any heap will do.
-        let Some(seat) = heap::find(self.address) else { return };
+        let Some(entry) = heap::find(self.address) else { return };
         // SAFETY: a value.
-        if !unsafe { T::check(value, &Bounds { base: seat.base, len: seat.len }) } {
+        if !unsafe { T::check(value, &Bounds { base: entry.base, len: entry.len }) } {
             foreign();
         }
     }
@@ -129,7 +129,7 @@ impl<'h> HeapRef<'h> {
     /// Keeps consistent cuts out until the result is dropped.
     pub(super) fn enter(self) -> Inside<'h> {
         let heap = expect(self.heap());
-        let attachment = heap::find(self.address).map_or(0, |seat| seat.attachment);
+        let attachment = heap::find(self.address).map_or(0, |entry| entry.attachment);
         heap.enter();
         Inside { heap, attachment, thread: PhantomData }
     }
@@ -178,7 +178,7 @@ pub(super) fn pointer<T>(address: u64) -> *mut T {
 #[inline]
 pub(super) fn bounds_at(address: usize) -> Bounds {
     match heap::find(address) {
-        Some(seat) => Bounds { base: seat.base, len: seat.len },
+        Some(entry) => Bounds { base: entry.base, len: entry.len },
         None => Bounds::NONE,
     }
 }

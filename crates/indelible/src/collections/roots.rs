@@ -10,7 +10,7 @@ use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
-use crate::heap::{Heap, HeapError, HeapOptions, Known, Place, ReadHeap, Root, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, Root, RootCache, TypeInfo};
 use crate::object::Object;
 
 /// Description of a type, with which its roots are compared.
@@ -56,12 +56,12 @@ impl Described {
 
 /// Place of a root of this type; the first time, the type is described and the root found with `root`.
 fn known_place<'h, T: Persist<'h>>(
-    known: &Known,
+    cache: &RootCache,
     name: &str,
     root: impl FnOnce(&Described) -> Result<Root>,
 ) -> Result<Place> {
     let how = Describing::of::<T>();
-    known.place(name, how.addresses(), || {
+    cache.place(name, how.addresses(), || {
         let Root { address, size, .. } = root(&how.describe())?;
         Ok(Place { address, size })
     })
@@ -101,7 +101,7 @@ impl Heap {
     }
 
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
-        let found = known_place::<T>(&self.known, name, |described| {
+        let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;
             match self.trusted.allows(name) {
                 true => Ok(root),
@@ -250,8 +250,8 @@ impl ReadHeap {
     /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics
     /// are anywhere in a `T`: a reader's pages cannot be stored to.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
-        self.sit();
-        let found = known_place::<T>(&self.known, name, |described| {
+        self.register();
+        let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;
             match described.atomics {
                 false => Ok(root),

@@ -12,18 +12,18 @@ mod gate;
 mod handler;
 #[cfg(test)]
 mod handler_tests;
+mod hot;
 mod marked;
 mod marks;
 mod mprotect;
 mod pages;
 mod range;
-mod recent;
+mod reclaim;
 mod registry;
-mod rent;
+mod reprotect;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod verdict;
 mod watch;
 mod wp_async;
 

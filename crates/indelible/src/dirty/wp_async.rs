@@ -12,7 +12,7 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` has the pages that were protected since the last settle without having been settled.
-//! 4. A page in `recent`, and no other, was found changed by one of the last settles.
+//! 4. A page in `hot`, and no other, was found changed by one of the last settles.
 //!    If `steady`, those of the last settle are in known chunks and were left unprotected.
 //! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
@@ -30,10 +30,10 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::chunks::Chunks;
+use super::hot::HotPages;
 use super::range::{self, PageRange};
-use super::recent::Recent;
-use super::rent::Rent;
-use super::verdict::Verdict;
+use super::reclaim::Reclaim;
+use super::reprotect::Reprotection;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use crate::sys::{PAGE, faults};
@@ -66,19 +66,19 @@ pub(super) struct WpAsync {
     pagemap: &'static Pagemap,
     regions: Box<[Region]>,
     chunks: Chunks,
-    recent: Recent,
+    hot: HotPages,
     /// Whether a settle of the same pages has nothing to do.
     steady: bool,
     /// Whether the next scan of known chunks protects.
     protects: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
-    verdict: Verdict,
+    plan: Reprotection,
     quiet_at: Option<u64>,
     dear: bool,
     /// Pages that existed in new chunks when they were last asked, and how many chunks those were.
     sparse: (u64, u64),
-    rent: Rent,
+    reclaim: Reclaim,
 }
 
 impl WpAsync {
@@ -97,16 +97,16 @@ impl WpAsync {
             pagemap: Pagemap::get()?,
             regions: vec![Region::default(); REGIONS].into(),
             chunks: Chunks::new(base),
-            recent: Recent::default(),
+            hot: HotPages::default(),
             steady: false,
             protects: false,
             pending: Vec::new(),
             protect: Vec::new(),
-            verdict: Verdict::default(),
+            plan: Reprotection::default(),
             quiet_at: None,
             dear: false,
             sparse: (0, 0),
-            rent: Rent::default(),
+            reclaim: Reclaim::default(),
         };
         this.grow(pages, filled)?;
         Ok(this)
@@ -135,7 +135,7 @@ impl WpAsync {
             // The pages before were filled, too.
             self.chunks.know(&[PageRange::new(0, pages)]);
         }
-        self.recent.grow(pages);
+        self.hot.grow(pages);
         self.pages = pages;
         self.quiet_at = None;
         Ok(())
@@ -151,7 +151,7 @@ impl WpAsync {
 
     pub(super) fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
-        let timer = self.rent.start(self.pages);
+        let timer = self.reclaim.start(self.pages);
         // Left by a collect that failed: its chunks are still new.
         self.protect.clear();
         let unsettled = self.pending.len();
@@ -173,7 +173,7 @@ impl WpAsync {
             range::normalise(out, kept);
         }
         if !revealed {
-            self.rent.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
+            self.reclaim.stop(timer, || out[kept..].iter().map(|run| run.count).sum());
         }
         Ok(())
     }
@@ -321,26 +321,26 @@ impl WpAsync {
     }
 
     pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
-        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.recent.newest() == changed {
+        if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.hot.newest() == changed {
             return Ok(());
         }
-        let mut verdict = std::mem::take(&mut self.verdict);
-        verdict.reach(changed, unchanged, &self.recent, &self.chunks, self.pages);
-        self.recent.push(changed, self.pages);
+        let mut plan = std::mem::take(&mut self.plan);
+        plan.reach(changed, unchanged, &self.hot, &self.chunks, self.pages);
+        self.hot.push(changed, self.pages);
         range::normalise(&mut self.pending, 0);
         let (mut late, mut regions) = (Vec::new(), std::mem::take(&mut self.regions));
         let mut calls = 0;
-        let done = verdict.calls(&self.chunks).try_for_each(|runs| {
+        let done = plan.calls(&self.chunks).try_for_each(|runs| {
             calls += 1;
             self.protect(runs, &mut regions, &mut late)
         });
         self.regions = regions;
         if done.is_ok() {
-            self.chunks.know(verdict.protect());
-            self.protects = verdict.protects(calls, self.protects);
+            self.chunks.know(plan.protect());
+            self.protects = plan.protects(calls, self.protects);
         }
-        self.steady = done.is_ok() && verdict.protect().is_empty();
-        self.verdict = verdict;
+        self.steady = done.is_ok() && plan.protect().is_empty();
+        self.plan = plan;
         // Pages that an error left unprotected will be reported again.
         self.pending.clear();
         self.pending.append(&mut late);
@@ -378,12 +378,12 @@ impl WpAsync {
     /// Takes how long comparing so many pages took.
     #[inline]
     pub(super) fn compared(&mut self, pages: u64, took: Duration) {
-        self.recent.compared(pages, took);
+        self.hot.compared(pages, took);
     }
 
     /// Whether the reclaim policy says that dropping every page now pays.
     pub(super) fn renewal_due(&mut self) -> io::Result<bool> {
-        if !self.rent.is_due() {
+        if !self.reclaim.is_due() {
             return Ok(false);
         }
         let mut present = self.sparse.0;
@@ -395,7 +395,7 @@ impl WpAsync {
                 at = reached;
             }
         }
-        Ok(self.rent.decide(present, self.chunks.count(), self.sparse.1))
+        Ok(self.reclaim.decide(present, self.chunks.count(), self.sparse.1))
     }
 
     #[cfg(test)]

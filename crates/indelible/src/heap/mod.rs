@@ -15,7 +15,6 @@ mod directory;
 mod error;
 mod gate;
 mod guard;
-mod known;
 #[doc(hidden)]
 pub mod layout;
 mod leaked;
@@ -26,8 +25,9 @@ mod pages;
 mod psync;
 mod raw;
 mod read;
+mod registry;
+mod root_cache;
 mod roots;
-mod seats;
 mod span;
 mod state;
 mod table;
@@ -44,6 +44,6 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
-pub(crate) use known::{Known, Place};
 pub(crate) use raw::{Extent, RawHeap};
-pub(crate) use seats::{Seat, any_named, find};
+pub(crate) use registry::{Entry, any_named, find};
+pub(crate) use root_cache::{Place, RootCache};

@@ -4,10 +4,10 @@
 
 use super::check::HeapFinding;
 use super::error::HeapError;
-use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
+use super::registry::Registration;
+use super::root_cache::RootCache;
 use super::roots::{Root, TypeInfo};
-use super::seats::Ticket;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Result};
 use crate::object::ReadObject;
@@ -23,11 +23,11 @@ use std::ptr::NonNull;
 /// ```
 pub struct ReadHeap {
     /// Left before the object is detached.
-    pub(super) ticket: Ticket,
+    pub(super) registration: Registration,
     raw: RawHeap,
     object: ReadObject,
     /// Roots by type.
-    pub(crate) known: Known,
+    pub(crate) root_cache: RootCache,
 }
 
 impl ReadHeap {
@@ -46,7 +46,12 @@ impl ReadHeap {
         };
         // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
         match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
-            Ok(raw) => Ok(ReadHeap { raw, object, ticket: Ticket::new(), known: Known::default() }),
+            Ok(raw) => Ok(ReadHeap {
+                raw,
+                object,
+                registration: Registration::new(),
+                root_cache: RootCache::default(),
+            }),
             Err(error) => Err(object.error("open the heap of", Cause::Heap(error))),
         }
     }

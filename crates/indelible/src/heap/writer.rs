@@ -5,10 +5,10 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::gate::Gate;
-use super::known::Known;
 use super::raw::{Extent, HeapOptions, RawHeap};
+use super::registry::Registration;
+use super::root_cache::RootCache;
 use super::roots::{Root, TypeInfo};
-use super::seats::Ticket;
 use super::trusted::Trusted;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, ErrorKind, Result};
@@ -58,14 +58,14 @@ use std::ptr::NonNull;
 /// ```
 pub struct Heap {
     /// Left before the object is detached: nobody finds a heap that is gone.
-    pub(super) ticket: Ticket,
+    pub(super) registration: Registration,
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
     pub(super) object: Object,
     options: HeapOptions,
     pub(super) gate: Gate,
     /// Roots by type.
-    pub(crate) known: Known,
+    pub(crate) root_cache: RootCache,
     /// Roots that may be used by type.
     pub(crate) trusted: Trusted,
 }
@@ -123,9 +123,9 @@ impl Heap {
                 trusted: Trusted::new(!object.is_foreign()),
                 object,
                 options,
-                ticket: Ticket::new(),
+                registration: Registration::new(),
                 gate: Gate::default(),
-                known: Known::default(),
+                root_cache: RootCache::default(),
             }),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),
         }
@@ -196,7 +196,7 @@ impl Heap {
         }
         // SAFETY: this is what is mapped now.
         let extended = unsafe { self.raw.extend(self.object.len()) };
-        self.sit();
+        self.register();
         let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
         self.done("allocate in", result)
     }
@@ -343,7 +343,7 @@ impl Heap {
     /// # Errors
     /// `RootMissing`.
     pub fn remove_root(&self, name: &str) -> Result<Root> {
-        let result = self.known.forget(|| {
+        let result = self.root_cache.forget(|| {
             self.trusted.remove(name);
             self.raw.remove_root(name)
         });

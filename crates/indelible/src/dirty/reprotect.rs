@@ -1,15 +1,15 @@
 //! The decision of a settle about each page: protect it or leave it unprotected; and with how many calls.
 
 use super::chunks::Chunks;
+use super::hot::HotPages;
 use super::range::{self, PageRange};
-use super::recent::Recent;
 
 /// Protected pages that one call skips in the time that another call takes.
 const NEAR: u64 = 256;
 
 /// Invariant: the runs of `protect`, and those of `left`, are in order and apart.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct Reprotection {
     protect: Vec<PageRange>,
     left: Vec<PageRange>,
     /// So many pages changed once more.
@@ -18,21 +18,21 @@ pub(super) struct Verdict {
     telling: bool,
 }
 
-impl Verdict {
-    /// Decides about the pages of an object of `pages` pages, before `recent` knows of the changes.
+impl Reprotection {
+    /// Decides about the pages of an object of `pages` pages, before `hot` knows of the changes.
     pub(super) fn reach(
         &mut self,
         changed: &[PageRange],
         unchanged: &[PageRange],
-        recent: &Recent,
+        hot: &HotPages,
         chunks: &Chunks,
         pages: usize,
     ) {
         self.protect.clear();
         self.left.clear();
-        (self.again, self.telling) = (0, !recent.is_empty());
+        (self.again, self.telling) = (0, !hot.is_empty());
         for page in changed.iter().flat_map(|run| run.within(pages)) {
-            if !recent.get(page) {
+            if !hot.get(page) {
                 range::push(&mut self.protect, 0, page, page + 1);
                 continue;
             }
@@ -45,7 +45,7 @@ impl Verdict {
             }
         }
         for page in unchanged.iter().flat_map(|run| run.within(pages)) {
-            let runs = if recent.get(page) { &mut self.left } else { &mut self.protect };
+            let runs = if hot.get(page) { &mut self.left } else { &mut self.protect };
             range::push(runs, 0, page, page + 1);
         }
         range::normalise(&mut self.protect, 0);
@@ -104,23 +104,27 @@ mod tests {
         chunks
     }
 
-    fn reach(changed: &[usize], unchanged: &[usize], lately: &[usize]) -> (Verdict, Vec<Vec<PageRange>>) {
-        let (chunks, mut recent, mut verdict) = (chunks(), Recent::default(), Verdict::default());
-        recent.grow(4 * CHUNK);
-        recent.push(&pages(lately), 4 * CHUNK);
-        verdict.reach(&pages(changed), &pages(unchanged), &recent, &chunks, 4 * CHUNK);
-        let calls = verdict.calls(&chunks).map(<[_]>::to_vec).collect();
-        (verdict, calls)
+    fn reach(
+        changed: &[usize],
+        unchanged: &[usize],
+        lately: &[usize],
+    ) -> (Reprotection, Vec<Vec<PageRange>>) {
+        let (chunks, mut hot, mut plan) = (chunks(), HotPages::default(), Reprotection::default());
+        hot.grow(4 * CHUNK);
+        hot.push(&pages(lately), 4 * CHUNK);
+        plan.reach(&pages(changed), &pages(unchanged), &hot, &chunks, 4 * CHUNK);
+        let calls = plan.calls(&chunks).map(<[_]>::to_vec).collect();
+        (plan, calls)
     }
 
     #[test]
     fn recent_pages_are_left_and_others_protected() {
-        let (verdict, _) = reach(&[1, 5, 6], &[9, 10], &[5, 9]);
-        assert_eq!(verdict.protect(), [PageRange::new(1, 2), PageRange::new(6, 7), PageRange::new(10, 11)]);
+        let (plan, _) = reach(&[1, 5, 6], &[9, 10], &[5, 9]);
+        assert_eq!(plan.protect(), [PageRange::new(1, 2), PageRange::new(6, 7), PageRange::new(10, 11)]);
         // In a new chunk that takes protecting all of it.
-        let (verdict, _) = reach(&[2 * CHUNK + 3], &[], &[2 * CHUNK + 3]);
-        assert_eq!(verdict.protect(), [PageRange::new(2 * CHUNK, 3 * CHUNK)]);
-        assert!(verdict.left.is_empty());
+        let (plan, _) = reach(&[2 * CHUNK + 3], &[], &[2 * CHUNK + 3]);
+        assert_eq!(plan.protect(), [PageRange::new(2 * CHUNK, 3 * CHUNK)]);
+        assert!(plan.left.is_empty());
     }
 
     #[test]
@@ -143,8 +147,8 @@ mod tests {
     #[test]
     fn scans_protect_where_hardly_any_page_changes_again() {
         let protects = |changed: &[usize], lately: &[usize], before| {
-            let (verdict, calls) = reach(changed, &[], lately);
-            verdict.protects(calls.len(), before)
+            let (plan, calls) = reach(changed, &[], lately);
+            plan.protects(calls.len(), before)
         };
         for before in [false, true] {
             assert_eq!(protects(&[1, 2], &[], before), before, "nothing could have changed again");

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A root that was found.
 #[derive(Debug)]
-struct Found {
+struct Cached {
     name: String,
     /// Addresses of the functions that describe the type. Types that share them are described alike.
     described_by: [usize; 2],
@@ -23,9 +23,9 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<Vec<Found>>);
+pub(crate) struct RootCache(Mutex<Vec<Cached>>);
 
-impl Known {
+impl RootCache {
     /// Place of the root `name`, of a type that is `described_by` these functions; found with `find` the
     /// first time.
     pub(crate) fn place<E>(
@@ -40,7 +40,7 @@ impl Known {
             return Ok(found.place);
         }
         let place = find()?;
-        all.push(Found { name: name.to_owned(), described_by, place });
+        all.push(Cached { name: name.to_owned(), described_by, place });
         Ok(place)
     }
 

@@ -21,7 +21,7 @@ const PER_SPARSE_TABLE_NS: u64 = 6_000;
 const REFAULT_NS: u64 = 700;
 
 #[derive(Debug, Default)]
-pub(super) struct Rent {
+pub(super) struct Reclaim {
     owed: u64,
     /// Debt up to which the price need not be computed.
     threshold: u64,
@@ -42,7 +42,7 @@ pub(super) struct Timer {
     cap: u64,
 }
 
-impl Rent {
+impl Reclaim {
     /// Starts timing a scan, unless the object is so small that its scans are free.
     #[inline]
     pub(super) fn start(&self, pages: usize) -> Timer {
@@ -83,7 +83,7 @@ impl Rent {
             return false;
         }
         let doubled = if self.saved < self.paid { (self.doubled + 1).min(16) } else { 0 };
-        *self = Rent { before: self.last, paid: RENEW_NS + pages, doubled, ..Rent::default() };
+        *self = Reclaim { before: self.last, paid: RENEW_NS + pages, doubled, ..Reclaim::default() };
         true
     }
 }
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn rent_is_paid_until_it_reaches_the_price() {
-        let mut rent = Rent::default();
-        rent.charge(FREE_NS + 10 * PER_DIRTY_NS, 10);
-        assert_eq!(rent.owed, 0);
+        let mut reclaim = Reclaim::default();
+        reclaim.charge(FREE_NS + 10 * PER_DIRTY_NS, 10);
+        assert_eq!(reclaim.owed, 0);
         let mut scans = 0;
-        while !(rent.is_due() && rent.decide(1000, 10, 20)) {
-            rent.charge(FREE_NS + 40_000, 0);
+        while !(reclaim.is_due() && reclaim.decide(1000, 10, 20)) {
+            reclaim.charge(FREE_NS + 40_000, 0);
             scans += 1;
         }
         let tables = 10 * PER_FULL_TABLE_NS + 20 * PER_SPARSE_TABLE_NS;
@@ -108,31 +108,31 @@ mod tests {
 
     #[test]
     fn what_did_not_help_becomes_dearer_and_the_floor_is_free() {
-        let mut rent = Rent::default();
-        rent.charge(1_000_000, 0);
-        assert!(rent.decide(0, 0, 0));
+        let mut reclaim = Reclaim::default();
+        reclaim.charge(1_000_000, 0);
+        assert!(reclaim.decide(0, 0, 0));
         // The same cost right after: it is the floor now.
-        rent.charge(1_000_000, 0);
-        assert_eq!(rent.owed, 0);
-        rent.charge(3_000_000, 0);
-        assert!(rent.decide(0, 0, 0));
-        assert_eq!(rent.doubled, 1);
+        reclaim.charge(1_000_000, 0);
+        assert_eq!(reclaim.owed, 0);
+        reclaim.charge(3_000_000, 0);
+        assert!(reclaim.decide(0, 0, 0));
+        assert_eq!(reclaim.doubled, 1);
         // Cheap scans, then a dear one: that has paid.
-        rent.charge(100_000, 0);
-        rent.charge(3_000_000, 0);
-        assert!(rent.decide(0, 0, 0));
-        assert_eq!(rent.doubled, 0);
+        reclaim.charge(100_000, 0);
+        reclaim.charge(3_000_000, 0);
+        assert!(reclaim.decide(0, 0, 0));
+        assert_eq!(reclaim.doubled, 0);
     }
 
     /// One more page table at every scan, dropped or not: what is best is to drop every few scans.
     #[test]
     fn ever_fresh_places_are_dropped_every_few_scans_for_good() {
-        let mut rent = Rent::default();
+        let mut reclaim = Reclaim::default();
         let (mut tables, mut dropped) = (0, 0);
         for _ in 0..10_000 {
             tables += 1;
-            rent.charge(16_000 * tables, 1);
-            if rent.is_due() && rent.decide(tables, 0, tables) {
+            reclaim.charge(16_000 * tables, 1);
+            if reclaim.is_due() && reclaim.decide(tables, 0, tables) {
                 tables = 0;
                 dropped += 1;
             }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn small_objects_are_not_timed() {
-        assert!(Rent::default().start(256).started.is_none());
-        assert!(Rent::default().start(1 << 24).started.is_some());
+        assert!(Reclaim::default().start(256).started.is_none());
+        assert!(Reclaim::default().start(1 << 24).started.is_some());
     }
 }

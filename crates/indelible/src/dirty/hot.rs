@@ -1,7 +1,7 @@
 //! Hot pages, which changed in a recent psync: those are worth leaving unprotected, as comparing a
 //! page a few times in vain costs less than a fault and a protection.
 //!
-//! A page that changes again while it is recent is left unprotected, and stays so until it is recent no more:
+//! A page that changes again while it is hot is left unprotected, and stays so until it is hot no more:
 //! comparing it in vain has then cost about as much as protecting it would have. So, whatever stores follow,
 //! the cost is not much more than twice the optimum. The cost of comparing is measured: it is several times
 //! dearer if pages come from memory than if they come from a cache.
@@ -38,7 +38,7 @@ impl Term {
 
 /// Pages that changed in this term or the one before.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct HotPages {
     terms: [Term; 2],
     /// Settles of this term so far.
     settles: u64,
@@ -47,7 +47,7 @@ pub(super) struct Recent {
     page_ns: u64,
 }
 
-impl Recent {
+impl HotPages {
     pub(super) fn grow(&mut self, pages: usize) {
         self.terms.iter_mut().for_each(|term| term.bits.grow(pages));
     }
@@ -111,32 +111,32 @@ mod tests {
         [PageRange::new(page, page + 1)]
     }
 
-    fn compared(recent: &mut Recent, page_ns: u64) {
-        recent.compared(1_000, Duration::from_nanos(page_ns * 1_000));
+    fn compared(hot: &mut HotPages, page_ns: u64) {
+        hot.compared(1_000, Duration::from_nanos(page_ns * 1_000));
     }
 
-    /// The number of settles without a change for which a page stays recent.
-    fn idle(recent: &mut Recent) -> u64 {
-        recent.push(&page(7), 10_000);
+    /// The number of settles without a change for which a page stays hot.
+    fn idle(hot: &mut HotPages) -> u64 {
+        hot.push(&page(7), 10_000);
         let mut idle = 0;
-        while recent.get(7) {
-            recent.push(&[], 10_000);
+        while hot.get(7) {
+            hot.push(&[], 10_000);
             idle += 1;
         }
-        assert!(recent.is_empty());
+        assert!(hot.is_empty());
         idle
     }
 
     #[test]
     fn a_page_is_recent_for_as_long_as_comparing_it_is_cheap() {
         for (page_ns, term) in [(0, 8), (80, 8), (200, 6), (400, 3), (9_000, 2)] {
-            let mut recent = Recent::default();
-            recent.grow(10_000);
-            compared(&mut recent, page_ns);
+            let mut hot = HotPages::default();
+            hot.grow(10_000);
+            compared(&mut hot, page_ns);
             let mut found = std::collections::BTreeSet::new();
             for phase in 0..term {
-                found.insert(idle(&mut recent));
-                (0..phase).for_each(|_| recent.push(&[], 10_000));
+                found.insert(idle(&mut hot));
+                (0..phase).for_each(|_| hot.push(&[], 10_000));
             }
             assert!(found.iter().all(|idle| (term + 1..=2 * term).contains(idle)), "{page_ns} ns: {found:?}");
         }
@@ -144,28 +144,28 @@ mod tests {
 
     #[test]
     fn a_page_that_changes_now_and_then_stays_recent() {
-        let mut recent = Recent::default();
-        recent.grow(10_000);
+        let mut hot = HotPages::default();
+        hot.grow(10_000);
         for round in 0..1_000 {
-            recent.push(&page(if round % LONGEST == 0 { 9_000 } else { round as usize }), 10_000);
-            assert!(recent.get(9_000), "{round}");
-            assert!(round < 20 || !recent.get(round as usize - 17), "{round}");
+            hot.push(&page(if round % LONGEST == 0 { 9_000 } else { round as usize }), 10_000);
+            assert!(hot.get(9_000), "{round}");
+            assert!(round < 20 || !hot.get(round as usize - 17), "{round}");
         }
-        recent.push(&page(3), 10_000);
-        assert_eq!(recent.newest(), page(3));
+        hot.push(&page(3), 10_000);
+        assert_eq!(hot.newest(), page(3));
     }
 
     #[test]
     fn what_comparing_takes_is_learnt_and_one_hitch_is_not_believed() {
-        let mut recent = Recent::default();
-        recent.compared(0, Duration::from_secs(1));
-        assert_eq!(recent.term(), LONGEST);
-        compared(&mut recent, 100);
-        compared(&mut recent, 1_000_000);
-        assert_eq!(recent.term(), LONGEST);
-        (0..20).for_each(|_| compared(&mut recent, 600));
-        assert_eq!(recent.term(), SHORTEST);
-        (0..20).for_each(|_| compared(&mut recent, 80));
-        assert_eq!(recent.term(), LONGEST);
+        let mut hot = HotPages::default();
+        hot.compared(0, Duration::from_secs(1));
+        assert_eq!(hot.term(), LONGEST);
+        compared(&mut hot, 100);
+        compared(&mut hot, 1_000_000);
+        assert_eq!(hot.term(), LONGEST);
+        (0..20).for_each(|_| compared(&mut hot, 600));
+        assert_eq!(hot.term(), SHORTEST);
+        (0..20).for_each(|_| compared(&mut hot, 80));
+        assert_eq!(hot.term(), LONGEST);
     }
 }

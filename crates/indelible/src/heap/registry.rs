@@ -1,0 +1,136 @@
+//! The registry of attached heaps, by address: a container that lies in an object finds its heap here.
+//!
+//! A heap is registered when data are asked for by type, and again at each such time, as it may have been moved in
+//! between; while such data are borrowed it cannot move. Its entry is removed when it is dropped.
+
+use super::read::ReadHeap;
+use super::writer::Heap;
+use std::cell::Cell;
+use std::sync::RwLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// An attached heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// First byte.
+    pub(crate) base: usize,
+    /// Bytes.
+    pub(crate) len: usize,
+    /// Address of the `Heap`; 0: attached for reading.
+    pub(crate) heap: usize,
+    /// Number of the attachment.
+    pub(crate) attachment: u32,
+    /// Whether stores have to be named.
+    named: bool,
+    owner: u64,
+}
+
+const NONE: Entry = Entry { base: 0, len: 0, heap: 0, attachment: 0, named: false, owner: 0 };
+
+static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+/// Whether stores to some registered heap have to be marked. Changes with `HEAPS`.
+static NAMED: AtomicBool = AtomicBool::new(false);
+/// Changes with every entry that is removed or replaced.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static LAST: Cell<(u64, Entry)> = const { Cell::new((0, NONE)) };
+}
+
+/// Whether stores may have to be marked. A value's address is only handed out after its heap is registered,
+/// so that the answer is not too early.
+#[inline]
+pub(crate) fn any_named() -> bool {
+    NAMED.load(Relaxed)
+}
+
+/// The heap in whose object an address lies.
+#[inline]
+pub(crate) fn find(address: usize) -> Option<Entry> {
+    let (epoch, entry) = LAST.get();
+    if address.wrapping_sub(entry.base) < entry.len && epoch == EPOCH.load(Acquire) {
+        return Some(entry);
+    }
+    search(address)
+}
+
+#[cold]
+fn search(address: usize) -> Option<Entry> {
+    let heaps = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let epoch = EPOCH.load(Acquire);
+    let entry = heaps.iter().copied().find(|entry| address.wrapping_sub(entry.base) < entry.len)?;
+    LAST.set((epoch, entry));
+    Some(entry)
+}
+
+/// Numbers of attachments differ between processes, too: locks that a dead one left tell by it.
+fn attachment(id: u64) -> u32 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let parts: [&[u8]; 3] =
+        [&id.to_le_bytes(), &now.as_nanos().to_le_bytes(), &std::process::id().to_le_bytes()];
+    (indelible_store::format::checksum(0, &parts) as u32).max(1)
+}
+
+/// A heap's registration, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Registration(u64);
+
+impl Registration {
+    pub(super) fn new() -> Registration {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Registration(NEXT.fetch_add(1, Relaxed))
+    }
+
+    /// Enters the heap, or updates its entry.
+    fn register(&self, base: usize, len: usize, heap: usize, named: bool) -> Entry {
+        let mut entry = Entry { base, len, heap, attachment: 0, named, owner: self.0 };
+        let mine = |old: &&Entry| old.owner == self.0;
+        if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
+            entry.attachment = old.attachment;
+            if *old == entry {
+                return entry;
+            }
+        } else {
+            entry.attachment = attachment(self.0);
+        }
+        let mut heaps = HEAPS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        heaps.retain(|old| old.owner != self.0);
+        heaps.push(entry);
+        changed(&heaps);
+        entry
+    }
+}
+
+/// To be called before others may read the registry again.
+fn changed(heaps: &[Entry]) {
+    NAMED.store(heaps.iter().any(|entry| entry.named), Relaxed);
+    EPOCH.fetch_add(1, Release);
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut heaps = HEAPS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let before = heaps.len();
+        heaps.retain(|entry| entry.owner != self.0);
+        if heaps.len() < before {
+            changed(&heaps);
+        }
+    }
+}
+
+impl Heap {
+    /// Registers the heap at its present address.
+    pub(crate) fn register(&self) -> Entry {
+        let (base, len) = (self.base().addr(), self.size());
+        let heap = std::ptr::from_ref(self).expose_provenance();
+        self.registration.register(base, len, heap, self.object.explicit_marks().is_some())
+    }
+}
+
+impl ReadHeap {
+    /// Registers the heap. Several read attachments of a process share memory, not entries.
+    pub(crate) fn register(&self) -> Entry {
+        self.registration.register(self.object().as_ptr().addr(), self.object().len(), 0, false)
+    }
+}
