@@ -157,7 +157,7 @@ fn batches_in_many_small_pieces() {
 /// A medium, and what "a" holds once it is recovered.
 struct Left(SimMedium, Vec<u8>);
 
-/// What a process leaves that dies after `program`, nothing of it in place; and what "a" is to hold.
+/// State after a process died following `program`, nothing of it in place; and the expected content of "a".
 fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Left {
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
@@ -174,7 +174,7 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     std::mem::forget(a);
     drop(store);
     let left = medium.power_cut(Choice::None).medium();
-    // What waits in the table's lane is put in place, so that recovery has this lane alone to redo.
+    // The batches in the table's lane are put in place, so that recovery has this lane alone to redo.
     let store = Store::open(Arc::new(left.handle()), process(3)).unwrap();
     store.info().unwrap();
     let seed = store.superblock().seed.get();
@@ -287,7 +287,7 @@ fn a_full_write_combiner_at_small_sizes() {
     recovered(&combine(SMALL), Cuts::Every).unwrap();
 }
 
-/// What recovery of the same image leaves does not depend on the sizes.
+/// The result of recovering the same image does not depend on the sizes.
 #[test]
 fn sizes_change_nothing_that_is_on_the_medium() {
     let medium = pool(20_000, config(SMALL, TearUnit::Line, true));

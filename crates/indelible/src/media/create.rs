@@ -104,7 +104,8 @@ fn sync_parent(path: &Path) -> Result<(), MediaError> {
     barrier(ACTION, path, rustix::fs::fsync(directory))
 }
 
-/// What came of a barrier, with an error that never says "no space": that is for calls that changed nothing.
+/// Passes on the result of a barrier, with an error that never says "no space": that is for calls that
+/// changed nothing.
 fn barrier(action: &'static str, path: &Path, done: rustix::io::Result<()>) -> Result<(), MediaError> {
     done.map_err(|error| MediaError::Barrier { action, path: path.into(), source: error.into() })
 }

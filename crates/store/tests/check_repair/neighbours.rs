@@ -1,8 +1,9 @@
 //! Several objects on one lane, a power cut, and damage to each of them in turn: the others lose nothing, and the damaged
 //! one is right or refused, never wrong.
 //!
-//! What is right is what recovery makes of the same image without damage. Damage to a lane is damage to all of its
-//! objects: then all of them are refused, the pool's check says so, and nothing is given up without consent.
+//! The right content is that of recovery of the same image without damage. Damage to a lane is damage to all
+//! of its objects: then all of them are refused, the pool's check says so, and nothing is given up without
+//! consent.
 
 use crate::dead_lanes::batches;
 use crate::sample::{check, copy, create, format, map, open, try_repair};
@@ -22,10 +23,10 @@ const SHARING: [&str; 3] = ["a", "b", "c"];
 /// An image that a power cut left of a process with three objects on one lane, and what it knew of them.
 struct Left {
     image: SimMedium,
-    /// Where slots lie, by name.
+    /// Offsets of the slots, by name.
     slots: BTreeMap<&'static str, u64>,
     lane: u32,
-    /// What recovery leaves: of the lane's objects, and of one that nobody had.
+    /// Content after recovery: of the lane's objects, and of one that nobody had.
     expected: Snapshot,
 }
 
@@ -77,7 +78,7 @@ fn left() -> Vec<Left> {
         .collect()
 }
 
-/// What an attach shows of an object, or why it is refused.
+/// The content that an attach shows of an object, or why it is refused.
 fn shown(medium: &SimMedium, name: &str) -> Result<Vec<u8>, StoreError> {
     let store = open(medium, 4)?;
     let writer = store.attach_writer(name, KEY)?;
@@ -176,7 +177,7 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             // Redo that cannot be written is a failure of the medium, to whoever takes the lane over.
             let found = refused(&damaged, &expected, &what);
             met += u64::from(found.contains_key(*victim));
-            // What attaches changed is sound: with the sectors back, all is there.
+            // Changes of the attach are sound: with the sectors back, all is there.
             let bytes = before.to_bytes();
             let sectors = (start + 3600) / 512 * 512..start + 4096;
             for at in sectors.step_by(512) {
@@ -204,7 +205,7 @@ fn a_damaged_batch_is_never_shown_as_a_psync() {
             let last = number + 2 == at.len();
             seen[usize::from(last)] += 1;
             if last {
-                // What an earlier psync left, of objects of the batch alone.
+                // The state of an earlier psync, of objects of the batch alone.
                 let store = open(&damaged, 3).unwrap();
                 if recover_all(&store).is_err() {
                     assert!(is_reported(&damaged), "{what}");

@@ -4,7 +4,7 @@
 //! copied then), lets stores go on, and commits. Here the objects' memory is plain bytes behind a lock, which takes the
 //! place of held pages: a thread that stores while the lock is held waits. The threads take
 //! [turns](crate::sim) at the operations of the medium, of which staging and committing make many, so that stores fall
-//! between any two of them. Whatever was stored when the memory was held is what the psync makes durable.
+//! between any two of them. The psync makes durable exactly the stores made before the memory was held.
 
 use crate::pool::{Lending, Lent, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};
@@ -35,9 +35,9 @@ pub struct Cuts {
     pub seed: u64,
 }
 
-/// What cuts were to make durable.
+/// The promises of cuts.
 pub struct Made {
-    /// What the objects held at first and at each cut. Mark `n` of the log says that state `n` is durable.
+    /// Content of the objects at first and at each cut. Mark `n` of the log says that state `n` is durable.
     pub states: Vec<Snapshot>,
     /// Stores made between the moment when a cut was staged and the end of its commit.
     pub beside: u64,
@@ -96,7 +96,7 @@ impl Changes for Source<'_, '_> {
 }
 
 impl Process<'_> {
-    /// The memory. Whoever finds it held lets the others have their turns.
+    /// The memory. A thread that finds it held lets the others have their turns.
     fn memory(&self) -> MutexGuard<'_, Memory> {
         loop {
             match self.memory.try_lock() {

@@ -61,7 +61,7 @@ struct Run<'a> {
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
-    /// Who may keep which objects from others, though nobody has them attached.
+    /// Processes that may keep objects from others, though nobody has them attached, with these objects.
     left: Left,
     pids: u32,
 }
