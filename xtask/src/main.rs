@@ -95,7 +95,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Task::Test { all, require_rig } => test::run(all, require_rig),
         Task::Unprivileged => unprivileged::run(),
-        Task::Python { arguments } => python::run(&arguments),
+        Task::Python { arguments } => python(&arguments),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),
         Task::Fuzz { minutes, jobs } => fuzz::run(minutes, jobs as usize),
         Task::Tools { names } => tools::run(&names),
@@ -110,6 +110,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn python(arguments: &[String]) -> command::Result {
+    if let plan::Outcome::NotTested(why) = python::run(arguments)? {
+        println!("\nNOT TESTED: the Python package: {why}");
+    }
+    Ok(())
 }
 
 fn power_cut(arguments: &[String]) -> command::Result {

@@ -1,6 +1,7 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
 use crate::command::Result;
+use crate::plan::Outcome;
 use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ const OLDEST: (u32, u32) = (3, 11);
 
 /// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and are no
 /// failure.
-pub(crate) fn run(arguments: &[String]) -> Result {
+pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let Some(python) = interpreter() else {
         return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
     };
@@ -78,9 +79,9 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     tests.extend(arguments.iter().map(String::as_str));
     step("tests", &tests)?;
     if !arguments.is_empty() {
-        return Ok(());
+        return Ok(Outcome::Passed);
     }
-    let Some(nobody) = Nobody::new()? else { return Ok(()) };
+    let Some(nobody) = Nobody::new()? else { return Ok(Outcome::Passed) };
     let (Some(python), Some(packages)) = (for_everybody(&own), ask(&own, PACKAGES_FOLDER)) else {
         return not_tested("as an unprivileged user: no python3 of this version that everybody may run");
     };
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     // Nothing is written where the tests are.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
     if succeeds("tests as an unprivileged user", &mut command) {
-        return Ok(());
+        return Ok(Outcome::Passed);
     }
     Err("step failed: tests of Python as an unprivileged user".into())
 }
@@ -125,9 +126,8 @@ fn interpreter() -> Option<PathBuf> {
     })
 }
 
-fn not_tested(why: &str) -> Result {
-    println!("\nNOT TESTED: the Python package: {why}");
-    Ok(())
+fn not_tested(why: &str) -> Result<Outcome> {
+    Ok(Outcome::NotTested(why.to_owned()))
 }
 
 fn succeeds(name: &str, command: &mut Command) -> bool {

@@ -88,7 +88,7 @@ pub(crate) fn run() -> Result {
     println!("\n== unprivileged: tests as user {NOBODY}");
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
-    crate::install::run(&prefix, "test")?;
+    crate::install::run(&prefix, "dev")?;
     for Binary { path, package } in binaries(target.as_deref())? {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
