@@ -22,13 +22,6 @@ const REST: &[Step] = &[
             &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants*"],
         ))
     }),
-    // The feature also makes the pieces small in which recovery works, so that a crash meets many of them.
-    Step::new("recovery in small pieces", 20, || {
-        done(step(
-            "small pieces",
-            &["test", "-p", "indelible-store", "--features", "mutants", "--lib", "--test", "crash_recovery"],
-        ))
-    }),
     Step::new("aarch64", 30, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 30, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];
