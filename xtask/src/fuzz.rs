@@ -9,7 +9,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Fuzzes for `minutes` of all targets together, `jobs` targets at a time.
+/// The targets that work on a whole pool; an input of theirs costs a thousand times that of a decoder.
+const WHOLE_POOLS: [&str; 4] = ["check", "damage", "recover", "repair"];
+
+/// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per minute of that;
+/// `jobs` targets at a time.
 pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
@@ -37,14 +41,16 @@ pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
     let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
     let mut record = Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0);
     add(&mut record.counts, "targets", targets.len() as u64);
-    let seconds = (minutes * 60).div_ceil(targets.len() as u64);
+    let whole_pool = |target: &String| WHOLE_POOLS.contains(&target.as_str());
+    let time =
+        |target| if whole_pool(target) { (minutes * 60).div_ceil(WHOLE_POOLS.len() as u64) } else { minutes };
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begun = Instant::now();
-                    let outcome = fuzz(target, &work.join("corpus").join(target), seconds);
+                    let outcome = fuzz(target, &work.join("corpus").join(target), time(target));
                     let took = begun.elapsed().as_secs();
                     outcomes.lock().expect("nobody panicked").push((target, took, outcome));
                 }
@@ -56,6 +62,10 @@ pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
         add(&mut record.counts, &format!("inputs, {target}"), inputs);
         add(&mut record.counts, "inputs", inputs);
         add(&mut record.counts, "seconds of all targets", took);
+        if whole_pool(target) {
+            add(&mut record.counts, "inputs of whole pools", inputs);
+            add(&mut record.counts, "seconds of whole pools", took);
+        }
         if let Err(error) = outcome {
             crashed.push(format!("{target}: {error}"));
         }

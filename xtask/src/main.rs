@@ -58,7 +58,7 @@ enum Task {
     },
     /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust)
     Fuzz {
-        /// Minutes of all targets together
+        /// Minutes of the targets that work on whole pools; each decoder gets a second per minute
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
         minutes: u64,
         /// Targets at a time
