@@ -2,6 +2,7 @@
 
 use super::Store;
 use super::direct::Direct;
+use super::lanes::LaneSearch;
 use super::object_locks::ObjectLock;
 use super::page_cache::PageCache;
 use super::primary::page_cache_for;
@@ -112,8 +113,7 @@ impl Store {
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        self.forget_failed_lanes();
-        let pending = self.update(|draft| {
+        self.bind_writer(|draft, search| {
             let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
             if object.entry.flags & FLAG_READ_ONLY != 0 {
                 return Err(StoreError::ObjectReadOnly);
@@ -121,9 +121,8 @@ impl Store {
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
-            self.begin_writing(draft, object)
-        })?;
-        self.attached(pending)
+            self.begin_writing(draft, object, search)
+        })
     }
 
     /// Creates an object and attaches it for writing, as one step.
@@ -131,18 +130,38 @@ impl Store {
         if how.read_only {
             return Err(StoreError::ObjectReadOnly);
         }
-        self.forget_failed_lanes();
         let (id, now) = (random_id()?, now());
-        let pending = self.update(|draft| {
+        self.bind_writer(|draft, search| {
             let object = draft.create(name, id, now, how)?;
             self.prepare_extent(draft, &object, 0)?;
-            self.begin_writing(draft, object)
-        })?;
-        self.attached(pending)
+            self.begin_writing(draft, object, search)
+        })
+    }
+
+    /// Publishes a change that attaches a writer; once more for each lane of a dead process that could not be redone,
+    /// without that lane, as none of it was published.
+    fn bind_writer(
+        self: &Arc<Self>,
+        change: impl Fn(&mut Draft<'_>, &mut LaneSearch) -> Result<Pending>,
+    ) -> Result<Writer> {
+        loop {
+            self.forget_failed_lanes();
+            let mut search = LaneSearch::default();
+            match self.update(|draft| change(draft, &mut search)) {
+                Ok(pending) => return self.attached(pending),
+                Err(_) if search.is_to_be_repeated => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Takes the object, recovers it if need be, and binds it to a lane.
-    fn begin_writing(self: &Arc<Self>, draft: &mut Draft<'_>, mut object: Located) -> Result<Pending> {
+    fn begin_writing(
+        self: &Arc<Self>,
+        draft: &mut Draft<'_>,
+        mut object: Located,
+        search: &mut LaneSearch,
+    ) -> Result<Pending> {
         let object_lock = Some(ObjectLock::take(self, &object, LockMode::Exclusive)?);
         let recovered = self.recover(draft, &object)?;
         let progress = draft.progress(&object)?;
@@ -152,7 +171,7 @@ impl Store {
             direct: progress.direct.get(),
         };
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
-        let lane = self.choose_lane(draft, found)?;
+        let lane = self.choose_lane(draft, found, search)?;
         self.bind(draft, &mut object, lane.index)?;
         if draft.root.boot != self.identity.boot {
             draft.root.boot = self.identity.boot;

@@ -20,6 +20,14 @@ const LANES_PER_PROCESS: usize = 4;
 /// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn have one each.
 const LANES_KEPT: usize = 2;
 
+/// What the choice of a lane met on its way.
+#[derive(Default)]
+pub(super) struct LaneSearch {
+    /// A dead process's lane could not be redone. It is passed over from now on, and its objects alone wait for it, but
+    /// the epoch is over: the change that needed some lane is to be made again.
+    pub is_to_be_repeated: bool,
+}
+
 impl Store {
     /// Takes lane `index`, replays its batches and voids it; `None` if another process has it.
     pub(super) fn acquire(
@@ -80,11 +88,12 @@ impl Store {
         drop(failed);
     }
 
-    /// A lane for one more object.
+    /// A lane for one more object. `search` learns of a lane that cannot be recovered now.
     pub(super) fn choose_lane(
         &self,
         draft: &mut Draft<'_>,
         found: Option<Arc<WriterLane>>,
+        search: &mut LaneSearch,
     ) -> Result<Arc<WriterLane>> {
         if let Some(lane) = found {
             return Ok(lane);
@@ -97,7 +106,7 @@ impl Store {
         if idle || own.len() >= limit {
             return Ok(own.swap_remove(0));
         }
-        match (self.acquire_any(draft), own.into_iter().next()) {
+        match (self.acquire_any(draft, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
             // Any other failure may have come half-way: the draft must not be published as it is then.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
@@ -105,16 +114,23 @@ impl Store {
         }
     }
 
-    pub(super) fn acquire_any(&self, draft: &mut Draft<'_>) -> Result<Arc<WriterLane>> {
+    fn acquire_any(&self, draft: &mut Draft<'_>, search: &mut LaneSearch) -> Result<Arc<WriterLane>> {
         let (mut unused, mut refused) = (None, None);
         for index in 0..LANES {
             match directory(draft, index) {
-                Ok(Some(_)) => match self.acquire(draft, index) {
+                Ok(Some(found)) if self.is_passed_over(index, &found) => {}
+                Ok(Some(found)) => match self.acquire(draft, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
                     Ok(None) => {}
                     // It costs a lane, and the objects bound to it, until it is repaired. Nothing was written.
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
+                    }
+                    // Redo was not written, to a bad sector perhaps: that ends the epoch, and this attach with it.
+                    Err(error @ StoreError::Failed(_)) if !Mutant::RefusedBlocksAll.is_on() => {
+                        lock(&self.passed_over).insert(index, found.generation.get());
+                        search.is_to_be_repeated = true;
+                        return Err(error);
                     }
                     Err(error) => return Err(error),
                 },
@@ -129,6 +145,11 @@ impl Store {
         }
         let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
         self.make_lane(draft, index, LaneLog::default_len(self.len))
+    }
+
+    /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.
+    fn is_passed_over(&self, index: u32, found: &Directory) -> bool {
+        lock(&self.passed_over).get(&index) == Some(&found.generation.get())
     }
 
     /// Gives lane `index` space.

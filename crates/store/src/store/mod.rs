@@ -49,6 +49,7 @@ use crate::sync::{Mutex, MutexGuard};
 use access::Table;
 use lane_locks::LaneLocks;
 use object_locks::ObjectLocks;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use wait::Patience;
@@ -93,6 +94,8 @@ pub struct Store {
     object_locks: Mutex<ObjectLocks>,
     /// Lanes that writers had: the next need not acquire one.
     kept: Mutex<Vec<Arc<WriterLane>>>,
+    /// Lanes of dead processes that could not be redone when some lane was looked for, with their generations.
+    passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Store {
@@ -117,6 +120,7 @@ impl Store {
             lane_locks: Arc::default(),
             object_locks: Mutex::new(ObjectLocks::default()),
             kept: Mutex::default(),
+            passed_over: Mutex::default(),
             latch: FaultLatch::new(device.clone()),
             device,
         }

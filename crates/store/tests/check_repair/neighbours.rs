@@ -174,8 +174,9 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             let before = copy(&damaged);
             // In a line that every lane has redo for, and beside it.
             damaged.spoil(start + 3600..start + 4096);
-            // Redo that cannot be written is a failure of the medium, to whoever takes the lane over.
+            // Redo that cannot be written concerns the objects of the lane; others find another lane.
             let found = refused(&damaged, &expected, &what);
+            assert!(!found.contains_key("idle"), "{what}: {found:?}");
             met += u64::from(found.contains_key(*victim));
             // Changes of the attach are sound: with the sectors back, all is there.
             let bytes = before.to_bytes();
