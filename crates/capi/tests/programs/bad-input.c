@@ -68,7 +68,7 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_mark_dirty(&pool, 8) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_psync_flags(NULL, 2) == -1, PMO_ERR_ARGUMENT, "flags");
     FAILS(pmo_psync_all(NULL, 1, 0) == -1, PMO_ERR_ARGUMENT, "NULL");
-    FAILS(pmo_psync_all((void **)&pool, SIZE_MAX, 0) == -1, PMO_ERR_ARGUMENT, "more than memory");
+    FAILS(pmo_psync_all((void **)&pool, SIZE_MAX, 0) == -1, PMO_ERR_ARGUMENT, "longer than memory");
     FAILS(pmo_pool_info(pool, (struct pmo_pool_info *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
     CHECK(pmo_psync_all(NULL, 0, 0) == 0);
     FAILS(pmo_grow(NULL, 1) == -1, PMO_ERR_NOT_ATTACHED, "");
