@@ -5,6 +5,8 @@ mod crashes;
 mod disks;
 #[cfg_attr(not(target_arch = "x86_64"), path = "faults/elsewhere.rs")]
 mod faults;
+#[cfg(target_arch = "x86_64")]
+mod flushes;
 mod hostile;
 mod kills;
 mod mutants;
@@ -41,6 +43,12 @@ enum Layer {
     Stores(stores::Stores),
     #[command(hide = true)]
     StoresChild(stores::Child),
+    /// Looks at the instructions of a psync to memory, one by one
+    #[cfg(target_arch = "x86_64")]
+    Flushes(flushes::Flushes),
+    #[cfg(target_arch = "x86_64")]
+    #[command(hide = true)]
+    FlushesChild(flushes::Child),
     /// Flips every bit of small pools, and replays what fuzzing found
     Hostile(hostile::Hostile),
     /// Cuts the power of a simulated medium everywhere in short and in random programs
@@ -61,6 +69,10 @@ fn main() -> ExitCode {
         Layer::DisksChild(child) => child.run(),
         Layer::Stores(stores) => stores.run(),
         Layer::StoresChild(child) => child.run(),
+        #[cfg(target_arch = "x86_64")]
+        Layer::Flushes(flushes) => flushes.run(),
+        #[cfg(target_arch = "x86_64")]
+        Layer::FlushesChild(child) => child.run(),
         Layer::Hostile(hostile) => hostile.run(),
         Layer::Crashes(crashes) => crashes.run(),
         Layer::Mutants(mutants) => mutants.run(),

@@ -17,7 +17,7 @@ macro_rules! mutants {
             /// All of them.
             pub const ALL: &[Mutant] = &[$(Mutant::$name,)+];
 
-            /// What it does.
+            /// The rule it breaks.
             #[must_use]
             pub fn rule(self) -> &'static str {
                 match self {
@@ -71,13 +71,13 @@ mutants! {
     DirectKept,
     /// Recovery replays sections of attaches that are long over.
     BindingIgnored,
-    /// What is visible in a lane is taken for durable.
+    /// Batches that are visible in a lane are taken for durable.
     VisibleIsDurable,
     /// Recovery takes an object whose entry it cannot read for one that was destroyed.
     UnreadIsAbsent,
     /// A damaged batch before intact ones counts as the end of its lane.
     DamageIgnored,
-    /// A dead writer's lane that is damaged stops whoever looks for a lane.
+    /// A dead writer's lane that is damaged stops every process that looks for a lane.
     RefusedBlocksAll,
     /// Recovery does not ask whether psyncs were applied that the lane lacks.
     AppliedIgnored,
@@ -95,7 +95,7 @@ mutants! {
     StaleTable,
     /// Destroyed space is handed out with what was in it.
     NoZeroing,
-    /// What relies on the primary does not wait for lines that wait in memory.
+    /// Calls that rely on the primary do not wait for lines that wait in memory.
     ApplyForgotten,
     /// An object exists before its zeros are durable.
     EarlyCreate,
@@ -115,25 +115,25 @@ mutants! {
     FailureNotShared,
     /// A failed durable write is the business of the lane alone that made it.
     FaultOfOneWrite,
-    /// What the system has yet to report of a failure that was counted is left to whoever asks next.
+    /// The other report of a failure that was counted is left to the next caller that asks.
     ReportsLeft,
     /// A psync publishes a direct write that ended without a barrier.
     OpenDirectPublished,
-    /// What was read is relied on without asking whether it was lost, dropped and read again.
+    /// Readings are relied on without asking whether pages were lost, dropped and read again.
     ReadingsTrusted,
-    /// Whether pages were lost is asked before what is relied on is read, not after.
+    /// Lost pages are asked for before the readings that are relied on, not after.
     AskedTooEarly,
     /// Writers of two processes get the same object.
     Unlocked,
     /// A process takes a lane that another one has.
     LaneUnclaimed,
-    /// What was read without a lock is believed although it changed meanwhile.
+    /// Readings without a lock are believed although the table changed meanwhile.
     ReadUnchecked,
     /// Nodes of the table are kept although another process changed it.
     NodesKept,
     /// Lines are stored but not written back from the caches (in the mapped half).
     NoWriteBack,
-    /// What was written back is not waited for (in the mapped half).
+    /// Written-back lines are not waited for (in the mapped half).
     NoFence,
 }
 
@@ -150,7 +150,7 @@ mod selected {
         select(Some(mutant), f)
     }
 
-    /// What [`with_mutant`] chose for this thread.
+    /// The choice of [`with_mutant`] for this thread.
     pub(super) fn current() -> Option<Mutant> {
         SELECTED.get()
     }

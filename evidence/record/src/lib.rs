@@ -32,6 +32,9 @@ pub struct Record {
     /// Deliberate fault → layer → whether it noticed. A layer that is not there was not run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub table: BTreeMap<String, BTreeMap<String, bool>>,
+    /// Deliberate fault → how many detectors noticed it; a layer may have several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub detectors: BTreeMap<String, u64>,
 }
 
 /// How much of a layer was run.
@@ -81,6 +84,7 @@ impl Record {
             caught: Vec::new(),
             missed: Vec::new(),
             table: BTreeMap::new(),
+            detectors: BTreeMap::new(),
         }
     }
 

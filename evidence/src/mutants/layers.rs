@@ -3,14 +3,14 @@
 //! A layer says what it found wrong, and nothing on the protocol as it is. To add one: a function and a
 //! line in [`LAYERS`].
 
+use super::{damage, repairs};
 use crate::crashes::{Chosen, Pools, at_once, guarded, recovery_of, sweep};
 use indelible_store::Mutant;
-use indelible_store::format::lane::BODY;
-use indelible_store::medium::Medium;
 use indelible_store::store::{FormatOptions, Severity, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::oracle::{How, PROCESSES, Program, Start, Step, Together, random, short};
-use indelible_testing::pool::{Snapshot, check_tiling, contents, process, psync, snapshot};
+use indelible_testing::pool::{Snapshot, check_tiling, process, psync, snapshot};
+use indelible_testing::rules::whenever_pages_are_dropped;
 use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
 use indelible_testing::{
     Choice, ClassLimits, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit, for_each_crash,
@@ -27,8 +27,25 @@ pub(super) struct Layer {
     pub(super) run: fn(&Pools) -> Verdict,
 }
 
-/// All of them, in the order of the table's columns.
+impl Layer {
+    /// Whether the mutant can make a difference to it.
+    pub(super) fn reaches(&self, mutant: Mutant) -> bool {
+        !BENEATH.contains(&mutant)
+    }
+}
+
+/// All of them, in the order of the table's columns: those that take little time first, as the short form ends once a
+/// mutant was noticed twice.
 pub(super) const LAYERS: &[Layer] = &[
+    Layer { name: "barriers", what: "each barrier and each durable write fails once", run: barriers },
+    Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
+    Layer { name: "damage", what: "damage to what a dead writer left, line by line", run: damage::run },
+    Layer { name: "dropped", what: "pages are lost and dropped before any read of a call", run: dropped },
+    Layer { name: "repair", what: "power cuts during repairs", run: repairs::run },
+    Layer { name: "check", what: "the pool's own check after random programs", run: check },
+    Layer { name: "model", what: "random programs against the model, without power cuts", run: model },
+    Layer { name: "at once", what: "processes interleaved at every operation", run: interleaved },
+    Layer { name: "deaths", what: "processes that die in a call, and others that go on", run: deaths },
     Layer { name: "images", what: "every image of short programs", run: images },
     Layer {
         name: "random",
@@ -36,14 +53,7 @@ pub(super) const LAYERS: &[Layer] = &[
         run: random_programs,
     },
     Layer { name: "recover", what: "power cuts during recovery", run: recoveries },
-    Layer { name: "deaths", what: "processes that die in a call, and others that go on", run: deaths },
-    Layer { name: "model", what: "random programs against the model, without power cuts", run: model },
-    Layer { name: "check", what: "the pool's own check after random programs", run: check },
-    Layer { name: "barriers", what: "each barrier and each durable write fails once", run: barriers },
     Layer { name: "failing", what: "operations that fail in programs that go on", run: failing_programs },
-    Layer { name: "at once", what: "processes interleaved at every operation", run: interleaved },
-    Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
-    Layer { name: "damage", what: "a batch where it does not belong", run: damage },
 ];
 
 /// Mutants beneath the simulated medium: the rig must notice them.
@@ -155,7 +165,7 @@ fn check(pools: &Pools) -> Verdict {
     })
 }
 
-const CONFIG: SimConfig = SimConfig {
+pub(super) const CONFIG: SimConfig = SimConfig {
     tear_unit: TearUnit::Line,
     group_commit: false,
     discard: indelible_testing::Discard::Keep,
@@ -164,7 +174,7 @@ const CONFIG: SimConfig = SimConfig {
 };
 
 /// A pool with two objects, each attached by a process that has a lane for it.
-fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> {
+pub(super) fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> {
     let text = |error: indelible_store::error::StoreError| error.to_string();
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
     let mut writers = Vec::new();
@@ -248,29 +258,13 @@ fn format(_: &Pools) -> Verdict {
     })
 }
 
-/// No write that the protocol makes puts a batch where another one belongs; one that is misdirected does.
-fn damage(_: &Pools) -> Verdict {
-    guarded(SEED, || {
-        let text = |error: indelible_store::error::StoreError| error.to_string();
-        let medium = formatted(1 << 20, CONFIG);
-        let (store, mut writers) = two_writers(&medium)?;
-        for value in 1..3 {
-            psync(&mut writers[0], &[(0, &[value; 64])]).map_err(text)?;
-        }
-        let mine = writers[0].object().entry.lane.get();
-        let lanes = store.lanes().map_err(text)?;
-        let lane = lanes.iter().find(|lane| lane.index == Some(mine)).ok_or("no lane")?;
-        let used = writers[0].lane_use();
-        let mut batch = vec![0; (used.bytes / used.batches) as usize];
-        let promised = contents(&store, writers[0].object()).map_err(text)?;
-        let state = snapshot(&store).map_err(text)?;
-        medium.read(lane.offset + BODY, &mut batch).map_err(|error| error.to_string())?;
-        medium.write(lane.offset + BODY + used.bytes, &batch).map_err(|error| error.to_string())?;
-        if promised[..64] != [2; 64] {
-            return Err("the object is not as psynced".into());
-        }
-        judge_medium(&medium.power_cut(Choice::All).medium(), &[state]).map(drop)
-    })
+/// Pages are lost and dropped while the table is changed, objects are attached, or resized.
+fn dropped(_: &Pools) -> Verdict {
+    let key = KEY;
+    whenever_pages_are_dropped(&["10", "renamed"], |store| store.rename("10", "renamed", key))?;
+    whenever_pages_are_dropped(&["11"], |store| store.destroy("11", key))?;
+    whenever_pages_are_dropped(&["12"], |store| store.resize("12", key, 50_000).map(drop))?;
+    whenever_pages_are_dropped(&["13"], |store| store.attach_writer("13", key)?.detach())
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
-//! `mutants`: which layer of evidence notices which broken rule of the protocol.
+//! `mutants`: which detectors notice which broken rule of the protocol: layers of evidence, and scenarios made for single
+//! rules. At least two have to notice each.
 
+#[cfg(feature = "mutants")]
+mod damage;
 #[cfg(feature = "mutants")]
 mod layers;
 #[cfg(feature = "mutants")]
 mod programs;
+#[cfg(feature = "mutants")]
+mod repairs;
 #[cfg(feature = "mutants")]
 mod table;
 
@@ -21,7 +26,8 @@ pub(crate) struct Mutants {
     /// Says what each layer noticed
     #[arg(long)]
     why: bool,
-    /// Kills and failing system calls against every mutant, too: ten seconds each
+    /// Every layer against every mutant, however many have noticed it, kills and failing system calls as well: ten seconds
+    /// each
     #[arg(long)]
     long: bool,
     /// Threads

@@ -12,6 +12,8 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
     arguments: &'static [&'static str],
+    /// Mutants that it is made for: it is run against them in the short form, too.
+    made_for: &'static [Mutant],
 }
 
 /// In the order of the table's columns.
@@ -20,18 +22,44 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "kills",
         what: "54 rounds of SIGKILL, in every scene",
         arguments: &["kills", "--rounds", "54", "--jobs", "1"],
+        made_for: &[],
     },
     Program {
         name: "faults",
         what: "60 failing system calls",
         arguments: &["faults", "--sample", "60", "--jobs", "1"],
+        made_for: &[],
+    },
+    #[cfg(target_arch = "x86_64")]
+    Program {
+        name: "processor",
+        what: "the instructions of a psync, one by one",
+        arguments: &["flushes"],
+        made_for: &[Mutant::NoWriteBack, Mutant::NoFence],
     },
 ];
 
-/// The rig's column. It has mutants of its own choice, and leaves a record of them.
-pub(super) const RIG: &str = "rig";
+/// A campaign that has mutants of its own choice, and leaves a record of them.
+pub(super) struct Recorded {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    layer: &'static str,
+}
+
+pub(super) const RECORDED: &[Recorded] = &[
+    Recorded { name: "rig", what: "power cuts of emulated machines, as last recorded", layer: "power-cut" },
+    Recorded {
+        name: "disks",
+        what: "power cuts of disks below real file systems, as last recorded",
+        layer: "disks",
+    },
+];
 
 impl Program {
+    pub(super) fn is_for(&self, mutant: Mutant) -> bool {
+        self.made_for.contains(&mutant)
+    }
+
     /// Runs it on the protocol with this rule broken, or as it is.
     ///
     /// # Errors
@@ -40,7 +68,10 @@ impl Program {
         // Neither the files that a failure leaves nor the record are of interest here.
         let scratch = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(self.arguments).args(["--seed", &SEED.to_string()]);
+        command.args(self.arguments);
+        if self.made_for.is_empty() {
+            command.args(["--seed", &SEED.to_string()]);
+        }
         command.env("CARGO_TARGET_DIR", scratch.path()).env_remove("INDELIBLE_MUTANT");
         if let Some(mutant) = mutant {
             command.env("INDELIBLE_MUTANT", format!("{mutant:?}"));
@@ -55,16 +86,16 @@ impl Program {
     }
 }
 
-/// The rig's last record of its mutants: noticed on every kernel and medium, or not.
-pub(super) fn rig() -> BTreeMap<String, Verdict> {
+/// The last record of a campaign on its mutants: noticed wherever it ran them, or not.
+pub(super) fn recorded(campaign: &Recorded) -> BTreeMap<String, Verdict> {
     let mut verdicts: BTreeMap<String, Verdict> = BTreeMap::new();
     for record in Record::all(&folder()).unwrap_or_default() {
-        if record.layer != "power-cut" {
+        if record.layer != campaign.layer {
             continue;
         }
         let mutant = |name: &str| name.split(' ').next().unwrap_or_default().to_owned();
         for name in &record.caught {
-            verdicts.entry(mutant(name)).or_insert(Err("noticed on every kernel and medium".into()));
+            verdicts.entry(mutant(name)).or_insert(Err("noticed wherever it was run".into()));
         }
         for name in &record.missed {
             verdicts.insert(mutant(name), Ok(()));

@@ -2,11 +2,12 @@
 
 use super::Mutants;
 use super::layers::{BENEATH, LAYERS, SEED, Verdict};
-use super::programs::{PROGRAMS, RIG, rig};
+use super::programs::{PROGRAMS, RECORDED, recorded};
 use crate::crashes::Pools;
 use anyhow::{Result, bail};
 use indelible_record::{Mode, Record, add};
 use indelible_store::{Mutant, with_mutant};
+use indelible_testing::rules::RULE_TESTS;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,24 +23,45 @@ struct Line {
     rule: &'static str,
     /// By layer: what was wrong, if anything.
     verdicts: BTreeMap<&'static str, Option<String>>,
+    /// By scenario made for the rule: what was wrong, if anything.
+    tests: BTreeMap<&'static str, Option<String>>,
 }
+
+/// The column of scenarios made for single rules.
+const TESTS: &str = "tests";
+/// Detectors that have to notice each mutant: one alone may do so by chance, or stop doing so unnoticed.
+const LEAST: usize = 2;
 
 impl Line {
     fn noticed(&self) -> bool {
         self.by() > 0
     }
 
-    /// Layers that noticed it.
+    /// Detectors that noticed it: layers, and scenarios.
     fn by(&self) -> usize {
-        self.verdicts.values().flatten().count()
+        self.verdicts.values().chain(self.tests.values()).flatten().count()
     }
 
-    fn mark(&self, layer: &str) -> &'static str {
-        match self.verdicts.get(layer) {
-            None => "-",
-            Some(None) => ".",
-            Some(Some(_)) => "x",
+    /// Whether a column's detectors noticed it; `None`: they were not run.
+    fn found(&self, column: &str) -> Option<bool> {
+        if column == TESTS {
+            return (!self.tests.is_empty()).then(|| self.tests.values().any(Option::is_some));
         }
+        self.verdicts.get(column).map(Option::is_some)
+    }
+
+    fn mark(&self, column: &str) -> &'static str {
+        match self.found(column) {
+            None => "-",
+            Some(false) => ".",
+            Some(true) => "x",
+        }
+    }
+
+    /// Whether the detectors that are missing are those of another campaign, which has not left a record.
+    fn is_left_to_others(&self) -> bool {
+        let beneath = BENEATH.iter().any(|mutant| format!("{mutant:?}") == self.mutant);
+        beneath && self.by() < LEAST && !self.verdicts.contains_key("rig")
     }
 }
 
@@ -47,41 +69,59 @@ impl Line {
 fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     let layers = LAYERS.iter().map(|layer| (layer.name, layer.what));
     let programs = PROGRAMS.iter().map(|program| (program.name, program.what));
-    layers.chain(programs).chain([(RIG, "power cuts of emulated machines, as last recorded")])
+    let recorded = RECORDED.iter().map(|other| (other.name, other.what));
+    [(TESTS, "scenarios made for the rule")].into_iter().chain(layers).chain(programs).chain(recorded)
 }
 
-/// A panic is a verdict too: no layer panics on the protocol as it is.
-fn verdict(layer: usize, pools: &Pools) -> Verdict {
-    catch_unwind(AssertUnwindSafe(|| (LAYERS[layer].run)(pools))).unwrap_or_else(|_| Err("panicked".into()))
+/// With the rule broken, or as it is. A panic is a verdict too: nothing panics on the protocol as it is.
+fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
+    let run = || catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".into()));
+    match mutant {
+        Some(mutant) => with_mutant(mutant, run),
+        None => run(),
+    }
 }
 
-/// Runs every layer and program against a mutant, or against the protocol as it is.
+/// Runs detectors against a mutant, in the short form until enough of them noticed it; or all of them against the protocol
+/// as it is.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
-    let mut verdicts = BTreeMap::new();
-    let beneath = mutant.is_some_and(|mutant| BENEATH.contains(&mutant));
-    for (at, layer) in LAYERS.iter().enumerate().filter(|_| !beneath) {
-        let said = match mutant {
-            Some(mutant) => with_mutant(mutant, || verdict(at, pools)),
-            None => verdict(at, pools),
-        };
-        verdicts.insert(layer.name, said.err());
-        bar.inc(1);
-    }
-    for program in PROGRAMS.iter().filter(|_| long) {
-        verdicts.insert(program.name, program.verdict(mutant)?.err());
-        bar.inc(1);
-    }
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
-    Ok(Line { mutant: name, rule: mutant.map_or("", Mutant::rule), verdicts })
+    let rule = mutant.map_or("", Mutant::rule);
+    let mut line = Line { mutant: name, rule, verdicts: BTreeMap::new(), tests: BTreeMap::new() };
+    for test in RULE_TESTS.iter().filter(|test| mutant.is_none_or(|mutant| test.watches.contains(&mutant))) {
+        line.tests.insert(test.name, verdict(mutant, test.run).err());
+    }
+    bar.inc(1);
+    for layer in LAYERS.iter().filter(|layer| mutant.is_none_or(|mutant| layer.reaches(mutant))) {
+        if long || mutant.is_none() || line.by() < LEAST {
+            line.verdicts.insert(layer.name, verdict(mutant, || (layer.run)(pools)).err());
+        }
+        bar.inc(1);
+    }
+    for program in
+        PROGRAMS.iter().filter(|program| long || mutant.is_some_and(|mutant| program.is_for(mutant)))
+    {
+        line.verdicts.insert(program.name, program.verdict(mutant)?.err());
+        bar.inc(1);
+    }
+    Ok(line)
 }
 
-/// All lines, that of the protocol as it is first: before any other, as it makes the pools that all start from.
+/// The lines of the chosen mutants. The protocol as it is comes first: it makes the pools that all start from.
+///
+/// # Errors
+/// A detector finds fault with the protocol as it is: then it tells nothing of mutants.
 fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
-    let width = LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
+    let width = 1 + LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
     let bar = ProgressBar::new(((chosen.len() + 1) * width) as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} verdicts, {elapsed}, {eta} left")?);
     let pools = Pools::new();
-    let control = line(None, how.long, &pools, &bar);
+    let control = line(None, how.long, &pools, &bar)?;
+    if control.noticed() {
+        let wrong = control.verdicts.iter().chain(&control.tests);
+        let wrong: Vec<_> = wrong.filter_map(|(name, said)| Some((name, said.as_ref()?))).collect();
+        bail!("detectors that find fault with the protocol as it is: {wrong:#?}");
+    }
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         for _ in 0..how.threads.max(1) {
@@ -97,7 +137,7 @@ fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
     });
     bar.finish_and_clear();
     let lines = done.into_inner().expect("nobody panicked").into_values();
-    [control].into_iter().chain(lines).collect()
+    lines.collect()
 }
 
 pub(super) fn run(how: &Mutants) -> Result<()> {
@@ -115,11 +155,12 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
     let lines = lines(&chosen, how);
     let _ = std::panic::take_hook();
     let mut lines = lines?;
-    let control = lines.remove(0);
-    let rig = rig();
-    for line in &mut lines {
-        if let Some(said) = rig.get(&line.mutant) {
-            line.verdicts.insert(RIG, said.clone().err());
+    for other in RECORDED {
+        let said = recorded(other);
+        for line in &mut lines {
+            if let Some(said) = said.get(&line.mutant) {
+                line.verdicts.insert(other.name, said.clone().err());
+            }
         }
     }
     if how.json {
@@ -127,14 +168,10 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
     } else {
         print(&lines, how.why);
     }
-    if control.noticed() {
-        bail!("layers that find fault with the protocol as it is: {:#?}", control.verdicts);
-    }
-    let beneath = |line: &Line| BENEATH.iter().any(|mutant| format!("{mutant:?}") == line.mutant);
-    let (left, here): (Vec<&Line>, Vec<&Line>) =
-        lines.iter().partition(|line| beneath(line) && !line.verdicts.contains_key(RIG));
+    let (left, here): (Vec<&Line>, Vec<&Line>) = lines.iter().partition(|line| line.is_left_to_others());
     let (caught, missed): (Vec<&Line>, Vec<&Line>) = here.into_iter().partition(|line| line.noticed());
     let names = |lines: &[&Line]| lines.iter().map(|line| line.mutant.clone()).collect::<Vec<_>>();
+    let wrong = short_of_detectors(&lines);
     if how.only.is_empty() {
         let (mode, long) = if how.long { (Mode::Long, " --long") } else { (Mode::Short, "") };
         let command =
@@ -143,24 +180,39 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
         add(&mut record.counts, "deliberate faults", lines.len() as u64);
         add(&mut record.counts, "deliberate faults noticed", caught.len() as u64);
         add(&mut record.counts, "deliberate faults left to cargo xtask power-cut", left.len() as u64);
-        let alone = caught.iter().filter(|line| line.by() == 1).count();
-        add(&mut record.counts, "deliberate faults noticed by one layer alone", alone as u64);
+        add(&mut record.counts, "violations", wrong.len() as u64);
+        let least = lines.iter().filter(|line| line.by() >= LEAST).count();
+        add(&mut record.counts, "deliberate faults noticed by two detectors or more", least as u64);
         for (name, what) in columns() {
-            let by = lines.iter().filter(|line| line.mark(name) == "x").count();
+            let by = lines.iter().filter(|line| line.found(name) == Some(true)).count();
             add(&mut record.counts, &format!("noticed by {name}: {what}"), by as u64);
         }
         for line in &lines {
-            let row = line.verdicts.iter().map(|(layer, said)| ((*layer).to_owned(), said.is_some()));
+            let row = columns().filter_map(|(name, _)| Some((name.to_owned(), line.found(name)?)));
             record.table.insert(line.mutant.clone(), row.collect());
+            record.detectors.insert(line.mutant.clone(), line.by() as u64);
         }
         (record.caught, record.missed) = (names(&caught), names(&missed));
         record.seconds = begin.elapsed().as_secs_f64();
         record.save()?;
     }
-    if !missed.is_empty() {
-        bail!("noticed by no layer: {}", names(&missed).join(", "));
+    for line in &left {
+        println!(
+            "{}: {} of {LEAST} detectors; the others are left to cargo xtask power-cut",
+            line.mutant,
+            line.by()
+        );
+    }
+    if !wrong.is_empty() {
+        bail!("too few detectors: {}", wrong.join(", "));
     }
     Ok(())
+}
+
+/// Mutants that fewer detectors noticed than have to, each with how many did.
+fn short_of_detectors(lines: &[Line]) -> Vec<String> {
+    let few = lines.iter().filter(|line| line.by() < LEAST && !line.is_left_to_others());
+    few.map(|line| format!("{} ({} of {LEAST})", line.mutant, line.by())).collect()
 }
 
 fn print(lines: &[Line], why: bool) {
@@ -168,16 +220,58 @@ fn print(lines: &[Line], why: bool) {
     println!("\nx noticed   . not noticed   - not run\n");
     print!("{:<22}", "");
     columns().for_each(|(name, _)| print!("{name:>9}"));
-    println!();
+    println!("  by");
     for line in lines {
         print!("{:<22}", line.mutant);
         columns().for_each(|(name, _)| print!("{:>9}", line.mark(name)));
-        println!("  {}", line.rule);
-        for (layer, cause) in line.verdicts.iter().filter(|_| why) {
+        println!("{:>4}  {}", line.by(), line.rule);
+        for (layer, cause) in line.verdicts.iter().chain(&line.tests).filter(|_| why) {
             if let Some(cause) = cause {
                 let line = cause.lines().next().unwrap_or_default();
                 println!("    {layer}: {}", line.chars().take(160).collect::<String>());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(mutant: &str, verdicts: &[(&'static str, bool)], tests: &[(&'static str, bool)]) -> Line {
+        let said = |said: &[(&'static str, bool)]| {
+            said.iter().map(|(name, noticed)| (*name, noticed.then(|| "wrong".to_owned()))).collect()
+        };
+        Line { mutant: mutant.into(), rule: "", verdicts: said(verdicts), tests: said(tests) }
+    }
+
+    #[test]
+    fn a_mutant_with_fewer_than_two_detectors_is_named() {
+        let lines = [
+            line("ApplyFirst", &[("images", true), ("kills", false)], &[("a test", true)]),
+            line("NotDurable", &[("images", true), ("random", true)], &[]),
+            line("AnySequence", &[("images", false)], &[("one test", true), ("another", true)]),
+            line("SplitPsync", &[("images", true), ("random", false)], &[("a test", false)]),
+            line("NoZeroing", &[("images", false)], &[]),
+        ];
+        assert_eq!(short_of_detectors(&lines), ["SplitPsync (1 of 2)", "NoZeroing (0 of 2)"]);
+        assert_eq!(short_of_detectors(&lines[..3]), [""; 0]);
+    }
+
+    #[test]
+    fn only_what_another_campaign_did_not_record_is_left_to_it() {
+        let without = line("NoFence", &[("processor", true)], &[]);
+        assert!(without.is_left_to_others() && short_of_detectors(&[without]).is_empty());
+        let missed = line("NoFence", &[("processor", true), ("rig", false)], &[]);
+        assert_eq!(short_of_detectors(&[missed]), ["NoFence (1 of 2)"]);
+        let here = line("ApplyFirst", &[("images", true)], &[]);
+        assert!(!here.is_left_to_others());
+    }
+
+    #[test]
+    fn a_column_that_was_not_run_is_not_a_detector() {
+        let line = line("ApplyFirst", &[("images", true), ("kills", false)], &[("a", false), ("b", true)]);
+        let marks = ["tests", "images", "kills", "rig"].map(|column| line.mark(column));
+        assert_eq!((marks, line.by()), (["x", "x", ".", "-"], 2));
     }
 }

@@ -7,11 +7,13 @@ use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
+/// Columns of the table of mutants that other campaigns fill, or the long form.
+const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
 /// The campaigns there are, and what they do.
 const LAYERS: [(&str, &str); 13] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
-    ("mutants", "deliberate protocol faults, and which layer notices them (x; .: it does not)"),
+    ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
     ("disks", "power cuts and failures of a disk below ext4, xfs and btrfs"),
     ("stores", "objects are stored to in every way there is, on every tracking rung, under SIGKILL"),
@@ -76,20 +78,43 @@ fn layers(records: &[Record]) -> String {
 
 fn mutants(records: &[Record]) -> String {
     let Some(record) = record(records, "mutants") else { return format!("{NOT_RUN}.") };
-    let mut out = format!("{} caught, {} missed.", record.caught.len(), record.missed.len());
-    let columns: BTreeSet<&String> = record.table.values().flat_map(BTreeMap::keys).collect();
+    let mut out =
+        format!("{} caught, {} missed. {}", record.caught.len(), record.missed.len(), fewest(record));
+    let mut columns: BTreeSet<&str> =
+        record.table.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
+    // Their verdicts come from records, too: without one the column says so.
+    columns.extend(OTHERS);
     let cells = |row: &mut dyn Iterator<Item = &str>| row.collect::<Vec<_>>().join(" | ");
-    let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().map(|name| name.as_str())));
-    let _ = write!(out, "\n|---|{}|", cells(&mut columns.iter().map(|_| ":-:")).replace(' ', ""));
+    let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().copied().chain(["detectors"])));
+    let rule = cells(&mut columns.iter().map(|_| ":-:").chain(["---:"])).replace(' ', "");
+    let _ = write!(out, "\n|---|{rule}|");
     for (mutant, row) in &record.table {
-        let mark = |layer: &&String| match row.get(*layer) {
+        let mark = |layer: &&str| match row.get(*layer) {
             None => NOT_RUN,
             Some(false) => ".",
             Some(true) => "x",
         };
-        let _ = write!(out, "\n| {mutant} | {} |", cells(&mut columns.iter().map(mark)));
+        let by = detectors(record, mutant).to_string();
+        let _ = write!(out, "\n| {mutant} | {} |", cells(&mut columns.iter().map(mark).chain([by.as_str()])));
     }
     out
+}
+
+/// How many detectors noticed a mutant: as counted, else the columns that did.
+fn detectors(record: &Record, mutant: &str) -> u64 {
+    let row = record.table.get(mutant);
+    let columns = || row.map_or(0, |row| row.values().filter(|noticed| **noticed).count() as u64);
+    record.detectors.get(mutant).copied().unwrap_or_else(columns)
+}
+
+/// Which mutants fewer than two detectors noticed, in words.
+fn fewest(record: &Record) -> String {
+    let few: Vec<&str> =
+        record.table.keys().filter(|mutant| detectors(record, mutant) < 2).map(String::as_str).collect();
+    match few[..] {
+        [] => "Two detectors or more noticed each.".to_owned(),
+        _ => format!("Fewer than two detectors noticed {} of them: {}.", few.len(), few.join(", ")),
+    }
 }
 
 fn counts(records: &[Record]) -> String {
@@ -164,8 +189,25 @@ mod tests {
         record.table.insert("ApplyFirst".into(), row(&[("images", true), ("kills", false)]));
         record.table.insert("NoFence".into(), row(&[("kills", false), ("rig", true)]));
         let table = mutants(&[record]);
-        assert!(table.contains("| fault | images | kills | rig |"), "{table}");
-        assert!(table.contains("| ApplyFirst | x | . | not run |"), "{table}");
-        assert!(table.contains("| NoFence | not run | . | x |"), "{table}");
+        assert!(table.contains("| fault | disks | faults | images | kills | rig | detectors |"), "{table}");
+        assert!(table.contains("| ApplyFirst | not run | not run | x | . | not run | 1 |"), "{table}");
+        assert!(table.contains("| NoFence | not run | not run | not run | . | x | 1 |"), "{table}");
+        assert!(
+            table.contains("Fewer than two detectors noticed 2 of them: ApplyFirst, NoFence."),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn a_layer_with_several_detectors_counts_as_many() {
+        let mut record = Record::new("mutants", Mode::Short, String::new(), 1);
+        record.table.insert("ReadUnchecked".into(), BTreeMap::from([("tests".to_owned(), true)]));
+        record.detectors.insert("ReadUnchecked".into(), 2);
+        let table = mutants(&[record]);
+        assert!(table.contains("Two detectors or more noticed each."), "{table}");
+        assert!(
+            table.contains("| ReadUnchecked | not run | not run | not run | not run | x | 2 |"),
+            "{table}"
+        );
     }
 }

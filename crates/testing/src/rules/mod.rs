@@ -15,7 +15,8 @@ mod repairs;
 mod table;
 
 pub use dropped::whenever_pages_are_dropped;
-pub use recovery::{dead, found, psync_both};
+pub use recovery::{dead, found, psync_both, void_table_lane};
+pub use repairs::new_is_zero;
 
 use crate::pool::process;
 use crate::scenario::{Scenario, crash_everywhere, formatted};

@@ -40,7 +40,8 @@ pub fn dead(choice: Choice, work: impl Fn(&SimMedium, &mut [Writer; 2])) -> (Sim
 }
 
 /// Brings the table in place and voids its lane, which would put damage to the table right.
-pub(super) fn void_table_lane(medium: &SimMedium) {
+#[allow(clippy::missing_panics_doc)]
+pub fn void_table_lane(medium: &SimMedium) {
     let store = open(medium, 3);
     store.info().unwrap();
     medium.settle();

@@ -14,8 +14,12 @@ use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::CreateOptions;
 use std::sync::Arc;
 
-/// New objects read as zeros, wherever there is space.
-fn new_is_zero(medium: &SimMedium) -> Verdict {
+/// Whether new objects read as zeros, wherever there is space.
+///
+/// # Errors
+/// One does not.
+#[allow(clippy::missing_panics_doc)]
+pub fn new_is_zero(medium: &SimMedium) -> Verdict {
     let store = open(medium, 6);
     for index in 0..20 {
         let Ok(info) = store.info() else { return Ok(()) };

@@ -1,0 +1,119 @@
+//! Repairs of damaged tables, with power cuts during them.
+
+use super::layers::{CONFIG, SEED, Verdict};
+use crate::crashes::{Pools, guarded};
+use indelible_store::error::StoreError;
+use indelible_store::format::batch::Header;
+use indelible_store::format::lane::BODY;
+use indelible_store::format::{LINE, TABLE_LANE};
+use indelible_store::medium::read_struct;
+use indelible_store::store::{RepairOptions, Store};
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::hostile::Image;
+use indelible_testing::hostile::anatomy::{Kind, structures};
+use indelible_testing::pool::{process, psync};
+use indelible_testing::rules::{new_is_zero, void_table_lane};
+use indelible_testing::scenario::formatted;
+use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
+use std::ops::Range;
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+/// Enough for a table that is built anew beside the old one.
+const POOL: u64 = 4 << 20;
+
+pub(super) fn run(_: &Pools) -> Verdict {
+    guarded(SEED, || damaged_nodes().and_then(|()| damaged_lane()))
+}
+
+fn text(error: StoreError) -> String {
+    error.to_string()
+}
+
+fn repair(medium: &SimMedium) -> Verdict {
+    let options = RepairOptions { dry_run: false, drop_damaged: true };
+    Store::repair(Arc::new(medium.handle()), &options, &mut |_, _| {}).map(drop).map_err(text)
+}
+
+/// A pool whose free space was used before; everything is in place.
+fn used() -> Result<SimMedium, String> {
+    let medium = formatted(POOL, CONFIG);
+    let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
+    for nth in 0..6_u8 {
+        let (name, how) = (nth.to_string(), CreateOptions { size: 9000, ..CreateOptions::default() });
+        store.create(&name, &how).map_err(text)?;
+        let mut writer = store.attach_writer(&name, KEY).map_err(text)?;
+        psync(&mut writer, &[(0, &[nth + 1; 9000])]).map_err(text)?;
+        writer.detach().map_err(text)?;
+    }
+    (0..3).try_for_each(|nth| store.destroy(&(2 * nth).to_string(), KEY).map_err(text))?;
+    drop(store);
+    void_table_lane(&medium);
+    Ok(medium)
+}
+
+/// A node, an entry, or a free slot of the table is damaged, and the power is cut while that is repaired.
+fn damaged_nodes() -> Verdict {
+    let pool = used()?.power_cut(Choice::All);
+    let all = structures(&Image::new(pool.medium().to_bytes().into()));
+    let limits = Limits { exhaustive: 2, singles: 1, random: 1, points: 12, seed: SEED };
+    for structure in all.iter().filter(|it| matches!(it.kind, Kind::Node | Kind::Entry | Kind::FreeSlot)) {
+        let medium = pool.medium();
+        medium.scribble(structure.offset + 32..structure.offset + 64, structure.offset);
+        medium.settle();
+        let record = |medium: &SimMedium| drop(repair(medium));
+        let judge = |image: &CrashImage| {
+            let medium = image.medium();
+            // The next process finds the repair half done, and goes on with it.
+            repair(&medium)?;
+            new_is_zero(&medium)
+        };
+        for_each_crash(&medium, record, judge, &limits).map_err(|failure| {
+            format!("{:?} at {:#x}: {}", structure.kind, structure.offset, failure.cause)
+        })?;
+    }
+    Ok(())
+}
+
+/// A batch of the table's lane is damaged, with what it told of not in place, but for data: space that was written counts
+/// as never written in the root that is.
+fn damaged_lane() -> Verdict {
+    let medium = formatted(POOL, CONFIG);
+    let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
+    store.create("first", &CreateOptions { size: 5000, ..CreateOptions::default() }).map_err(text)?;
+    drop(store);
+    void_table_lane(&medium);
+    let store = Store::open(Arc::new(medium.handle()), process(2)).map_err(text)?;
+    let how = CreateOptions { size: 300_000, ..CreateOptions::default() };
+    store.create("large", &how).map_err(text)?;
+    let mut large = store.attach_writer("large", KEY).map_err(text)?;
+    psync(&mut large, &[(0, &[7; 300_000])]).map_err(text)?;
+    std::mem::forget(large);
+    drop(store);
+    let batches = batches(&medium)?;
+    for choice in [Choice::None, Choice::Random(1), Choice::Random(2), Choice::Random(3), Choice::All] {
+        // Of a last batch that is damaged nothing tells that it was durable.
+        for (nth, batch) in batches.iter().enumerate().take(batches.len() - 1) {
+            let image = medium.power_cut(choice.clone()).medium();
+            image.scribble(batch.start..batch.start + LINE, batch.start);
+            repair(&image)?;
+            new_is_zero(&image)
+                .map_err(|cause| format!("{choice:?}, without batch {nth} of {}: {cause}", batches.len()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The batches of the table's lane.
+fn batches(medium: &SimMedium) -> Result<Vec<Range<u64>>, String> {
+    let store = Store::open(Arc::new(medium.read_only_handle()), process(3)).map_err(text)?;
+    let lanes = store.lanes().map_err(text)?;
+    let lane = lanes.iter().find(|lane| lane.index.is_none()).ok_or("the table has no lane")?;
+    let (mut at, mut batches) = (TABLE_LANE + BODY, Vec::new());
+    for _ in &lane.batches {
+        let header: Header = read_struct(medium, at).map_err(|error| error.to_string())?;
+        batches.push(at..at + header.len.get());
+        at += header.len.get();
+    }
+    Ok(batches)
+}
