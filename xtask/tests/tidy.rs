@@ -321,6 +321,36 @@ fn the_project_speaks_only_of_itself() {
     }
 }
 
+/// Lines of comments and prose that begin a sentence with a pronoun in the place of a noun.
+fn riddles(text: &str) -> Vec<&str> {
+    let begins = |line: &&str| {
+        let said = line.trim_start().trim_start_matches(['/', '!', '#', '*']).trim_start();
+        let is_comment = line.trim_start().starts_with(['/', '#', '*']);
+        let first = said.split_whitespace().next().unwrap_or_default();
+        is_comment
+            && ["Who", "What", "Where", "Whoever", "Whatever"].contains(&first)
+            && !said.ends_with(['?', ':'])
+    };
+    text.lines().filter(begins).collect()
+}
+
+#[test]
+fn sentences_of_comments_have_a_subject() {
+    for (file, text) in files("", &[".rs", ".py", ".c", ".h", ".hpp", ".sh"]) {
+        assert_eq!(riddles(&text), [""; 0], "{file}: name the subject");
+    }
+}
+
+#[test]
+fn a_sentence_without_a_subject_would_be_noticed() {
+    for line in
+        ["    /// What was psynced stays.", "// Who holds it waits.", "# Where it lies does not matter."]
+    {
+        assert_eq!(riddles(line), [line]);
+    }
+    assert_eq!(riddles("let what = 1; // What else?\n/// What is it?\n/// The holder waits."), [""; 0]);
+}
+
 #[test]
 fn every_test_that_coverage_names_exists() {
     let text = std::fs::read_to_string(root().join("docs/coverage.md")).expect("docs/coverage.md");

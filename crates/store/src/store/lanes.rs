@@ -20,7 +20,7 @@ const LANES_PER_PROCESS: usize = 4;
 /// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn have one each.
 const LANES_KEPT: usize = 2;
 
-/// What the choice of a lane met on its way.
+/// Facts that the choice of a lane learned on its way.
 #[derive(Default)]
 pub(super) struct LaneSearch {
     /// A dead process's lane could not be redone. It is passed over from now on, and its objects alone wait for it, but
