@@ -121,3 +121,22 @@ pub(super) fn intent_ignored() -> Verdict {
         },
     )
 }
+
+/// A direct write that is never ended is in the primary, not durable: the next psync logs the same bytes.
+pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
+    crash(
+        |store| create(store, "a", 20_000),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|_| psync(&mut a, &[(0, &[1; 100])]))?;
+            run.quiet(|_| a.begin_direct(16_000))?;
+            // Nobody is promised what this leaves before the psync.
+            let mut promised = run.last();
+            a.write_direct(4096, &[2; 5000])?;
+            if let Some((_, _, bytes)) = promised.get_mut("a") {
+                bytes[4096..9096].fill(2);
+            }
+            run.step_to(promised, |_| psync(&mut a, &[(4096, &[2; 5000])]))
+        },
+    )
+}

@@ -250,3 +250,50 @@ pub(super) fn an_error_is_told_once() -> Verdict {
 pub(super) fn a_change_is_not_made_from_pages_dropped_meanwhile() -> Verdict {
     super::dropped::whenever_pages_are_dropped(&["more"], |store| store.create("more", &of(5000)).map(drop))
 }
+
+/// A barrier that fails concerns all that was written to the file: no other lane is voided after it.
+pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
+    for seed in 0..16 {
+        let sim = formatted(1 << 20, SimConfig { seed, ..SimConfig::default() });
+        let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
+        for name in ["a", "b"] {
+            store.create(name, &of(9000)).unwrap();
+        }
+        let mut writers = ["a", "b"].map(|name| store.attach_writer(name, KEY).unwrap());
+        sim.settle();
+        for (value, writer) in (1..).zip(&mut writers) {
+            psync(writer, &[(0, &[value; 9000])]).unwrap();
+        }
+        sim.fail_at(OpKind::Barrier, 0, Fault::Io);
+        writers[0].checkpoint().unwrap_err();
+        // Its pages are clean, and lost: a second barrier says nothing of them.
+        let _ = writers[1].checkpoint();
+        std::mem::forget(writers);
+        for choice in [Choice::None, Choice::Random(seed), Choice::All] {
+            let found = recovered(&sim.power_cut(choice.clone()).medium())?;
+            if found["b"] != [2; 9000] {
+                return Err(format!("seed {seed}, {choice:?}: a psync is lost on the other lane"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The system fails to write back by itself, and a change of the table is told. The object that is attached afterwards
+/// psyncs and checkpoints as ever.
+pub(super) fn a_failed_write_back_is_told_to_one_call() -> Verdict {
+    for config in media() {
+        let sim = formatted(1 << 20, config);
+        let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
+        store.create("a", &of(9000)).unwrap();
+        sim.evict_by_itself(false);
+        sim.fail_writeback(false);
+        store.create("b", &of(100)).err().ok_or("nobody was told")?;
+        let text = |error: StoreError| format!("{config:?}: told again: {error}");
+        let mut a = store.attach_writer("a", KEY).map_err(text)?;
+        psync(&mut a, &[(0, &[3; 9000])]).map_err(text)?;
+        a.checkpoint().map_err(text)?;
+        a.detach().map_err(text)?;
+    }
+    Ok(())
+}

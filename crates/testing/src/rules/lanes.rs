@@ -1,6 +1,6 @@
 //! Lanes: those that recovery has to look into, and the batches that count.
 
-use super::{CONFIG, KEY, LIMITS, Verdict, crash, create, of, open};
+use super::{CONFIG, KEY, LIMITS, Verdict, crash, crash_on, create, of, open};
 use crate::for_each_crash;
 use crate::pool::{psync, psync_many, recover_all, snapshot};
 use crate::scenario::{formatted, judge_medium};
@@ -86,4 +86,18 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     }
     std::mem::forget(writers);
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
+}
+
+/// A psync of two objects moves one to the lane of the other; psyncs that wait in the lane it leaves are in place before.
+pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
+    crash_on(
+        SimConfig { group_commit: false, ..CONFIG },
+        |store| ["a", "b"].iter().for_each(|name| create(store, name, 5000)),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            let mut b = run.quiet(|store| store.attach_writer("b", KEY))?;
+            run.step(|_| psync(&mut b, &[(0, &[1; 300])]))?;
+            run.step(|_| psync_many(&mut [(&mut a, &[(0, &[2; 64])]), (&mut b, &[(4096, &[2; 64])])]))
+        },
+    )
 }

@@ -74,10 +74,12 @@ rule_tests! {
     commits::detach_forgets_what_waits_in_memory => ApplyForgotten;
     commits::sequence_ignored => AnySequence;
     commits::progress_forgotten => ProgressForgotten;
+    commits::a_direct_write_that_never_ended_is_logged => OpenDirectPublished;
     commits::intent_ignored => IntentIgnored;
     joined::batches_of_one_write_are_counted => JoinedForgotten;
     joined::a_torn_write_of_several_batches_is_no_damage => JoinedForgotten;
     lanes::lane_forgotten => LaneForgotten;
+    lanes::an_object_moves_once_its_primary_is_durable => UnsettledMove;
     lanes::binding_ignored => BindingIgnored;
     lanes::visible_taken_for_durable => VisibleIsDurable;
     lanes::each_process_has_a_lane_of_its_own => LaneUnclaimed;
@@ -100,6 +102,8 @@ rule_tests! {
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;
     errors::a_change_made_from_dropped_pages_is_not_published => ReadingsTrusted;
     errors::a_change_is_not_made_from_pages_dropped_meanwhile => AskedTooEarly | ReadingsTrusted;
+    errors::a_failed_barrier_poisons_every_lane => FailureNotShared;
+    errors::a_failed_write_back_is_told_to_one_call => ReportsLeft;
     errors::an_error_is_told_once => ReportsLeft;
 }
 
