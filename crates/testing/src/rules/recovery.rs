@@ -132,7 +132,7 @@ pub(super) fn recovery_voids_before_its_replay_is_durable() -> Verdict {
     std::mem::forget(a);
     let image = medium.power_cut(Choice::None).medium();
     let recover = |medium: &SimMedium| {
-        let store = open(&medium, 2);
+        let store = open(medium, 2);
         recover_all(&store).unwrap();
     };
     for_each_crash(

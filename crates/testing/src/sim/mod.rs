@@ -31,8 +31,8 @@
 //! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
 //!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
 //!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
-//!       included. The caller is told at the end of the call; of two threads that share a cursor, the one
-//!       that asks first is told and the other is not, even if the lost pages are the other's.
+//!    included. The caller is told at the end of the call; of two threads that share a cursor, the one
+//!    that asks first is told and the other is not, even if the lost pages are the other's.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
 //!     told before its next barrier or durable write.
 //! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
