@@ -16,23 +16,23 @@ const QUICK: &[Step] = &[
 
 /// The steps that `--all` adds.
 const REST: &[Step] = &[
-    Step::new("protocol faults are caught", 60, || {
+    Step::new("protocol faults are caught", 50, || {
         done(step(
             "mutants",
             &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants*"],
         ))
     }),
-    Step::new("aarch64", 30, aarch64).needs("rustup, to install the target's standard library"),
+    Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 30, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];
         done(step_with("documentation", &["doc", "--workspace", "--no-deps"], &warnings))
     }),
-    Step::new("tests as an unprivileged user", 90, || done(unprivileged::run())).needs("root"),
-    Step::new("Python", 90, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
-    Step::new("power cuts of emulated machines", 250, || power_cuts(false))
+    Step::new("tests as an unprivileged user", 200, || done(unprivileged::run())).needs("root"),
+    Step::new("Python", 150, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
+    Step::new("power cuts of emulated machines", 360, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
-    Step::new("evidence, short", 240, || done(evidence::layers(false))),
-    Step::new("every benchmark once", 240, benchmarks).needs("5 GiB free in /dev/shm"),
+    Step::new("evidence, short", 720, || done(evidence::layers(false))),
+    Step::new("every benchmark once", 300, benchmarks).needs("5 GiB free in /dev/shm"),
 ];
 
 /// Runs the quick steps, or all of them.
