@@ -17,6 +17,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use indelible_store::medium::LockMode;
 use rustix::fs::{Advice, FileType, Mode, OFlags, Stat, fstat, major, minor};
@@ -33,10 +34,25 @@ const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 /// Loop devices on loop devices that are followed.
 const DEPTH: u32 = 8;
+/// For so long a claim is asked for again: a child that another thread of the last holder is starting has copies of
+/// the holder's files until it executes its program.
+const START_OF_A_CHILD: Duration = Duration::from_millis(300);
 
 impl Media {
     /// Makes this process the only writer of the file or device under the pool, as far as locks on bytes cannot.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
+        let begin = Instant::now();
+        loop {
+            match self.try_claim(path, allow_remote) {
+                Err(MediaError::InUse { .. }) if begin.elapsed() < START_OF_A_CHILD => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn try_claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         let Some(file) = &self.file else { return Ok(()) };
         let stat = fstat(file).map_err(|e| failed("inspect", path, e))?;
         let mut claimed = Vec::new();
