@@ -1,5 +1,5 @@
 //! `flushes`: one psync to memory that counts as persistent, instruction by instruction. The lines of its batch are written
-//! back, or stored around the caches, and a fence follows.
+//! back, or stored past the caches (non-temporal stores), and a fence follows.
 //!
 //! The rig (`cargo xtask power-cut`) judges the same by what a power cut leaves. This looks at what the processor is asked
 //! for, on any x86-64 machine, in a second.
@@ -52,7 +52,7 @@ impl Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     WriteBack,
-    Around,
+    NonTemporal,
     Fence,
 }
 
@@ -70,13 +70,13 @@ impl Flushes {
         let seen = seen?;
         let fence = seen.iter().rposition(|seen| *seen == Seen::Fence);
         let Some(fence) = fence else {
-            bail!("no fence in a psync, {} lines of which are on their way", seen.len());
+            bail!("no fence in a psync that wrote back {} lines", seen.len());
         };
         // Behind the last fence the lines go to the primary, which the lane still has.
         let lines = seen[..fence].iter().filter(|seen| **seen != Seen::Fence).count() as u64;
         if lines < LEAST {
             bail!(
-                "a psync had {lines} lines written back or stored around the caches before its fence, of {LEAST} at least"
+                "a psync wrote back {lines} lines, non-temporal stores included, before its fence; {LEAST} are the least"
             );
         }
         println!(
@@ -150,10 +150,12 @@ fn decode(code: &[u8; 16]) -> Option<Seen> {
             _ => None,
         },
         // movnti, movntps, movntdq.
-        [0x0f, 0xc3 | 0x2b | 0xe7, modrm, ..] if memory(modrm) => Some(Seen::Around),
+        [0x0f, 0xc3 | 0x2b | 0xe7, modrm, ..] if memory(modrm) => Some(Seen::NonTemporal),
         // vmovntdq, in its short, long and 512-bit forms.
-        [0xc5, _, 0xe7, modrm, ..] | [0xc4, _, _, 0xe7, modrm, ..] if memory(modrm) => Some(Seen::Around),
-        [0x62, _, _, _, 0xe7, modrm, ..] if memory(modrm) => Some(Seen::Around),
+        [0xc5, _, 0xe7, modrm, ..] | [0xc4, _, _, 0xe7, modrm, ..] if memory(modrm) => {
+            Some(Seen::NonTemporal)
+        }
+        [0x62, _, _, _, 0xe7, modrm, ..] if memory(modrm) => Some(Seen::NonTemporal),
         _ => None,
     }
 }
@@ -174,9 +176,13 @@ mod tests {
         assert_eq!(seen(&[0x0f, 0xae, 0x3f]), Some(Seen::WriteBack), "clflush [rdi]");
         assert_eq!(seen(&[0x0f, 0xae, 0xf8]), Some(Seen::Fence), "sfence");
         assert_eq!(seen(&[0x0f, 0xae, 0xf0]), Some(Seen::Fence), "mfence");
-        assert_eq!(seen(&[0x66, 0x0f, 0xe7, 0x07]), Some(Seen::Around), "movntdq [rdi], xmm0");
-        assert_eq!(seen(&[0xc5, 0xfd, 0xe7, 0x07]), Some(Seen::Around), "vmovntdq [rdi], ymm0");
-        assert_eq!(seen(&[0x62, 0xe1, 0x7d, 0x48, 0xe7, 0x07]), Some(Seen::Around), "vmovntdq [rdi], zmm16");
+        assert_eq!(seen(&[0x66, 0x0f, 0xe7, 0x07]), Some(Seen::NonTemporal), "movntdq [rdi], xmm0");
+        assert_eq!(seen(&[0xc5, 0xfd, 0xe7, 0x07]), Some(Seen::NonTemporal), "vmovntdq [rdi], ymm0");
+        assert_eq!(
+            seen(&[0x62, 0xe1, 0x7d, 0x48, 0xe7, 0x07]),
+            Some(Seen::NonTemporal),
+            "vmovntdq [rdi], zmm16"
+        );
         assert_eq!(seen(&[0x0f, 0xae, 0xe8]), None, "lfence");
         assert_eq!(seen(&[0x0f, 0xae, 0x37]), None, "xsaveopt [rdi]");
         assert_eq!(seen(&[0x48, 0x89, 0x07]), None, "mov [rdi], rax");

@@ -321,8 +321,8 @@ fn the_project_speaks_only_of_itself() {
     }
 }
 
-/// Lines of comments and prose that begin a sentence with a pronoun in the place of a noun.
-fn riddles(text: &str) -> Vec<&str> {
+/// Lines of comments that begin a sentence with a pronoun where its subject, a noun, should be.
+fn without_subject(text: &str) -> Vec<&str> {
     let begins = |line: &&str| {
         let said = line.trim_start().trim_start_matches(['/', '!', '#', '*']).trim_start();
         let is_comment = line.trim_start().starts_with(['/', '#', '*']);
@@ -337,7 +337,7 @@ fn riddles(text: &str) -> Vec<&str> {
 #[test]
 fn sentences_of_comments_have_a_subject() {
     for (file, text) in files("", &[".rs", ".py", ".c", ".h", ".hpp", ".sh"]) {
-        assert_eq!(riddles(&text), [""; 0], "{file}: name the subject");
+        assert_eq!(without_subject(&text), [""; 0], "{file}: name the subject");
     }
 }
 
@@ -346,9 +346,12 @@ fn a_sentence_without_a_subject_would_be_noticed() {
     for line in
         ["    /// What was psynced stays.", "// Who holds it waits.", "# Where it lies does not matter."]
     {
-        assert_eq!(riddles(line), [line]);
+        assert_eq!(without_subject(line), [line]);
     }
-    assert_eq!(riddles("let what = 1; // What else?\n/// What is it?\n/// The holder waits."), [""; 0]);
+    assert_eq!(
+        without_subject("let what = 1; // What else?\n/// What is it?\n/// The holder waits."),
+        [""; 0]
+    );
 }
 
 #[test]

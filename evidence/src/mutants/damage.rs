@@ -107,14 +107,15 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     // It would put damage to the table right.
     void_table_lane(&cut);
     let image = cut.power_cut(Choice::All);
-    let (lane, batches) = lane_of(&image.medium(), index)?;
+    let (lane, batches) = batches(&image.medium(), Some(index))?;
     Ok(Left { image, promised, lane, batches, slot, counted })
 }
 
-fn lane_of(medium: &SimMedium, index: u32) -> Result<(u64, Vec<Range<u64>>), String> {
-    let store = Store::open(Arc::new(medium.handle()), process(3)).map_err(text)?;
+/// The offset of a lane (`None`: the table's), and the extent of each of its batches.
+pub(super) fn batches(medium: &SimMedium, index: Option<u32>) -> Result<(u64, Vec<Range<u64>>), String> {
+    let store = Store::open(Arc::new(medium.read_only_handle()), process(3)).map_err(text)?;
     let lanes = store.lanes().map_err(text)?;
-    let lane = lanes.iter().find(|lane| lane.index == Some(index)).ok_or("no lane")?;
+    let lane = lanes.iter().find(|lane| lane.index == index).ok_or("no lane")?;
     let (mut at, mut batches) = (lane.offset + BODY, Vec::new());
     for _ in &lane.batches {
         let header: Header = read_struct(medium, at).map_err(|error| error.to_string())?;

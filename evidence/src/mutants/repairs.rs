@@ -1,12 +1,10 @@
 //! Repairs of damaged tables, with power cuts during them.
 
+use super::damage::batches;
 use super::layers::{CONFIG, SEED, Verdict};
 use crate::crashes::{Pools, guarded};
 use indelible_store::error::StoreError;
-use indelible_store::format::batch::Header;
-use indelible_store::format::lane::BODY;
-use indelible_store::format::{LINE, TABLE_LANE};
-use indelible_store::medium::read_struct;
+use indelible_store::format::LINE;
 use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::hostile::Image;
@@ -15,7 +13,6 @@ use indelible_testing::pool::{process, psync};
 use indelible_testing::rules::{new_is_zero, void_table_lane};
 use indelible_testing::scenario::formatted;
 use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
-use std::ops::Range;
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
@@ -90,7 +87,7 @@ fn damaged_lane() -> Verdict {
     psync(&mut large, &[(0, &[7; 300_000])]).map_err(text)?;
     std::mem::forget(large);
     drop(store);
-    let batches = batches(&medium)?;
+    let (_, batches) = batches(&medium, None)?;
     for choice in [Choice::None, Choice::Random(1), Choice::Random(2), Choice::Random(3), Choice::All] {
         // Of a last batch that is damaged nothing tells that it was durable.
         for (nth, batch) in batches.iter().enumerate().take(batches.len() - 1) {
@@ -102,18 +99,4 @@ fn damaged_lane() -> Verdict {
         }
     }
     Ok(())
-}
-
-/// The batches of the table's lane.
-fn batches(medium: &SimMedium) -> Result<Vec<Range<u64>>, String> {
-    let store = Store::open(Arc::new(medium.read_only_handle()), process(3)).map_err(text)?;
-    let lanes = store.lanes().map_err(text)?;
-    let lane = lanes.iter().find(|lane| lane.index.is_none()).ok_or("the table has no lane")?;
-    let (mut at, mut batches) = (TABLE_LANE + BODY, Vec::new());
-    for _ in &lane.batches {
-        let header: Header = read_struct(medium, at).map_err(|error| error.to_string())?;
-        batches.push(at..at + header.len.get());
-        at += header.len.get();
-    }
-    Ok(batches)
 }

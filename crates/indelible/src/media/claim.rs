@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indelible_store::medium::LockMode;
 use rustix::fs::{Advice, FileType, Mode, OFlags, Stat, fstat, major, minor};
@@ -34,22 +34,21 @@ const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 /// Loop devices on loop devices that are followed.
 const DEPTH: u32 = 8;
-/// For so long a claim is asked for again: a child that another thread of the last holder is starting has copies of
-/// the holder's files until it executes its program.
-const START_OF_A_CHILD: Duration = Duration::from_millis(300);
+/// A refused claim is asked for again after these pauses, in milliseconds: a child that another thread of the last holder
+/// is starting has copies of the holder's files until it executes its program. They double, as each refusal
+/// looks through all processes for the holder's name.
+const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 impl Media {
     /// Makes this process the only writer of the file or device under the pool, as far as locks on bytes cannot.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
-        let begin = Instant::now();
-        loop {
+        for pause in PAUSES {
             match self.try_claim(path, allow_remote) {
-                Err(MediaError::InUse { .. }) if begin.elapsed() < START_OF_A_CHILD => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
+                Err(MediaError::InUse { .. }) => std::thread::sleep(Duration::from_millis(pause)),
                 done => return done,
             }
         }
+        self.try_claim(path, allow_remote)
     }
 
     fn try_claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {

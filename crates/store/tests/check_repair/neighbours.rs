@@ -177,6 +177,21 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             // Redo that cannot be written concerns the objects of the lane; others find another lane.
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");
+            // A process that met the lane goes on: others' objects, again and again, until it dies.
+            let mut expected = expected.clone();
+            if let Some((_, _, bytes)) = expected.get_mut("idle") {
+                bytes[..100].fill(0x5a);
+            }
+            let device = Arc::new(damaged.handle());
+            let store = Store::open(device.clone(), process(6)).unwrap();
+            let try_victim = || store.attach_writer(victim, KEY).map(drop);
+            store.attach_writer("idle", KEY).unwrap().detach().unwrap();
+            let refused_first = try_victim().is_err();
+            let mut idle = store.attach_writer("idle", KEY).unwrap();
+            psync_copied(&mut [(&mut idle, &[(0, &[0x5a; 100][..])])]).unwrap();
+            assert_eq!(try_victim().is_err(), refused_first, "{what}");
+            device.kill();
+            std::mem::forget(idle);
             met += u64::from(found.contains_key(*victim));
             // Changes of the attach are sound: with the sectors back, all is there.
             let bytes = before.to_bytes();

@@ -192,10 +192,7 @@ impl Cuts {
                 state.get_mut(*name).ok_or(StoreError::NotFound)?.2.clone_from(bytes);
             }
             states.push(state);
-            let mut held = Some(memory);
-            if !self.held {
-                held = None;
-            }
+            let held = self.held.then_some(memory);
             let mut sources: Vec<Source<'_, '_>> =
                 (0..OBJECTS.len()).map(|object| Source { process, held: held.as_deref(), object }).collect();
             let mut parts: Vec<(&mut Writer, &mut dyn Changes)> = writers

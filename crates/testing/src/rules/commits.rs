@@ -9,12 +9,12 @@ use indelible_store::medium::Medium;
 use indelible_store::store::Store;
 use std::sync::Arc;
 
-fn psyncs() -> Verdict {
+pub(super) fn psyncs_and_a_checkpoint() -> Verdict {
     psyncs_on(CONFIG)
 }
 
 /// On a medium that takes batches in pieces.
-fn psyncs_in_pieces() -> Verdict {
+pub(super) fn psyncs_in_pieces() -> Verdict {
     psyncs_on(SimConfig { group_commit: false, ..CONFIG })
 }
 
@@ -32,34 +32,6 @@ fn psyncs_on(config: SimConfig) -> Verdict {
             run.quiet(|_| a.detach())
         },
     )
-}
-
-pub(super) fn apply_before_the_batch_is_durable() -> Verdict {
-    psyncs()
-}
-
-pub(super) fn apply_before_the_batch_in_pieces_is_durable() -> Verdict {
-    psyncs_in_pieces()
-}
-
-pub(super) fn batch_in_pieces_without_its_barrier() -> Verdict {
-    psyncs_in_pieces()
-}
-
-pub(super) fn checksum_without_the_data() -> Verdict {
-    psyncs()
-}
-
-pub(super) fn batch_of_an_earlier_lap() -> Verdict {
-    psyncs()
-}
-
-pub(super) fn checkpoint_before_the_apply_is_durable() -> Verdict {
-    psyncs()
-}
-
-pub(super) fn checkpoint_forgets_what_waits_in_memory() -> Verdict {
-    psyncs()
 }
 
 pub(super) fn detach_forgets_what_waits_in_memory() -> Verdict {

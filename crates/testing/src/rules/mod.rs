@@ -64,13 +64,9 @@ macro_rules! rule_tests {
 }
 
 rule_tests! {
-    commits::apply_before_the_batch_is_durable => ApplyFirst;
-    commits::apply_before_the_batch_in_pieces_is_durable => ApplyPiecesFirst;
-    commits::batch_in_pieces_without_its_barrier => PiecesNotDurable;
-    commits::checksum_without_the_data => ShortChecksum;
-    commits::batch_of_an_earlier_lap => AnyGeneration;
-    commits::checkpoint_before_the_apply_is_durable => EarlyCheckpoint;
-    commits::checkpoint_forgets_what_waits_in_memory => ApplyForgotten;
+    commits::psyncs_and_a_checkpoint =>
+        ApplyFirst | ShortChecksum | AnyGeneration | EarlyCheckpoint | ApplyForgotten;
+    commits::psyncs_in_pieces => ApplyPiecesFirst | PiecesNotDurable;
     commits::detach_forgets_what_waits_in_memory => ApplyForgotten;
     commits::sequence_ignored => AnySequence;
     commits::progress_forgotten => ProgressForgotten;
