@@ -117,6 +117,12 @@ mutants! {
     FaultOfOneWrite,
     /// The other report of a failure that was counted is left to the next caller that asks.
     ReportsLeft,
+    /// Recovery takes a barrier's word for blocks whose first write failed before.
+    RedoUnproven,
+    /// Space is used as if no earlier write to it could have failed.
+    SpaceUnproven,
+    /// The first write to a block of the table, or of a lane, is left to the batch that needs it durable.
+    FirstWriteLeft,
     /// A psync publishes a direct write that ended without a barrier.
     OpenDirectPublished,
     /// Readings are relied on without asking whether pages were lost, dropped and read again.

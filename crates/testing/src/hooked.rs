@@ -4,8 +4,9 @@
 use indelible_store::medium::{
     Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The calls that a test can take part in; each is passed on by default.
 pub trait Hook: Send + Sync {
@@ -80,6 +81,9 @@ impl<H: Hook> Medium for Hooked<H> {
     fn check_barriers(&self) -> Result<(), Fatal> {
         self.under.check_barriers()
     }
+    fn unwritten(&self, offset: u64, len: u64) -> Result<Vec<Range<u64>>, MediumError> {
+        self.under.unwritten(offset, len)
+    }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         self.under.zero(offset, len)
     }
@@ -113,6 +117,9 @@ impl<H: Hook> Locks for Hooked<H> {
     }
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         self.under.probe(key)
+    }
+    fn pause(&self, moment: Duration) {
+        self.under.pause(moment);
     }
 }
 

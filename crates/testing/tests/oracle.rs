@@ -177,6 +177,17 @@ fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What an attach shows after failures, without power cuts: threads meet in more ways than a few runs show.
+#[test]
+fn threads_find_what_they_were_promised_after_failures() {
+    for nth in 0..150 {
+        let program = Together { how: How::Threads, actors: 4, steps: 14, fails: true, seed: nth / 10 };
+        let medium = formatted(4 << 20, media()[[5, 1, 4][nth as usize % 3]]);
+        medium.reseed(nth);
+        program.run(&medium).unwrap_or_else(|cause| panic!("{program:?} on medium {nth}: {cause}"));
+    }
+}
+
 /// The scheduler decides everything: the same seed, the same bytes.
 #[test]
 fn processes_that_take_turns_do_the_same_again() {

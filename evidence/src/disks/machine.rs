@@ -169,6 +169,11 @@ impl Machine {
         if direct.trim() != "1" {
             bail!("{} refuses direct I/O", machine.device);
         }
+        // FUSE takes 1 MiB at a time. Of a longer request that fails behind that, the loop device hears how much was
+        // written, and takes it for all: the disk would lose what it acknowledged.
+        let name = machine.device.trim_start_matches("/dev/");
+        let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
+        fs::write(&longest, "512").with_context(|| longest.clone())?;
         let (mkfs, options) = kind.mkfs();
         run(mkfs, &[options, &[&machine.device]].concat())?;
         machine.disk.settle();

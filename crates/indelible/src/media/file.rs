@@ -1,6 +1,7 @@
 //! A pool in a file or on a block device, written by system calls.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
 use crate::sys::fork::ForkFd;
-use crate::sys::{ofd, process, writeback};
+use crate::sys::{extents, ofd, process, writeback};
 
 /// The largest unit that no disk is allowed to tear.
 const SECTOR: usize = 512;
@@ -54,6 +55,7 @@ pub(crate) struct FileMedium {
     fd: Arc<ForkFd>,
     barriers: Barriers,
     shows_holes: bool,
+    forgets_blocks: bool,
     len: u64,
     read_only: bool,
 }
@@ -62,7 +64,8 @@ impl FileMedium {
     pub(super) fn new(fd: Arc<ForkFd>, len: u64, read_only: bool) -> FileMedium {
         let barriers = if read_only { Barriers::Shared(Mutex::new(())) } else { Barriers::of(&fd) };
         let shows_holes = space::shows_holes(fd.as_fd());
-        FileMedium { fd, barriers, shows_holes, len, read_only }
+        let forgets_blocks = space::forgets_blocks(fd.as_fd());
+        FileMedium { fd, barriers, shows_holes, forgets_blocks, len, read_only }
     }
 
     /// The checks of every access: bounds, and that this process opened the descriptor.
@@ -179,6 +182,15 @@ impl Medium for FileMedium {
             // They have no reports of their own.
             Barriers::Shared(_) => Ok(()),
         }
+    }
+
+    fn unwritten(&self, offset: u64, len: u64) -> Result<Vec<Range<u64>>, MediumError> {
+        if !self.forgets_blocks {
+            return Ok(Vec::new());
+        }
+        let fd = self.at(offset, usize::try_from(len).unwrap_or(usize::MAX))?;
+        let found = extents::unwritten(fd, offset..offset + len).map_err(io::Error::from)?;
+        Ok(found.unwrap_or_default())
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {

@@ -69,6 +69,14 @@ pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
+/// Whether the file system may go on to leave a block unwritten, silently, once its first write has failed. ext4 does: the
+/// cached page counts as mapped after the failed write-back, so that later ones write the block and never mark it as
+/// written. Others look the block up at each write-back.
+pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
+    const EXT4: i64 = 0xef53;
+    fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
+}
+
 /// Whether every block of the range was written before.
 pub(super) fn is_written(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
     seek(fd, SeekFrom::Hole(offset)).is_ok_and(|hole| hole >= offset + len)

@@ -4,6 +4,7 @@
 //! rustix; `libc` is used nowhere else.
 
 pub(crate) mod boot;
+pub(crate) mod extents;
 mod facilities;
 pub(crate) mod faults;
 pub(crate) mod flush;

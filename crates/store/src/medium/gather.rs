@@ -14,6 +14,7 @@ use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 const L: usize = LINE as usize;
 /// Lines of a page.
@@ -57,6 +58,8 @@ pub struct Gather<'m> {
     /// nearby.
     last: usize,
     written: u64,
+    /// Their ranges, in the order of the writes.
+    runs: Vec<Range<u64>>,
     /// Memory after which [`is_full`](Gather::is_full) asks for a flush.
     limit: usize,
 }
@@ -67,7 +70,7 @@ impl<'m> Gather<'m> {
     pub fn new(medium: &'m dyn Medium) -> Self {
         let (groups, pages, lines) = (Vec::new(), Vec::new(), Vec::new());
         let (index, limit) = (HashMap::default(), medium.transfers().combine());
-        Gather { medium, index, groups, pages, lines, last: 0, written: 0, limit }
+        Gather { medium, index, groups, pages, lines, last: 0, written: 0, runs: Vec::new(), limit }
     }
 
     /// Adds a write of whole lines.
@@ -141,7 +144,8 @@ impl<'m> Gather<'m> {
         for neighbours in pages.chunk_by(|a, b| a.0 + 1 == b.0) {
             for span in neighbours.chunks(SPAN) {
                 self.medium.prepare(span[0].0 * PAGE, span.len() as u64 * PAGE)?;
-                self.written += self.write_span(span)?;
+                let written = self.write_span(span)?;
+                self.written += written;
             }
         }
         self.index.clear();
@@ -151,16 +155,48 @@ impl<'m> Gather<'m> {
         Ok(self.written)
     }
 
+    /// The ranges of bytes that were written since the beginning, ascending and apart.
+    #[must_use]
+    pub fn into_runs(mut self) -> Vec<Range<u64>> {
+        self.runs.sort_unstable_by_key(|run| run.start);
+        self.runs.dedup_by(|next, run| {
+            let joins = next.start <= run.end;
+            if joins {
+                run.end = run.end.max(next.end);
+            }
+            joins
+        });
+        self.runs
+    }
+
+    /// Writes `bytes` at once; what was put there before is dropped.
+    pub fn write_past(&mut self, target: u64, bytes: &[u8]) -> Result<(), ReserveError> {
+        let len = bytes.len() as u64;
+        self.forget(target, len);
+        self.medium.prepare(target, len)?;
+        self.written += len;
+        self.wrote(target, len);
+        Ok(self.medium.write(target, bytes)?)
+    }
+
+    fn wrote(&mut self, target: u64, len: u64) {
+        match self.runs.last_mut() {
+            Some(run) if run.end == target => run.end += len,
+            _ => self.runs.push(target..target + len),
+        }
+    }
+
     /// Writes the lines of pages; returns their bytes.
-    fn write_span(&self, span: &[(u64, usize)]) -> Result<u64, Fatal> {
+    fn write_span(&mut self, span: &[(u64, usize)]) -> Result<u64, Fatal> {
         let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
         for (page, number) in span {
-            let slots = &self.pages[*number];
+            let slots = self.pages[*number];
             for (line, slot) in slots.iter().enumerate().filter(|(_, slot)| **slot > 0) {
                 let target = page * PAGE + (line * L) as u64;
                 if target != start + joined.len() as u64 || joined.len() == WRITE {
                     if !joined.is_empty() {
                         self.medium.write(start, &joined)?;
+                        self.wrote(start, joined.len() as u64);
                     }
                     joined.clear();
                     start = target;
@@ -170,6 +206,7 @@ impl<'m> Gather<'m> {
             }
         }
         self.medium.write(start, &joined)?;
+        self.wrote(start, joined.len() as u64);
         Ok(written)
     }
 }
@@ -231,6 +268,20 @@ mod tests {
                 assert!(found == model, "after {round} rounds");
             }
         }
+    }
+
+    #[test]
+    fn runs_say_what_was_written_and_are_apart() {
+        let medium = VolatileMedium::new(64 << 10);
+        let mut gather = Gather::new(&medium);
+        gather.write_past(8 * LINE, &[1; 40 * L]).unwrap();
+        gather.write_past(10 * LINE, &[1; 2 * L]).unwrap();
+        gather.put(0, &[1; L]);
+        gather.put(48 * LINE, &[1; L]);
+        gather.put(100 * LINE, &[1; 2 * L]);
+        gather.flush().unwrap();
+        let runs: Vec<_> = gather.into_runs().iter().map(|run| run.start / LINE..run.end / LINE).collect();
+        assert_eq!(runs, [0..1, 8..49, 100..102]);
     }
 
     #[test]

@@ -25,6 +25,7 @@
 use super::{Device, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// See the module.
@@ -166,6 +167,9 @@ impl Medium for Epoch {
         let done = self.change(|device| device.check_barriers());
         drop(one);
         self.reported(done)
+    }
+    fn unwritten(&self, offset: u64, len: u64) -> Result<Vec<Range<u64>>, MediumError> {
+        self.latch.device.unwritten(offset, len)
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // On memory this may ask the system.

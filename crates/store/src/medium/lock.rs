@@ -1,6 +1,7 @@
 //! Locks between the processes that share a pool. They die with their holder.
 
 use super::MediumError;
+use std::time::Duration;
 
 /// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never covers
 /// data.
@@ -79,6 +80,11 @@ pub trait Locks: Send + Sync {
     /// A process that has the lock, to be shown to people. `None` where nobody can tell.
     fn holder(&self, _key: LockKey) -> Option<Process> {
         None
+    }
+
+    /// Lets a moment pass before a lock is asked for again. A simulation lets its other processes work instead.
+    fn pause(&self, moment: Duration) {
+        std::thread::sleep(moment);
     }
 
     /// Describes a process of this pid namespace.

@@ -13,9 +13,13 @@
 //! 5. If calls overlap, none succeeds because another was told of the failure that concerns it: barriers and
 //!    durable writes are told apart, and the fault latch makes no two of a kind at once.
 //! 6. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
+//! 7. Of 2 and 3 there is one exception. If the first write to a page since it was zeroed fails, later barriers may
+//!    succeed and the page read as zeros after a power cut all the same, until it is zeroed again:
+//!    [`Medium::unwritten`] tells.
 
 mod edit;
 mod error;
+mod fresh;
 mod gather;
 mod latch;
 mod lock;
@@ -25,12 +29,16 @@ pub mod volatile;
 
 pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
+pub(crate) use fresh::not_kept;
+pub use fresh::{write_fresh, zero_fresh};
 pub use gather::{Gather, runs};
 pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks, Process};
 
 pub use overlay::Overlay;
 pub use transfers::Transfers;
+
+use std::ops::Range;
 
 /// The place where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
 ///
@@ -80,8 +88,19 @@ pub trait Medium: Send + Sync {
         Ok(())
     }
 
-    /// Makes the range read as zeros (as a write: durable after a barrier). Its space may be given back
-    /// to the system: a range that is to stay reserved is reserved again.
+    /// Parts of the range, ascending and apart, to which no write was ever made durable since they were zeroed: they
+    /// read as zeros after a power cut, whatever programs see, and whatever barriers said. Asked after a barrier, it
+    /// proves what the barrier covered.
+    ///
+    /// # Errors
+    /// The medium cannot tell. One that has no such parts says that there are none.
+    fn unwritten(&self, _offset: u64, _len: u64) -> Result<Vec<Range<u64>>, MediumError> {
+        Ok(Vec::new())
+    }
+
+    /// Makes the range read as zeros (as a write: durable after a barrier), and writes that failed there of no
+    /// consequence for those to come. Its space may be given back to the system: a range that is to stay reserved is
+    /// reserved again.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;
 
     /// Ensures that later writes to the range cannot fail for want of space. Contents stay, also if it

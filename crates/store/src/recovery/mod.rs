@@ -12,11 +12,15 @@
 //! between the two. They are made durable (`LaneLog::confirm`) before any of them is redone; otherwise a
 //! power cut could keep a part of the redo and lose the batch.
 //!
+//! A barrier alone does not prove that what was redone is durable: the lane's writer, or somebody who redid it before,
+//! may have failed to write the same blocks (`redo`).
+//!
 //! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
 //! before the whole lane was replayed.
 
 mod judge;
 mod progress;
+mod redo;
 mod table;
 
 pub use judge::{Judgement, LaneView, Waiting, judge};
@@ -26,10 +30,10 @@ pub(crate) use table::redo_table;
 
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
-use crate::lane::{BatchView, LaneLog, Search, damaged, mend, scan};
-use crate::medium::{Gather, Medium};
-use crate::mutant::Mutant;
+use crate::lane::{LaneLog, Search, mend};
+use crate::medium::Medium;
 use crate::space::Draft;
+use redo::Redo;
 
 /// Result of recovering a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,79 +73,17 @@ pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(La
         found = judged().map_err(refused)?;
     }
     let Judgement { start, end, objects, .. } = found;
-    let mut redo = Redo { medium, pages: Gather::new(medium), long: medium.transfers().direct(), direct: 0 };
-    let mut log = start;
-    scan(medium, seed, &mut log, &mut |batch| {
-        if Mutant::LastBatchForgotten.is_on() && batch.log == end {
-            return Ok(());
-        }
-        redo.batch(batch, |entry, binding| {
-            objects.get(&entry).is_some_and(|object| object.takes(directory, binding))
-        })
+    let redo = Redo { medium, seed, directory, start, end, objects: &objects };
+    let bytes = redo.make_durable().map_err(|cause| match cause {
+        cause @ StoreError::Damaged { .. } => refused(cause),
+        cause => cause,
     })?;
-    if log != end {
-        return Err(refused(damaged(&log, "it was intact a moment ago".into())));
-    }
-    let mut done = Recovered {
-        batches: end.sequence,
-        lane_bytes: end.used(),
-        objects: objects.len() as u64,
-        bytes: redo.pages.flush()? + redo.direct,
-    };
-    for object in objects.values() {
-        put_progress(medium, seed, &object.located, &object.standing)?;
-    }
-    if objects.is_empty() {
-        done.bytes = 0;
-    } else if !Mutant::EarlyVoid.is_on() {
-        medium.barrier()?;
-    }
-    Ok((log, done))
+    let (batches, lane_bytes) = (end.sequence, end.used());
+    Ok((end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
 }
 
 /// Puts single wrong bits of the lane's batches right; returns where.
 pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -> Result<Vec<u64>> {
     let (offset, len) = (directory.offset.get(), directory.len.get());
     mend(medium, seed, &LaneLog::read(medium, seed, offset, len, directory.generation.get())?)
-}
-
-/// Redo on its way from a lane to primaries.
-struct Redo<'m> {
-    medium: &'m dyn Medium,
-    pages: Gather<'m>,
-    /// Redo of so many bytes in one piece goes past `pages`.
-    long: usize,
-    /// Bytes written past `pages`.
-    direct: u64,
-}
-
-impl Redo<'_> {
-    /// Takes the sections of a batch that `counts(entry, binding)`.
-    fn batch(&mut self, batch: &mut BatchView<'_, '_>, counts: impl Fn(u64, u64) -> bool) -> Result<()> {
-        for index in 0..batch.sections.len() {
-            let section = batch.sections[index];
-            if counts(section.entry.get(), section.binding.get()) {
-                batch.redo(index, &mut |target, bytes| self.put(target, bytes))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a long run to its place at once, without gathering it.
-    ///
-    /// A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
-    /// sees it before the lane was replayed to its end.
-    fn put(&mut self, target: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= self.long {
-            self.pages.forget(target, bytes.len() as u64);
-            self.medium.prepare(target, bytes.len() as u64)?;
-            self.direct += bytes.len() as u64;
-            return Ok(self.medium.write(target, bytes)?);
-        }
-        self.pages.put(target, bytes);
-        if self.pages.is_full() {
-            self.pages.flush()?;
-        }
-        Ok(())
-    }
 }

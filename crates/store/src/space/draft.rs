@@ -16,7 +16,7 @@ use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
-use crate::medium::{Edit, Medium};
+use crate::medium::{Edit, Medium, zero_fresh};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -137,7 +137,12 @@ impl<'m> Draft<'m> {
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
-        self.edit.medium().reserve(first * PAGE, pages * PAGE)?;
+        // What the table's lane redoes must find blocks that keep it.
+        let medium = self.edit.medium();
+        zero_fresh(medium, first * PAGE, pages * PAGE)?;
+        if medium.prefers_group_commit() {
+            medium.barrier()?;
+        }
         PAGES.allocate(self, pages)?;
         self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
         self.raise_virgin((first + pages) * PAGE);

@@ -205,7 +205,7 @@ pub(super) fn unlocked<R>(
             // If the lane itself cannot be read, there is no better answer.
             _ => return found,
         }
-        if !deadline.pause() {
+        if !deadline.pause(std::thread::sleep) {
             return Err(StoreError::TableInMotion { seconds: deadline.seconds() });
         }
         before = after;

@@ -12,7 +12,7 @@ use crate::format::root::Root;
 use crate::format::superblock::{MAGIC, SLOTS, Superblock};
 use crate::format::{DATA, LANE_DIRECTORY, MIN_POOL, PAGE, TABLE_LANE, VERSION};
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Device, read_struct};
+use crate::medium::{Device, read_struct, write_fresh, zero_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft, PAGES};
 use std::sync::Arc;
@@ -82,8 +82,10 @@ impl Store {
         if Mutant::SuperblockFirst.is_on() {
             publish()?;
         }
-        device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
-        device.reserve(0, DATA)?;
+        if !device.prefers_group_commit() {
+            device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
+        }
+        zero_fresh(&*device, LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
         write_table(&Store::with(superblock, device.clone(), identity), how.zeroed)?;
         LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
         device.barrier()?;
@@ -100,11 +102,7 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
             return Err(StoreError::AlreadyAPool);
         }
     }
-    device.reserve(0, 2 * PAGE)?;
-    for slot in SLOTS {
-        device.write(slot, &[0; PAGE as usize])?;
-    }
-    Ok(device.barrier()?)
+    Ok(write_fresh(device, 0, &[0; 2 * PAGE as usize])?)
 }
 
 /// The first table: no objects, one lane, so that a pool which objects fill to the last page can still be
@@ -118,7 +116,7 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     root.chunk_next = U64::new(DATA);
     root.chunk_end = U64::new(DATA + chunk);
     root.virgin = U64::new(if zeroed { DATA + chunk } else { len });
-    device.reserve(DATA, chunk)?;
+    zero_fresh(device, DATA, chunk)?;
     let mut draft = Draft::blank(device, store.seed, len, root);
     let first = (DATA + chunk) / PAGE;
     let pages = len / PAGE - first;

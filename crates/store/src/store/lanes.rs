@@ -7,6 +7,7 @@ use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
 use crate::lane::LaneLog;
+use crate::medium::zero_fresh;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
 use crate::space::Draft;
@@ -176,19 +177,10 @@ impl Store {
         let offset = draft.take_extent(len / PAGE)? * PAGE;
         let used = draft.root.virgin.get().saturating_sub(offset).min(len);
         let medium = draft.pages().medium();
-        if used > 0 {
+        if used > 0 && !medium.prefers_group_commit() {
             medium.zero(offset, used)?;
         }
-        claimed(medium, medium.prepare(offset, len), offset, len)?;
-        if medium.prefers_group_commit() {
-            let zeros = vec![0; 1 << 20];
-            let mut at = 0;
-            while at < len {
-                let piece = (len - at).min(zeros.len() as u64);
-                medium.write(offset + at, &zeros[..piece as usize])?;
-                at += piece;
-            }
-        }
+        claimed(medium, zero_fresh(medium, offset, len), offset, len)?;
         medium.barrier()?;
         draft.raise_virgin(offset + len);
         let found = Directory {

@@ -6,7 +6,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::{LockMode, Medium, ReserveError};
+use crate::medium::{LockMode, Medium, ReserveError, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -55,8 +55,7 @@ impl Store {
         let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
         if used == len && len <= KEEP && !sparse && !broken && medium.prefers_group_commit() {
             // One durable write, without the barrier that others' writes would wait for.
-            medium.reserve(start, len)?;
-            return Ok(medium.write_durable(start, &vec![0; len as usize])?);
+            return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
         if used > 0 && !Mutant::NoZeroing.is_on() {
             medium.zero(start, used)?;

@@ -14,7 +14,7 @@ use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_SPARSE, STATE_D};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
-use crate::medium::{Epoch, LockMode, Medium};
+use crate::medium::{Epoch, LockMode, Medium, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, Draft};
 use crate::table::{CreateOptions, Key, Located};
@@ -158,11 +158,11 @@ impl Store {
                 let mut bytes = vec![0; len as usize];
                 let medium = draft.pages().medium();
                 medium.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
-                medium.reserve(start, len)?;
                 if Mutant::EarlyExchange.is_on() {
+                    medium.reserve(start, len)?;
                     medium.write(start, &bytes)?;
                 } else {
-                    medium.write_durable(start, &bytes)?;
+                    write_fresh(medium, start, &bytes)?;
                 }
                 reach(draft, &mut moved, len)?;
                 let (old, old_pages) = (moved.entry.primary.get(), moved.entry.pages.get());

@@ -51,10 +51,10 @@ impl Deadline {
         self.wait.as_secs_f64()
     }
 
-    /// Sleeps for a moment, each longer than the one before. `false`: the time is over.
-    pub(super) fn pause(&mut self) -> bool {
+    /// Lets a moment pass by `sleep`, each longer than the one before. `false`: the time is over.
+    pub(super) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
-        std::thread::sleep(self.pause.min(left));
+        sleep(self.pause.min(left));
         self.pause = (self.pause * 2).min(Duration::from_millis(5));
         !left.is_zero()
     }
@@ -63,7 +63,7 @@ impl Deadline {
 /// Takes the table's lock.
 pub(super) fn lock_table(device: &dyn Device, mode: LockMode, deadline: &mut Deadline) -> Result<()> {
     while !device.try_lock(LockKey::Table, mode)? {
-        if !deadline.pause() {
+        if !deadline.pause(|moment| device.pause(moment)) {
             return Err(StoreError::TableBusy { seconds: deadline.seconds(), holder: table_holder(device) });
         }
     }

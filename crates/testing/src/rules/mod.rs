@@ -4,6 +4,7 @@
 //! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the mutants that it
 //! watches, as the column `tests`. A new one is a function and a line in the list below.
 
+mod blocks;
 mod commits;
 mod dropped;
 pub mod errors;
@@ -93,6 +94,10 @@ rule_tests! {
     recovery::a_refused_lane_blocks_nobody_else => RefusedBlocksAll | DamageIgnored;
     repairs::a_repair_says_where_it_builds => UnsaidSite;
     repairs::what_the_table_lost_counts_as_written => UnwrittenKept;
+    blocks::redone_blocks_keep_what_is_written => RedoUnproven;
+    blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
+    blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
+    blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

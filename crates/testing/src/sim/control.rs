@@ -84,10 +84,12 @@ impl SimMedium {
     pub fn settle(&self) {
         let mut shared = self.lock();
         let contents = shared.volatile.clone();
+        shared.blocks.settle();
+        let blocks = shared.blocks.clone();
         let recording = &mut shared.recording;
         recording.first = recording.next();
         recording.events.clear();
-        recording.base = Model::settled(contents, self.config.tear_unit);
+        recording.base = Model::settled(contents, blocks, self.config.tear_unit);
     }
 
     /// All images that power cuts during the log may leave, within limits.

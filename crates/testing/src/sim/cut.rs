@@ -1,5 +1,6 @@
 //! One power cut and what it left.
 
+use super::blocks::Blocks;
 use super::choice::Choice;
 use super::config::SimConfig;
 use super::medium::SimMedium;
@@ -26,6 +27,7 @@ impl fmt::Display for Cut {
 #[derive(Clone)]
 pub struct CrashImage {
     contents: Pages,
+    blocks: Blocks,
     len: u64,
     config: SimConfig,
     cut: Cut,
@@ -33,15 +35,27 @@ pub struct CrashImage {
 }
 
 impl CrashImage {
-    pub(super) fn new(contents: Pages, len: u64, config: SimConfig, cut: Cut, marks: Vec<u64>) -> Self {
-        Self { contents, len, config, cut, marks }
+    pub(super) fn new(
+        contents: Pages,
+        blocks: Blocks,
+        len: u64,
+        config: SimConfig,
+        cut: Cut,
+        marks: Vec<u64>,
+    ) -> Self {
+        Self { contents, blocks, len, config, cut, marks }
     }
 
     /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
     /// independent one.
     #[must_use]
     pub fn medium(&self) -> SimMedium {
-        SimMedium::holding(self.contents.clone(), self.len, self.config)
+        SimMedium::holding(
+            self.contents.clone(),
+            self.blocks.after_cut(&self.contents),
+            self.len,
+            self.config,
+        )
     }
 
     /// How to get this image again.

@@ -10,6 +10,8 @@ use crate::seed::derived;
 use indelible_store::medium::{
     Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
+use std::ops::Range;
+use std::time::Duration;
 
 /// At each end of a discarded range so many pages get noise although they held nothing.
 const NOISY_PAGES: u64 = 16;
@@ -178,6 +180,15 @@ impl Medium for SimMedium {
         }
     }
 
+    fn unwritten(&self, offset: u64, len: u64) -> Result<Vec<Range<u64>>, MediumError> {
+        let (shared, fault) = self.enter(OpKind::Verify)?;
+        self.check_bounds(offset, len)?;
+        match fault {
+            Some(fault) => Err(fault.error()),
+            None => Ok(shared.blocks.unwritten(offset, len)),
+        }
+    }
+
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Zero)?;
         self.check_change(offset, len)?;
@@ -250,5 +261,11 @@ impl Locks for SimMedium {
 
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         Ok(self.lock().locks.strongest_other(self.holder, key))
+    }
+
+    fn pause(&self, moment: Duration) {
+        if !super::turns::are_taken() {
+            std::thread::sleep(moment);
+        }
     }
 }

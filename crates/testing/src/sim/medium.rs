@@ -1,5 +1,6 @@
 //! A handle on a simulated medium.
 
+use super::blocks::Blocks;
 use super::config::SimConfig;
 use super::event::{Event, EventKind, Extent, Fill};
 use super::fault::{Fault, Faults, OpKind, eio, killed};
@@ -41,6 +42,7 @@ pub(super) struct Process {
 pub(super) struct Shared {
     pub(super) volatile: Pages,
     pub(super) recording: Recording,
+    pub(super) blocks: Blocks,
     pub(super) locks: LockTable,
     pub(super) faults: Faults,
     pub(super) processes: BTreeMap<u64, Process>,
@@ -73,7 +75,9 @@ impl Shared {
             }
         }
         let seq = self.recording.next();
-        self.recording.events.push(Event { kind, holder, extents });
+        let event = Event { kind, holder, extents };
+        self.blocks.apply(seq, &event);
+        self.recording.events.push(event);
         seq
     }
 
@@ -106,24 +110,26 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// `len` bytes of zeros, durable.
+    /// `len` bytes of zeros that were never written.
     #[must_use]
     pub fn new(len: u64, config: SimConfig) -> Self {
-        Self::holding(Pages::default(), len, config)
+        Self::holding(Pages::default(), Blocks::reserved(config.group_commit), len, config)
     }
 
-    /// These bytes, durable.
+    /// These bytes, all of them written, durably.
     #[must_use]
     pub fn from_bytes(bytes: &[u8], config: SimConfig) -> Self {
         let mut contents = Pages::default();
         contents.write(0, bytes);
-        Self::holding(contents, bytes.len() as u64, config)
+        let len = bytes.len() as u64;
+        Self::holding(contents, Blocks::all(config.group_commit, len), len, config)
     }
 
-    pub(super) fn holding(contents: Pages, len: u64, config: SimConfig) -> Self {
-        let base = Model::settled(contents.clone(), config.tear_unit);
+    pub(super) fn holding(contents: Pages, blocks: Blocks, len: u64, config: SimConfig) -> Self {
+        let base = Model::settled(contents.clone(), blocks.clone(), config.tear_unit);
         let shared = Shared {
             volatile: contents,
+            blocks,
             recording: Recording { config, len, base, first: 0, events: Vec::new() },
             locks: LockTable::default(),
             faults: Faults::default(),

@@ -68,6 +68,7 @@
 //!
 //! All handles of one medium share one mutex, held for one operation; there is no other lock.
 
+mod blocks;
 mod choice;
 pub(crate) mod classes;
 mod config;

@@ -9,6 +9,7 @@
 //!    that is all of them, the unit is clean but lost.
 //! 4. Its page is present in `latest`, from which pages are never removed.
 
+use super::blocks::Blocks;
 use super::config::TearUnit;
 use super::event::{Event, EventKind, Extent, Fill};
 use super::pages::{PAGE, Pages};
@@ -36,23 +37,29 @@ pub(super) struct Model {
     durable: Pages,
     latest: Pages,
     pending: BTreeMap<u64, Unit>,
+    blocks: Blocks,
     marks: Vec<u64>,
 }
 
 impl Model {
     /// Contents that are durable, nothing pending.
-    pub(super) fn settled(contents: Pages, unit: TearUnit) -> Self {
+    pub(super) fn settled(contents: Pages, blocks: Blocks, unit: TearUnit) -> Self {
         Self {
             unit: unit.bytes() as u64,
             durable: contents.clone(),
             latest: contents,
             pending: BTreeMap::new(),
+            blocks,
             marks: Vec::new(),
         }
     }
 
     pub(super) fn pending(&self) -> &BTreeMap<u64, Unit> {
         &self.pending
+    }
+
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     pub(super) fn marks(&self) -> &[u64] {
@@ -65,6 +72,7 @@ impl Model {
 
     /// Takes in the event with number `seq`.
     pub(super) fn apply(&mut self, seq: u64, event: &Event) {
+        self.blocks.apply(seq, event);
         if event.kind == EventKind::Evicted {
             return event.extents.iter().for_each(|extent| self.decide(extent));
         }
@@ -111,9 +119,12 @@ impl Model {
             if page.iter().any(|(_, unit)| unit.stuck < unit.versions.len()) || !chosen() {
                 continue;
             }
+            let lost = self.blocks.is_lost(page[0].0 / PAGE);
             for (at, unit) in page {
                 let mut content = vec![0; self.unit as usize];
-                match rng.usize(..=unit.versions.len()).checked_sub(1) {
+                // Nothing that was written to a lost block is ever read from it.
+                let left = if lost { 0 } else { rng.usize(..=unit.versions.len()) };
+                match left.checked_sub(1) {
                     Some(version) => content.copy_from_slice(&unit.versions[version].content),
                     None => self.durable.read(*at, &mut content),
                 }
@@ -141,7 +152,7 @@ impl Model {
     }
 
     /// Makes the versions of events before `before` durable. A unit of which nothing was written
-    /// since its failure stays undecided: nobody writes a page back that is marked clean.
+    /// since its failure stays undecided: nobody writes a page back that is marked clean. So does one whose block is lost.
     fn harden(&mut self, units: &[u64], before: u64) {
         for at in units {
             let Some(unit) = self.pending.get_mut(at) else {
@@ -149,6 +160,10 @@ impl Model {
             };
             let count = unit.versions.iter().take_while(|v| v.event < before).count();
             if count <= unit.stuck {
+                continue;
+            }
+            if self.blocks.is_lost(at * self.unit / PAGE) {
+                unit.stuck = count;
                 continue;
             }
             self.durable.write(at * self.unit, &unit.versions[count - 1].content);
@@ -269,7 +284,7 @@ mod tests {
         let mut rng = Seeded::new(1);
         for _ in 0..300 {
             let unit = [TearUnit::Word, TearUnit::Line, TearUnit::Sector][rng.usize(..3)];
-            let mut model = Model::settled(Pages::default(), unit);
+            let mut model = Model::settled(Pages::default(), Blocks::default(), unit);
             let mut failed = false;
             for seq in 0..rng.u64(1..30) {
                 let (offset, len) = (rng.u64(..9000), rng.u64(1..900));
@@ -310,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_is_written_during_a_barrier_is_not_covered() {
-        let mut model = Model::settled(Pages::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
         write(&mut model, 0, 1);
         happen(&mut model, 1, EventKind::BarrierFailed);
         write(&mut model, 2, 2);
@@ -324,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_is_written_during_a_durable_write_is_not_covered() {
-        let mut model = Model::settled(Pages::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
         write(&mut model, 0, 1);
         write(&mut model, 1, 2);
         happen(&mut model, 2, EventKind::Persisted { write: 0, offset: 0, len: 8 });
@@ -334,7 +349,7 @@ mod tests {
 
     #[test]
     fn single_writes_take_their_place_in_the_order() {
-        let mut model = Model::settled(Pages::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
         (0..3).for_each(|seq| write(&mut model, seq, seq as u8 + 1));
         let only = [0, 1, 2].map(|event| first_byte(&model, Choice::Only(event)));
         let all_but = [0, 1, 2].map(|event| first_byte(&model, Choice::AllBut(event)));

@@ -14,7 +14,8 @@ thread_local!(static SEAT: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCel
 /// The right of one thread at a time to run.
 pub(crate) struct Turns {
     state: Mutex<State>,
-    changed: Condvar,
+    /// Of each thread: it has the turn.
+    called: Vec<Condvar>,
 }
 
 struct State {
@@ -31,7 +32,8 @@ impl Turns {
     pub(crate) fn new(threads: usize, seed: u64) -> Arc<Turns> {
         let state =
             State { rng: derived(seed, 0), missing: threads, live: (0..threads).collect(), current: None };
-        Arc::new(Turns { state: Mutex::new(state), changed: Condvar::new() })
+        let called = (0..threads).map(|_| Condvar::new()).collect();
+        Arc::new(Turns { state: Mutex::new(state), called })
     }
 
     /// Runs `work` as thread `number`, taking turns with the others.
@@ -64,14 +66,21 @@ impl Turns {
     fn next(&self, state: &mut State) {
         let among = state.live.len();
         state.current = if among == 0 { None } else { Some(state.live[state.rng.usize(..among)]) };
-        self.changed.notify_all();
+        if let Some(number) = state.current {
+            self.called[number].notify_one();
+        }
     }
 
     fn wait(&self, mut state: MutexGuard<'_, State>, number: usize) {
         while state.current != Some(number) {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.called[number].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// Whether this thread takes turns with others: while it waits for them, it passes its turn on by asking again.
+pub(super) fn are_taken() -> bool {
+    SEAT.with_borrow(Option::is_some)
 }
 
 /// The turn passes to whoever the seed chooses; returns when it is this thread's again. Threads that take no part

@@ -10,7 +10,7 @@ use crate::format::entry::{Entry, SIZE};
 use crate::format::lane::Directory;
 use crate::format::root::{self, Root, TreeId};
 use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE, TABLE_ROOT};
-use crate::medium::read_struct;
+use crate::medium::{read_struct, zero_fresh};
 use crate::mutant::Mutant;
 use crate::store::check::{Claim, Object, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
@@ -58,7 +58,7 @@ impl Repair {
         let medium = self.medium.clone();
         self.spoil_site(survey, &site)?;
         for &(first, end) in &site.pieces {
-            medium.reserve(first * PAGE, (end - first) * PAGE)?;
+            zero_fresh(&*medium, first * PAGE, (end - first) * PAGE)?;
         }
         let by_start = |extents: &[(u64, u64)]| -> Vec<Pair> {
             extents.iter().map(|(first, end)| ((*first, 0), end - first)).collect()

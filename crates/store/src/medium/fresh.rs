@@ -1,0 +1,60 @@
+//! First writes to space, whoever had it before.
+//!
+//! A write that failed, perhaps in a process that is gone, may have left pages that take no write any more, although every
+//! barrier succeeds, until they are zeroed (see the module above, 7). Whoever begins to use space, and goes on to write
+//! there what must be durable, makes its first write by these.
+
+use super::{Fatal, Medium, MediumError, ReserveError};
+use crate::mutant::Mutant;
+use std::io;
+
+/// Bytes written at a time.
+const PIECE: u64 = 1 << 20;
+
+/// Writes zeros to space that nobody uses: after a barrier, later writes find blocks that were written.
+///
+/// A medium without such blocks is only prepared.
+///
+/// # Errors
+/// Those of [`Medium::prepare`] and of [`Medium::write`].
+pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
+    if !medium.prefers_group_commit() {
+        return medium.prepare(offset, len);
+    }
+    if !Mutant::SpaceUnproven.is_on() {
+        medium.zero(offset, len)?;
+    }
+    medium.prepare(offset, len)?;
+    let zeros = vec![0; PIECE.min(len) as usize];
+    let (mut at, end) = (offset, offset + len);
+    while at < end && !Mutant::FirstWriteLeft.is_on() {
+        let piece = PIECE.min(end - at);
+        medium.write(at, &zeros[..piece as usize])?;
+        at += piece;
+    }
+    Ok(())
+}
+
+/// Writes `bytes` to space that nobody uses, durably.
+///
+/// # Errors
+/// Those of [`Medium::reserve`] and of [`Medium::write_durable`].
+pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(), ReserveError> {
+    let len = bytes.len() as u64;
+    medium.reserve(offset, len)?;
+    medium.write_durable(offset, bytes)?;
+    if Mutant::SpaceUnproven.is_on() || medium.unwritten(offset, len)?.is_empty() {
+        return Ok(());
+    }
+    medium.zero(offset, len)?;
+    medium.reserve(offset, len)?;
+    medium.write_durable(offset, bytes)?;
+    if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
+}
+
+/// The error for a write that was made anew, and is lost again.
+pub(crate) fn not_kept(offset: u64) -> Fatal {
+    let what =
+        format!("the file system does not keep what is written at {offset}, although it reports success");
+    Fatal(MediumError::Io(io::Error::other(what)))
+}

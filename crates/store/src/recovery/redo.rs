@@ -1,0 +1,125 @@
+//! Redo of a writers' lane, and the proof that it is durable.
+//!
+//! Whoever redoes a lane may have opened the file after the failure of an earlier writer was reported, so that no barrier tells
+//! of it. If that was the first write to a block, barriers succeed from then on, and the block is lost all the same
+//! ([`Medium::unwritten`]). So the medium is asked after the barrier. Blocks that were redone and are not there are zeroed,
+//! which ends the consequences of the failure, and redone again.
+//!
+//! Zeroing such a block loses nothing. No barrier was ever made for what was written to it, so that it holds no psync but
+//! those in the lane: psyncs of earlier generations and bindings were made durable, and published direct writes, too,
+//! by processes that were told of every failure since.
+
+use super::{Waiting, put_progress};
+use crate::error::Result;
+use crate::format::PAGE;
+use crate::format::lane::Directory;
+use crate::lane::{BatchView, LaneLog, damaged, scan};
+use crate::medium::{Gather, Medium, not_kept};
+use crate::mutant::Mutant;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Batches of a lane that were judged, and the objects that they go to.
+pub(super) struct Redo<'r> {
+    pub(super) medium: &'r dyn Medium,
+    pub(super) seed: u64,
+    pub(super) directory: &'r Directory,
+    /// Before the first batch.
+    pub(super) start: LaneLog,
+    /// After the last one.
+    pub(super) end: LaneLog,
+    pub(super) objects: &'r BTreeMap<u64, Waiting>,
+}
+
+impl Redo<'_> {
+    /// Writes everything to its place, durably; returns the number of bytes.
+    ///
+    /// # Errors
+    /// `Damaged`: the lane is not what it was when it was judged. Otherwise the medium's.
+    pub(super) fn make_durable(&self) -> Result<u64> {
+        let (bytes, runs) = self.write()?;
+        for object in self.objects.values() {
+            put_progress(self.medium, self.seed, &object.located, &object.standing)?;
+        }
+        if self.objects.is_empty() || Mutant::EarlyVoid.is_on() {
+            return Ok(bytes);
+        }
+        self.medium.barrier()?;
+        if Mutant::RedoUnproven.is_on() {
+            return Ok(bytes);
+        }
+        let lost = self.lost(&runs)?;
+        if lost.is_empty() {
+            return Ok(bytes);
+        }
+        for pages in &lost {
+            self.medium.zero(pages.start, pages.end - pages.start)?;
+        }
+        let (_, runs) = self.write()?;
+        self.medium.barrier()?;
+        match self.lost(&runs)?.first() {
+            Some(pages) => Err(not_kept(pages.start).into()),
+            None => Ok(bytes),
+        }
+    }
+
+    /// Writes everything to its place; returns the number of bytes, and where they are.
+    fn write(&self) -> Result<(u64, Vec<Range<u64>>)> {
+        let mut pages = Gather::new(self.medium);
+        let mut log = self.start;
+        scan(self.medium, self.seed, &mut log, &mut |batch| {
+            if Mutant::LastBatchForgotten.is_on() && batch.log == self.end {
+                return Ok(());
+            }
+            self.batch(batch, &mut pages)
+        })?;
+        if log != self.end {
+            return Err(damaged(&log, "it was intact a moment ago".into()));
+        }
+        Ok((pages.flush()?, pages.into_runs()))
+    }
+
+    /// Takes the sections of a batch that count.
+    fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut Gather<'_>) -> Result<()> {
+        let long = self.medium.transfers().direct();
+        for index in 0..batch.sections.len() {
+            let (entry, binding) = (batch.sections[index].entry.get(), batch.sections[index].binding.get());
+            if !self.objects.get(&entry).is_some_and(|object| object.takes(self.directory, binding)) {
+                continue;
+            }
+            batch.redo(index, &mut |target, bytes| {
+                if bytes.len() >= long {
+                    // A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
+                    // sees it before the lane was replayed to its end.
+                    return Ok(pages.write_past(target, bytes)?);
+                }
+                pages.put(target, bytes);
+                if pages.is_full() {
+                    pages.flush()?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Pages of the objects, ascending, that a barrier left unwritten although one of `runs` is in them.
+    fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+        let mut lost: Vec<Range<u64>> = Vec::new();
+        for object in self.objects.values() {
+            let entry = &object.located.entry;
+            for hole in self.medium.unwritten(entry.primary_offset(), entry.extent_len())? {
+                let first = runs.partition_point(|run| run.end <= hole.start);
+                for run in runs[first..].iter().take_while(|run| run.start < hole.end) {
+                    let start = run.start.max(hole.start) / PAGE * PAGE;
+                    let end = run.end.min(hole.end).next_multiple_of(PAGE);
+                    match lost.last_mut() {
+                        Some(pages) if pages.end >= start => pages.end = pages.end.max(end),
+                        _ => lost.push(start..end),
+                    }
+                }
+            }
+        }
+        Ok(lost)
+    }
+}
