@@ -1,8 +1,8 @@
 //! First writes to space, whoever had it before.
 //!
 //! A write that failed, perhaps in a process that is gone, may have left pages that take no write any more, although every
-//! barrier succeeds, until they are zeroed (see the module above, 7). Whoever begins to use space, and goes on to write
-//! there what must be durable, makes its first write by these.
+//! barrier succeeds, until they are zeroed (see the module above, 7). A caller that begins to use space, and goes on to write
+//! there what must be durable, makes its first write by these functions.
 
 use super::{Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;

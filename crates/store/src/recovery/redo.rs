@@ -1,6 +1,6 @@
 //! Redo of a writers' lane, and the proof that it is durable.
 //!
-//! Whoever redoes a lane may have opened the file after the failure of an earlier writer was reported, so that no barrier tells
+//! The process that redoes a lane may have opened the file after the failure of an earlier writer was reported, so that no barrier tells
 //! of it. If that was the first write to a block, barriers succeed from then on, and the block is lost all the same
 //! ([`Medium::unwritten`]). So the medium is asked after the barrier. Blocks that were redone and are not there are zeroed,
 //! which ends the consequences of the failure, and redone again.

@@ -137,7 +137,7 @@ impl<'m> Draft<'m> {
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
-        // What the table's lane redoes must find blocks that keep it.
+        // Redo of the table's lane must find blocks that keep it.
         let medium = self.edit.medium();
         zero_fresh(medium, first * PAGE, pages * PAGE)?;
         if medium.prefers_group_commit() {

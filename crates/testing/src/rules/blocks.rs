@@ -67,6 +67,29 @@ pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     Ok(())
 }
 
+/// A psync fails to reach its lane, and the next process, which is not told, goes on in the same lane.
+pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
+    let medium = formatted(2 << 20, CONFIG);
+    let first = open(&medium, 1);
+    create(&first, "a", 40_000);
+    let mut a = first.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1; 100])]).unwrap();
+    medium.fail_at(OpKind::WriteDurable, 0, Fault::Io);
+    psync(&mut a, &[(0, &[2; 40_000])]).unwrap_err();
+    medium.clear_faults();
+    drop((a, first));
+    let second = open(&medium, 2);
+    let mut a = second.attach_writer("a", KEY).unwrap();
+    for value in 3..6 {
+        psync(&mut a, &[(0, &[value; 20_000])]).unwrap();
+        let found = recovered(&medium.power_cut(Choice::None).medium())?;
+        if found["a"][..20_000] != [value; 20_000] {
+            return Err(format!("psync {value} is lost"));
+        }
+    }
+    Ok(())
+}
+
 /// A process fails to make a lane, or the place that an object moves to, in space that the next one takes for the same.
 pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
