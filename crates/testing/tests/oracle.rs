@@ -177,7 +177,7 @@ fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What an attach shows after failures, without power cuts: threads meet in more ways than a few runs show.
+/// An attach after failures shows what was promised. Without power cuts: threads meet in more ways than a few runs show.
 #[test]
 fn threads_find_what_they_were_promised_after_failures() {
     for nth in 0..150 {
