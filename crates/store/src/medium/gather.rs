@@ -157,16 +157,8 @@ impl<'m> Gather<'m> {
 
     /// The ranges of bytes that were written since the beginning, ascending and apart.
     #[must_use]
-    pub fn into_runs(mut self) -> Vec<Range<u64>> {
-        self.runs.sort_unstable_by_key(|run| run.start);
-        self.runs.dedup_by(|next, run| {
-            let joins = next.start <= run.end;
-            if joins {
-                run.end = run.end.max(next.end);
-            }
-            joins
-        });
-        self.runs
+    pub fn into_runs(self) -> Vec<Range<u64>> {
+        joined(self.runs)
     }
 
     /// Writes `bytes` at once; what was put there before is dropped.
@@ -209,6 +201,19 @@ impl<'m> Gather<'m> {
         self.wrote(start, joined.len() as u64);
         Ok(written)
     }
+}
+
+/// The same bytes as ranges that are ascending and apart.
+pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, range| {
+        let touches = next.start <= range.end;
+        if touches {
+            range.end = range.end.max(next.end);
+        }
+        touches
+    });
+    ranges
 }
 
 /// The runs of set bits, ascending.

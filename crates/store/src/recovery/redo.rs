@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::lane::Directory;
 use crate::lane::{BatchView, LaneLog, damaged, scan};
-use crate::medium::{Gather, Medium, not_kept};
+use crate::medium::{Gather, Medium, joined, not_kept};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -105,21 +105,17 @@ impl Redo<'_> {
 
     /// Pages of the objects, ascending, that a barrier left unwritten although one of `runs` is in them.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
-        let mut lost: Vec<Range<u64>> = Vec::new();
+        let mut lost = Vec::new();
         for object in self.objects.values() {
             let entry = &object.located.entry;
             for hole in self.medium.unwritten(entry.primary_offset(), entry.extent_len())? {
                 let first = runs.partition_point(|run| run.end <= hole.start);
                 for run in runs[first..].iter().take_while(|run| run.start < hole.end) {
-                    let start = run.start.max(hole.start) / PAGE * PAGE;
-                    let end = run.end.min(hole.end).next_multiple_of(PAGE);
-                    match lost.last_mut() {
-                        Some(pages) if pages.end >= start => pages.end = pages.end.max(end),
-                        _ => lost.push(start..end),
-                    }
+                    let (start, end) = (run.start.max(hole.start), run.end.min(hole.end));
+                    lost.push(start / PAGE * PAGE..end.next_multiple_of(PAGE));
                 }
             }
         }
-        Ok(lost)
+        Ok(joined(lost))
     }
 }

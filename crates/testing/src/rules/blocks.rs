@@ -24,13 +24,23 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);
         let first = open(&medium, 1);
+        create(&first, "gone", 50_000);
         first.create("a", &CreateOptions { sparse, ..of(40_000) }).unwrap();
+        // The later entry stands before the other: somebody has the entry of the one that is gone.
+        first.destroy("gone", KEY).unwrap();
+        create(&first, "small", 100);
+        first.create("b", &CreateOptions { sparse: true, ..of(45_000) }).unwrap();
+        let at = |name| first.find(name).unwrap();
+        let (a, b) = (at("a"), at("b"));
+        assert!(a.offset < b.offset && a.entry.primary_offset() > b.entry.primary_offset());
+        let mut b = first.attach_writer("b", KEY).unwrap();
+        psync(&mut b, &[(20_000, &[5; 20_000])]).unwrap();
         let mut a = first.attach_writer("a", KEY).unwrap();
         psync(&mut a, &[(0, &[1; 100]), (4000, &[2; 9000]), (30_000, &[3; 10_000])]).unwrap();
         medium.fail_at(OpKind::Barrier, 0, Fault::Io);
         a.checkpoint().unwrap_err();
         medium.clear_faults();
-        drop((a, first));
+        drop((a, b, first));
         let second = open(&medium, 2);
         let mut a = second.attach_writer("a", KEY).unwrap();
         cuts(&medium)?;
