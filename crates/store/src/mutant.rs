@@ -63,6 +63,8 @@ mutants! {
     LastBatchForgotten,
     /// Recovery lets the oldest content of a line win.
     OldestWins,
+    /// After a checkpoint that failed, the directory alone states the generation of a lane.
+    GenerationUnstated,
     /// Recovery voids the lane before what it replayed is durable.
     EarlyVoid,
     /// Recovery leaves a direct write that no psync published.

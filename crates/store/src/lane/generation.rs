@@ -5,6 +5,9 @@
 //!
 //! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
 //!    checkpoint behind, and copy 0 never.
+//!    An acquisition from a holder that died, or failed, writes the older copy durably ([`LaneLog::state_generation`])
+//!    before the directory goes beyond the first batch: a checkpoint that failed may leave neither copy whole, and the
+//!    first batch alone tells the generation then.
 //! 2. No batch of a generation is written before copy 0, or the directory, states that generation durably.
 //! 3. The first batch of a generation takes the place of the first batch of the one before.
 //!
@@ -30,6 +33,7 @@ use crate::format::lane::{BODY, HEADERS, Header};
 use crate::format::{LINE, TABLE_LANE};
 use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
+use zerocopy::IntoBytes;
 
 /// The records that state the generation of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,5 +89,29 @@ impl LaneLog {
         let witnesses = Witnesses::read(medium, seed, offset, len)?;
         let unknown = StoreError::damaged(Part::LaneHeader, offset);
         Ok(LaneLog::at_start(offset, len, witnesses.generation(at_least).ok_or(unknown)?))
+    }
+
+    /// Has one copy of the header durable whatever happened to the lane's last holder, before the directory states the
+    /// generation of this log, which follows that of the lane's batches. Damaged copies are whole again.
+    ///
+    /// Nothing is written to a lane that was never used, or was given back: copy 0, which is the lower one then, is durable.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn state_generation(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        let copies = Witnesses::read(medium, seed, self.offset, self.len)?.copies;
+        let older = match copies {
+            _ if Mutant::GenerationUnstated.is_on() => return Ok(()),
+            [Some(0), Some(0)] => return Ok(()),
+            [Some(first), Some(second)] if first < second => return Ok(()),
+            [None, _] => 0,
+            [Some(_), _] => 1,
+        };
+        let header = Header::new(seed, self.offset, self.generation);
+        medium.write_durable(self.offset + HEADERS[older], header.as_bytes())?;
+        if copies == [None, None] {
+            medium.write(self.offset + HEADERS[1 - older], header.as_bytes())?;
+        }
+        Ok(())
     }
 }

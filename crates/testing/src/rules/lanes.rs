@@ -1,10 +1,11 @@
 //! Lanes: those that recovery has to look into, and the batches that count.
 
+use super::errors::recovered;
 use super::{CONFIG, KEY, LIMITS, Verdict, crash, crash_on, create, of, open};
 use crate::for_each_crash;
 use crate::pool::{psync, psync_many, recover_all, snapshot};
 use crate::scenario::{formatted, judge_medium};
-use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium, TearUnit};
 use indelible_store::error::StoreError;
 
 pub(super) fn lane_forgotten() -> Verdict {
@@ -100,4 +101,42 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
             run.step(|_| psync_many(&mut [(&mut a, &[(0, &[2; 64])]), (&mut b, &[(4096, &[2; 64])])]))
         },
     )
+}
+
+/// A checkpoint fails in its header, of which a power cut may leave any part. The next holder of the lane has nothing in
+/// it yet, and the first batch is of a generation that is over.
+pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
+    let config = SimConfig { tear_unit: TearUnit::Word, ..CONFIG };
+    for fault in [Fault::Io, Fault::After, Fault::Short] {
+        for seed in 0..12 {
+            let medium = formatted(1 << 20, SimConfig { seed, ..config });
+            let store = open(&medium, 1);
+            create(&store, "a", 5000);
+            let mut a = store.attach_writer("a", KEY).unwrap();
+            for round in 1..3 {
+                psync(&mut a, &[(0, &[round; 5000])]).unwrap();
+                a.checkpoint().unwrap();
+            }
+            // The second copy of the header is lost, and everybody is told.
+            medium.fail_writeback(false);
+            psync(&mut a, &[(0, &[9; 100])]).unwrap_err();
+            drop(a);
+            let mut a = store.attach_writer("a", KEY).unwrap();
+            psync(&mut a, &[(0, &[3; 5000])]).unwrap();
+            medium.fail_at(OpKind::WriteDurable, 0, fault);
+            a.checkpoint().unwrap_err();
+            medium.clear_faults();
+            drop((a, store));
+            let store = open(&medium, 2);
+            let a = store.attach_writer("a", KEY).unwrap();
+            for cut in 0..8 {
+                let found = recovered(&medium.power_cut(Choice::Random(cut)).medium())?;
+                if found["a"] != [3; 5000] {
+                    return Err(format!("{fault:?}, seed {seed}, cut {cut}: the psync is lost"));
+                }
+            }
+            drop(a);
+        }
+    }
+    Ok(())
 }
