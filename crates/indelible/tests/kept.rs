@@ -16,7 +16,7 @@ fn disk() -> (SimMedium, Pool) {
 }
 
 fn disk_tracking(how: Tracking) -> (SimMedium, Pool) {
-    let medium = SimMedium::new(16 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+    let medium = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });
     let pool = PoolOptions::new().tracking(how).on_device(Arc::new(medium.handle()), true).unwrap();
     (medium, pool)
 }

@@ -1,7 +1,7 @@
 //! A medium that several stores, of one process or of several, have open.
 
 use crate::medium::volatile::VolatileMedium;
-use crate::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use std::sync::Arc;
 
 /// Memory whose durable writes are dear, so that commits are grouped.
@@ -37,11 +37,8 @@ impl Medium for Shared {
     fn discard(&self, offset: u64, len: u64) {
         self.0.discard(offset, len);
     }
-    fn tear_unit(&self) -> usize {
-        8
-    }
-    fn prefers_group_commit(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { tear_unit: 8, ..Capabilities::DISK }
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())

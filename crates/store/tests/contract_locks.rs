@@ -245,8 +245,8 @@ fn psync_does_not_wait_for_the_psync_of_another_object() {
 /// Threads that psync objects of one lane share durable writes, and none is lost.
 #[test]
 fn threads_share_commits() {
-    for group_commit in [false, true] {
-        let medium = formatted(4 << 20, SimConfig { group_commit, ..SimConfig::default() });
+    for disk in [false, true] {
+        let medium = formatted(4 << 20, SimConfig { disk, ..SimConfig::default() });
         let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
         let names: Vec<String> = (0..8).map(|n| format!("{n}")).collect();
         names.iter().for_each(|name| assert!(store.create(name, &of(8192)).is_ok()));

@@ -227,7 +227,7 @@ fn a_growth_that_fails_leaves_no_copy_behind() {
 /// Two threads: one gives its lane up while the other takes one.
 #[test]
 fn a_lane_given_up_is_not_taken_from_the_next() {
-    let medium = formatted(4 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+    let medium = formatted(4 << 20, SimConfig { disk: true, ..SimConfig::default() });
     let handle = Arc::new(medium.handle());
     let store = Store::open(handle.clone(), process(1)).unwrap();
     let names = ["a", "b", "c"];

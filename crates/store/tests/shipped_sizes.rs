@@ -73,8 +73,8 @@ fn cut(
     Ok(())
 }
 
-fn config(transfers: Transfers, tear_unit: TearUnit, group_commit: bool) -> SimConfig {
-    SimConfig { tear_unit, group_commit, discard: Discard::Keep, transfers, seed: 0 }
+fn config(transfers: Transfers, tear_unit: TearUnit, disk: bool) -> SimConfig {
+    SimConfig { tear_unit, disk, discard: Discard::Keep, transfers, seed: 0 }
 }
 
 /// A pool with an object "a" of `size` bytes.

@@ -2,7 +2,7 @@
 //! failed write-backs with them: a wrapper that forgot those would hide errors.
 
 use indelible_store::medium::{
-    Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+    Capabilities, Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,11 +93,8 @@ impl<H: Hook> Medium for Hooked<H> {
     fn discard(&self, offset: u64, len: u64) {
         self.under.discard(offset, len);
     }
-    fn tear_unit(&self) -> usize {
-        self.under.tear_unit()
-    }
-    fn prefers_group_commit(&self) -> bool {
-        self.under.prefers_group_commit()
+    fn capabilities(&self) -> Capabilities {
+        self.under.capabilities()
     }
     fn transfers(&self) -> Transfers {
         self.under.transfers()

@@ -15,12 +15,7 @@ use std::sync::Arc;
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
     let both = |tear_unit| {
-        [false, true].map(|group_commit| SimConfig {
-            tear_unit,
-            group_commit,
-            transfers: SMALL,
-            ..SimConfig::default()
-        })
+        [false, true].map(|disk| SimConfig { tear_unit, disk, transfers: SMALL, ..SimConfig::default() })
     };
     units.into_iter().flat_map(both).collect()
 }

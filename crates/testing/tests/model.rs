@@ -77,7 +77,7 @@ fn durable_write_is_torn_by_a_cut_during_it() {
 fn writes_tear_at_the_unit_and_nowhere_else() {
     for unit in [TearUnit::Word, TearUnit::Line, TearUnit::Sector] {
         let (m, size) = (medium(unit), unit.bytes() as u64);
-        assert_eq!(m.tear_unit() as u64, size);
+        assert_eq!(m.capabilities().tear_unit as u64, size);
         m.write(size, &vec![9; 2 * size as usize]).unwrap();
         let states = cuts_now(&m, &[size, 2 * size - 1, 2 * size, 3 * size - 1]);
         assert_eq!(states, set([[0, 0, 0, 0], [9, 9, 0, 0], [0, 0, 9, 9], [9, 9, 9, 9]]));
@@ -320,8 +320,8 @@ fn beyond<E: Into<ReserveError>>(result: Result<(), E>) -> bool {
 
 #[test]
 fn bounds_and_permissions() {
-    let m = SimMedium::new(1000, SimConfig { group_commit: true, ..SimConfig::default() });
-    assert!(m.prefers_group_commit() && !m.read_only() && m.len() == 1000);
+    let m = SimMedium::new(1000, SimConfig { disk: true, ..SimConfig::default() });
+    assert!(m.capabilities().shares_commits && !m.read_only() && m.len() == 1000);
     m.write(999, &[1]).unwrap();
     for (offset, len) in [(1000, 1), (0, 1001), (u64::MAX, 1)] {
         let bytes = vec![0; len as usize];

@@ -103,7 +103,7 @@ impl Chosen {
 }
 
 fn describe(config: SimConfig) -> String {
-    let group = if config.group_commit { ", grouped commits" } else { "" };
+    let group = if config.disk { ", grouped commits" } else { "" };
     format!("a medium that tears at {} bytes{group}", config.tear_unit.bytes())
 }
 

@@ -78,7 +78,7 @@ struct Left {
 }
 
 fn left(end: End, choice: Choice) -> Result<Left, String> {
-    let medium = formatted(1 << 20, SimConfig { group_commit: true, ..CONFIG });
+    let medium = formatted(1 << 20, SimConfig { disk: true, ..CONFIG });
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
     for name in ["first", "second", "idle"] {
         store.create(name, &CreateOptions { size: 5000, ..CreateOptions::default() }).map_err(text)?;

@@ -167,7 +167,7 @@ fn check(pools: &Pools) -> Verdict {
 
 pub(super) const CONFIG: SimConfig = SimConfig {
     tear_unit: TearUnit::Line,
-    group_commit: false,
+    disk: false,
     discard: indelible_testing::Discard::Keep,
     transfers: indelible_testing::SMALL,
     seed: 0,

@@ -5,16 +5,15 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
+use indelible_store::medium::{
+    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
 use crate::sys::fork::ForkFd;
 use crate::sys::{extents, ofd, process, writeback};
-
-/// The largest unit that no disk is allowed to tear.
-const SECTOR: usize = 512;
 
 /// Bytes written at a time. A file system may keep what comes in one write as one large folio, of which it
 /// visits every block at every small write later: on ext4, writing one line to a page that was written by
@@ -214,12 +213,8 @@ impl Medium for FileMedium {
         }
     }
 
-    fn tear_unit(&self) -> usize {
-        SECTOR
-    }
-
-    fn prefers_group_commit(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::DISK
     }
 
     fn verify(&self) -> Result<(), MediumError> {

@@ -21,7 +21,9 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError};
+use indelible_store::medium::{
+    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
+};
 use rustix::io::Errno;
 
 use super::file::{live, verify};
@@ -299,12 +301,8 @@ impl Medium for MemoryMedium {
         }
     }
 
-    fn tear_unit(&self) -> usize {
-        8
-    }
-
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
 
     fn verify(&self) -> Result<(), MediumError> {

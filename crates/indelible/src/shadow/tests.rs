@@ -3,7 +3,9 @@
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{
+    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
+};
 
 use super::*;
 
@@ -53,11 +55,8 @@ impl Medium for Pattern {
         Err(MediumError::ReadOnly.into())
     }
     fn discard(&self, _: u64, _: u64) {}
-    fn tear_unit(&self) -> usize {
-        8
-    }
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())

@@ -18,7 +18,7 @@ const PIECE: u64 = 1 << 20;
 /// # Errors
 /// Those of [`Medium::prepare`] and of [`Medium::write`].
 pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
-    if !medium.prefers_group_commit() {
+    if !medium.capabilities().reserves_blocks {
         return medium.prepare(offset, len);
     }
     if !Mutant::SpaceUnproven.is_on() {

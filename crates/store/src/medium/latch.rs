@@ -22,7 +22,7 @@
 //! opened after somebody else had been told. Such a late process has read nothing before; it makes
 //! the batches that it finds durable, and writes their lines anew, before it relies on them (docs/decisions/0003, 0021).
 
-use super::{Device, Fatal, Medium, MediumError, ReserveError, Transfers};
+use super::{Capabilities, Device, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl FaultLatch {
 
     /// Whether the system is asked for durability by each durable write.
     fn asks_system(&self) -> bool {
-        self.device.prefers_group_commit()
+        self.device.capabilities().writes_back_later
     }
 }
 
@@ -193,11 +193,8 @@ impl Medium for Epoch {
             self.latch.device.discard(offset, len);
         }
     }
-    fn tear_unit(&self) -> usize {
-        self.latch.device.tear_unit()
-    }
-    fn prefers_group_commit(&self) -> bool {
-        self.latch.device.prefers_group_commit()
+    fn capabilities(&self) -> Capabilities {
+        self.latch.device.capabilities()
     }
     fn transfers(&self) -> Transfers {
         self.latch.device.transfers()

@@ -4,7 +4,7 @@
 //! rest of the crate assumes of a medium, and nothing more:
 //!
 //! 1. A [`Medium::write`] is visible to later reads (of any process) at once, and durable at some
-//!    unknown time, in any order with respect to other writes, torn at [`Medium::tear_unit`].
+//!    unknown time, in any order with respect to other writes, torn at [`Capabilities::tear_unit`].
 //! 2. When [`Medium::barrier`] returns `Ok`, every write that returned before it began is durable.
 //! 3. When [`Medium::write_durable`] returns `Ok`, its own bytes are durable; nothing is promised
 //!    about other writes.
@@ -17,6 +17,7 @@
 //!    succeed and the page read as zeros after a power cut all the same, until it is zeroed again:
 //!    [`Medium::unwritten`] tells.
 
+mod capabilities;
 mod edit;
 mod error;
 mod fresh;
@@ -27,6 +28,7 @@ mod overlay;
 mod transfers;
 pub mod volatile;
 
+pub use capabilities::Capabilities;
 pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
 pub(crate) use fresh::not_kept;
@@ -132,13 +134,8 @@ pub trait Medium: Send + Sync {
     /// Gives the range back to the system if that is possible; its contents become undefined.
     fn discard(&self, offset: u64, len: u64);
 
-    /// Bytes that never tear: a write of this size, aligned to it, is durable wholly or not at all.
-    fn tear_unit(&self) -> usize;
-
-    /// Whether a durable write costs so much that concurrent commits should share it, and every other
-    /// access a system call, so that psync had better keep pages in memory to compare with and apply
-    /// to.
-    fn prefers_group_commit(&self) -> bool;
+    /// Abilities of the medium, and costs.
+    fn capabilities(&self) -> Capabilities;
 
     /// How many bytes are moved at a time.
     fn transfers(&self) -> Transfers {

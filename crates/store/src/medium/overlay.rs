@@ -1,6 +1,9 @@
 //! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
 
-use super::{Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError, Transfers};
+use super::{
+    Capabilities, Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
+    Transfers,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -100,12 +103,9 @@ impl Medium for Overlay {
 
     fn discard(&self, _offset: u64, _len: u64) {}
 
-    fn tear_unit(&self) -> usize {
-        self.under.tear_unit()
-    }
-
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        // Its writes stay in memory.
+        Capabilities { tear_unit: self.under.capabilities().tear_unit, ..Capabilities::MEMORY }
     }
 
     fn transfers(&self) -> Transfers {

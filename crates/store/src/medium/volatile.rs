@@ -1,6 +1,6 @@
 //! A medium in plain memory that forgets everything when it is dropped: for unit tests and Miri.
 
-use super::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers};
+use super::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers};
 use std::sync::Mutex;
 
 /// Bytes in memory.
@@ -59,11 +59,8 @@ impl Medium for VolatileMedium {
         Ok(())
     }
     fn discard(&self, _offset: u64, _len: u64) {}
-    fn tear_unit(&self) -> usize {
-        8
-    }
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
     fn transfers(&self) -> Transfers {
         self.transfers

@@ -140,7 +140,7 @@ impl<'m> Draft<'m> {
         // Redo of the table's lane must find blocks that keep it.
         let medium = self.edit.medium();
         zero_fresh(medium, first * PAGE, pages * PAGE)?;
-        if medium.prefers_group_commit() {
+        if medium.capabilities().reserves_blocks {
             medium.barrier()?;
         }
         PAGES.allocate(self, pages)?;

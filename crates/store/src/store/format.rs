@@ -82,7 +82,7 @@ impl Store {
         if Mutant::SuperblockFirst.is_on() {
             publish()?;
         }
-        if !device.prefers_group_commit() {
+        if !device.capabilities().reserves_blocks {
             device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
         }
         zero_fresh(&*device, LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;

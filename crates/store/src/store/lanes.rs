@@ -103,7 +103,7 @@ impl Store {
         let mut own = self.lane_locks.all();
         own.retain(|lane| !lane.is_poisoned());
         own.sort_by_key(|lane| (lane.bound.load(Ordering::Relaxed), lane.index));
-        let limit = if self.device.prefers_group_commit() { 1 } else { LANES_PER_PROCESS };
+        let limit = if self.device.capabilities().shares_commits { 1 } else { LANES_PER_PROCESS };
         let idle = own.first().is_some_and(|lane| lane.bound.load(Ordering::Relaxed) == 0);
         if idle || own.len() >= limit {
             return Ok(own.swap_remove(0));
@@ -178,7 +178,7 @@ impl Store {
         let offset = draft.take_extent(len / PAGE)? * PAGE;
         let used = draft.root.virgin.get().saturating_sub(offset).min(len);
         let medium = draft.pages().medium();
-        if used > 0 && !medium.prefers_group_commit() {
+        if used > 0 && !medium.capabilities().reserves_blocks {
             medium.zero(offset, used)?;
         }
         claimed(medium, zero_fresh(medium, offset, len), offset, len)?;

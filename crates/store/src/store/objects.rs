@@ -53,7 +53,7 @@ impl Store {
         let used = virgin.saturating_sub(start).min(len);
         let medium = draft.pages().medium();
         let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
-        if used == len && len <= KEEP && !sparse && !broken && medium.prefers_group_commit() {
+        if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
             // One durable write, without the barrier that others' writes would wait for.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }

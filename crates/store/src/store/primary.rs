@@ -151,5 +151,5 @@ impl Writer {
 
 /// A page cache for a new writer, if reading the medium takes system calls.
 pub(super) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
-    medium.prefers_group_commit().then(|| Arc::new(Mutex::new(PageCache::new())))
+    (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }

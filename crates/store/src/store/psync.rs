@@ -170,7 +170,7 @@ pub fn stage<'l>(
         unite(parts)?;
     }
     staged.batch.clear();
-    staged.batch.set_lends(lender.is_some() && !parts[0].0.store.device.prefers_group_commit());
+    staged.batch.set_lends(lender.is_some() && parts[0].0.store.device.capabilities().byte_addressable);
     for (writer, changes) in parts.iter_mut() {
         staged.add(writer, &mut **changes)?;
     }

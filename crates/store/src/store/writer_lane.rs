@@ -169,7 +169,7 @@ impl WriterLane {
         }
         let mut lent = None;
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
-        if self.medium.prefers_group_commit() {
+        if self.medium.capabilities().shares_commits {
             let result;
             (*batch, result) = self.publish_grouped(std::mem::take(batch));
             result?;

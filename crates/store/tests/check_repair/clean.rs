@@ -121,8 +121,8 @@ fn while_a_dead_writer_s_batches_wait() {
 /// The check is clean after every crash: recovery alone mends it.
 #[test]
 fn after_every_crash() {
-    for group_commit in [false, true] {
-        let config = SimConfig { group_commit, ..config() };
+    for disk in [false, true] {
+        let config = SimConfig { disk, ..config() };
         let medium = SimMedium::new(2 << 20, config);
         let how = FormatOptions {
             window: Some(Window { start: 0x4000_0000_0000, len: 1 << 30 }),

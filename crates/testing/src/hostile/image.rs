@@ -1,6 +1,8 @@
 //! A medium that shares an image, keeps its own changes, and does not let anybody go on for ever.
 
-use indelible_store::medium::{Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use indelible_store::medium::{
+    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -172,11 +174,8 @@ impl Medium for Image {
         Ok(self.enter(offset, len, false)?)
     }
     fn discard(&self, _offset: u64, _len: u64) {}
-    fn tear_unit(&self) -> usize {
-        8
-    }
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())

@@ -15,7 +15,7 @@ pub(super) fn psyncs_and_a_checkpoint() -> Verdict {
 
 /// On a medium that takes batches in pieces.
 pub(super) fn psyncs_in_pieces() -> Verdict {
-    psyncs_on(SimConfig { group_commit: false, ..CONFIG })
+    psyncs_on(SimConfig { disk: false, ..CONFIG })
 }
 
 fn psyncs_on(config: SimConfig) -> Verdict {

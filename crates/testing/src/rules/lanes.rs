@@ -10,7 +10,7 @@ use indelible_store::error::StoreError;
 
 pub(super) fn lane_forgotten() -> Verdict {
     // With one lane the next writer would take, and so recover, just that one.
-    let medium = formatted(2 << 20, SimConfig { group_commit: false, ..CONFIG });
+    let medium = formatted(2 << 20, SimConfig { disk: false, ..CONFIG });
     let store = open(&medium, 1);
     let names = ["a", "b", "c"];
     names.iter().for_each(|name| create(&store, name, 9000));
@@ -92,7 +92,7 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
 /// A psync of two objects moves one to the lane of the other; psyncs that wait in the lane it leaves are in place before.
 pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     crash_on(
-        SimConfig { group_commit: false, ..CONFIG },
+        SimConfig { disk: false, ..CONFIG },
         |store| ["a", "b"].iter().for_each(|name| create(store, name, 5000)),
         |run| {
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;

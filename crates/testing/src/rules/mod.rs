@@ -111,13 +111,8 @@ rule_tests! {
 }
 
 const KEY: Key<'static> = Key(&[]);
-const CONFIG: SimConfig = SimConfig {
-    tear_unit: TearUnit::Line,
-    group_commit: true,
-    discard: Discard::Keep,
-    transfers: SMALL,
-    seed: 0,
-};
+const CONFIG: SimConfig =
+    SimConfig { tear_unit: TearUnit::Line, disk: true, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 const LIMITS: Limits = Limits { exhaustive: 64, singles: 6, random: 8, points: u64::MAX, seed: 1 };
 
 /// The pool, as a process of its own has it open.

@@ -11,7 +11,7 @@ use indelible_store::lane::LaneLog;
 use indelible_store::store::{LaneDump, Writer};
 
 pub(super) fn pool() -> SimMedium {
-    let medium = formatted(2 << 20, SimConfig { group_commit: true, ..SimConfig::default() });
+    let medium = formatted(2 << 20, SimConfig { disk: true, ..SimConfig::default() });
     let store = open(&medium, 1);
     ["a", "b", "idle"].iter().for_each(|name| create(&store, name, 5000));
     drop(store);

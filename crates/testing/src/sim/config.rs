@@ -48,8 +48,8 @@ pub enum Discard {
 pub struct SimConfig {
     /// Unit at which writes tear.
     pub tear_unit: TearUnit,
-    /// The answer to `prefers_group_commit`.
-    pub group_commit: bool,
+    /// Whether it is like a disk, behind a page cache, or like memory.
+    pub disk: bool,
     /// Content of a discarded range.
     pub discard: Discard,
     /// How many bytes are moved at a time.
@@ -63,6 +63,6 @@ impl Default for SimConfig {
     /// A block device with undefined discards, and transfers as they are shipped.
     fn default() -> Self {
         let transfers = Transfers::SHIPPED;
-        Self { tear_unit: TearUnit::Sector, group_commit: false, discard: Discard::Any, transfers, seed: 0 }
+        Self { tear_unit: TearUnit::Sector, disk: false, discard: Discard::Any, transfers, seed: 0 }
     }
 }

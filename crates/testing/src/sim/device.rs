@@ -8,7 +8,7 @@ use super::pages::PAGE;
 use super::writeback::Asker;
 use crate::seed::derived;
 use indelible_store::medium::{
-    Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
 use std::ops::Range;
 use std::time::Duration;
@@ -224,12 +224,9 @@ impl Medium for SimMedium {
         shared.log(self.holder, EventKind::Discard, extents);
     }
 
-    fn tear_unit(&self) -> usize {
-        self.config.tear_unit.bytes()
-    }
-
-    fn prefers_group_commit(&self) -> bool {
-        self.config.group_commit
+    fn capabilities(&self) -> Capabilities {
+        let of = if self.config.disk { Capabilities::DISK } else { Capabilities::MEMORY };
+        Capabilities { tear_unit: self.config.tear_unit.bytes(), ..of }
     }
 
     fn transfers(&self) -> Transfers {

@@ -113,7 +113,7 @@ impl SimMedium {
     /// `len` bytes of zeros that were never written.
     #[must_use]
     pub fn new(len: u64, config: SimConfig) -> Self {
-        Self::holding(Pages::default(), Blocks::reserved(config.group_commit), len, config)
+        Self::holding(Pages::default(), Blocks::reserved(config.disk), len, config)
     }
 
     /// These bytes, all of them written, durably.
@@ -122,7 +122,7 @@ impl SimMedium {
         let mut contents = Pages::default();
         contents.write(0, bytes);
         let len = bytes.len() as u64;
-        Self::holding(contents, Blocks::all(config.group_commit, len), len, config)
+        Self::holding(contents, Blocks::all(config.disk, len), len, config)
     }
 
     pub(super) fn holding(contents: Pages, blocks: Blocks, len: u64, config: SimConfig) -> Self {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::format::batch::{MAGIC, kind};
 use crate::medium::volatile::VolatileMedium;
-use crate::medium::{Fatal, MediumError, ReserveError, Transfers};
+use crate::medium::{Capabilities, Fatal, MediumError, ReserveError, Transfers};
 use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::little_endian::{U32, U64};
 
@@ -91,11 +91,8 @@ impl Medium for Rotting {
         Err(MediumError::ReadOnly.into())
     }
     fn discard(&self, _: u64, _: u64) {}
-    fn tear_unit(&self) -> usize {
-        8
-    }
-    fn prefers_group_commit(&self) -> bool {
-        false
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
     }
     fn transfers(&self) -> Transfers {
         self.under.transfers()
