@@ -5,7 +5,7 @@
 //!
 //! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
 //!    checkpoint behind, and copy 0 never.
-//!    An acquisition from a holder that died, or failed, writes the older copy durably ([`LaneLog::state_generation`])
+//!    An acquisition from a holder that died, or failed, writes the older copy durably ([`LaneLog::take_over`])
 //!    before the directory goes beyond the first batch: a checkpoint that failed may leave neither copy whole, and the
 //!    first batch alone tells the generation then.
 //! 2. No batch of a generation is written before copy 0, or the directory, states that generation durably.
@@ -91,27 +91,33 @@ impl LaneLog {
         Ok(LaneLog::at_start(offset, len, witnesses.generation(at_least).ok_or(unknown)?))
     }
 
-    /// Has one copy of the header durable whatever happened to the lane's last holder, before the directory states the
-    /// generation of this log, which follows that of the lane's batches. Damaged copies are whole again.
+    /// The lane's log for its next holder, in a generation that voids what is in the lane; the caller enters it in
+    /// the directory.
     ///
-    /// Nothing is written to a lane that was never used, or was given back: copy 0, which is the lower one then, is durable.
+    /// Whatever happened to the last holder, one copy of the header is durable before that, and damaged copies are whole
+    /// again. Nothing is written to a lane that was never used, or was given back ([`LaneLog::retire`]): copy 0 is
+    /// durable then. As nobody can see whether the write of another holder was durable, it skips a generation, so that it
+    /// does not look like that of a lane given back.
     ///
     /// # Errors
     /// The medium's.
-    pub fn state_generation(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
+    pub fn take_over(&self, medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
         let copies = Witnesses::read(medium, seed, self.offset, self.len)?.copies;
+        let next = |by: u64| LaneLog::at_start(self.offset, self.len, self.generation + by);
         let older = match copies {
-            _ if Mutant::GenerationUnstated.is_on() => return Ok(()),
-            [Some(0), Some(0)] => return Ok(()),
-            [Some(first), Some(second)] if first < second => return Ok(()),
-            [None, _] => 0,
-            [Some(_), _] => 1,
+            _ if Mutant::GenerationUnstated.is_on() => return Ok(next(1)),
+            [Some(0), Some(0)] => return Ok(next(1)),
+            [Some(first), Some(second)] if second == first + 1 => return Ok(next(1)),
+            [Some(first), Some(second)] if first >= second => 1,
+            [Some(_), None] => 1,
+            _ => 0,
         };
-        let header = Header::new(seed, self.offset, self.generation);
+        let log = next(2);
+        let header = Header::new(seed, self.offset, log.generation);
         medium.write_durable(self.offset + HEADERS[older], header.as_bytes())?;
         if copies == [None, None] {
             medium.write(self.offset + HEADERS[1 - older], header.as_bytes())?;
         }
-        Ok(())
+        Ok(log)
     }
 }

@@ -40,8 +40,7 @@ impl Store {
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         let medium = self.latch.enter();
         let (log, recovered) = replay(draft, index, &found)?;
-        let log = LaneLog::at_start(log.offset, log.len, log.generation + 1);
-        log.state_generation(draft.pages().medium(), self.seed)?;
+        let log = log.take_over(draft.pages().medium(), self.seed)?;
         found.generation = U64::new(log.generation);
         self.put_lane(draft, index, found)?;
         Ok(Some((WriterLane::new(lane_lock, medium, self.seed, log), recovered)))
