@@ -188,6 +188,15 @@ fn threads_find_what_they_were_promised_after_failures() {
     }
 }
 
+/// Found by campaigns: after a checkpoint that failed, and a second failure, nothing told the generation of a lane.
+#[test]
+fn processes_that_were_once_refused_a_lane() {
+    for seed in [1, 290_305] {
+        let program = Together { how: How::Processes, actors: 2, steps: 20, fails: true, seed };
+        together(program, 0).unwrap_or_else(|cause| panic!("{program:?}: {cause}"));
+    }
+}
+
 /// The scheduler decides everything: the same seed, the same bytes.
 #[test]
 fn processes_that_take_turns_do_the_same_again() {

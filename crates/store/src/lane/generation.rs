@@ -94,7 +94,7 @@ impl LaneLog {
     /// The lane's log for its next holder, in a generation that voids what is in the lane; the caller enters it in
     /// the directory.
     ///
-    /// Whatever happened to the last holder, one copy of the header is durable before that, and damaged copies are whole
+    /// One copy of the header is durable before that, whatever happened to the last holder, and damaged copies are whole
     /// again. Nothing is written to a lane that was never used, or was given back ([`LaneLog::retire`]): copy 0 is
     /// durable then. As nobody can see whether the write of another holder was durable, it skips a generation, so that it
     /// does not look like that of a lane given back.

@@ -106,6 +106,15 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
 /// A checkpoint fails in its header, of which a power cut may leave any part. The next holder of the lane has nothing in
 /// it yet, and the first batch is of a generation that is over.
 pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
+    after_a_failed_checkpoint(false)
+}
+
+/// The same, and the next holder, too, fails at first to state its generation.
+pub(super) fn a_lane_that_nobody_could_take_over_leaves_the_generation_known() -> Verdict {
+    after_a_failed_checkpoint(true)
+}
+
+fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     let config = SimConfig { tear_unit: TearUnit::Word, ..CONFIG };
     for fault in [Fault::Io, Fault::After, Fault::Short] {
         for seed in 0..12 {
@@ -128,7 +137,12 @@ pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict 
             medium.clear_faults();
             drop((a, store));
             let store = open(&medium, 2);
-            let a = store.attach_writer("a", KEY).unwrap();
+            if fails_again {
+                medium.fail_at(OpKind::WriteDurable, seed % 4, fault);
+            }
+            let attached = store.attach_writer("a", KEY);
+            medium.clear_faults();
+            let a = attached.or_else(|_| store.attach_writer("a", KEY)).unwrap();
             for cut in 0..8 {
                 let found = recovered(&medium.power_cut(Choice::Random(cut)).medium())?;
                 if found["a"] != [3; 5000] {
