@@ -216,14 +216,14 @@ fn short_of_detectors(lines: &[Line]) -> Vec<String> {
 }
 
 fn print(lines: &[Line], why: bool) {
-    columns().for_each(|(name, what)| println!("{name:>9}  {what}"));
+    columns().for_each(|(name, what)| println!("{name:>10}  {what}"));
     println!("\nx noticed   . not noticed   - not run\n");
     print!("{:<22}", "");
-    columns().for_each(|(name, _)| print!("{name:>9}"));
+    columns().for_each(|(name, _)| print!("{name:>10}"));
     println!("  by");
     for line in lines {
         print!("{:<22}", line.mutant);
-        columns().for_each(|(name, _)| print!("{:>9}", line.mark(name)));
+        columns().for_each(|(name, _)| print!("{:>10}", line.mark(name)));
         println!("{:>4}  {}", line.by(), line.rule);
         for (layer, cause) in line.verdicts.iter().chain(&line.tests).filter(|_| why) {
             if let Some(cause) = cause {
