@@ -57,8 +57,10 @@ impl Store {
             // One durable write, without the barrier that others' writes would wait for.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
-        if used > 0 && !Mutant::NoZeroing.is_on() {
-            medium.zero(start, used)?;
+        // A process that failed, and published nothing, may have written to space that is known as never written.
+        let zeroed = if medium.capabilities().reserves_blocks { len } else { used };
+        if zeroed > 0 && !Mutant::NoZeroing.is_on() {
+            medium.zero(start, zeroed)?;
         }
         if !sparse {
             claimed(medium, medium.reserve(start, len), start, len)?;
