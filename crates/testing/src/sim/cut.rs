@@ -26,26 +26,16 @@ impl fmt::Display for Cut {
 /// The contents of a medium after a power cut.
 #[derive(Clone)]
 pub struct CrashImage {
-    contents: Pages,
-    blocks: Blocks,
-    len: u64,
-    config: SimConfig,
-    cut: Cut,
-    marks: Vec<u64>,
+    pub(super) contents: Pages,
+    /// Blocks as they were at the cut.
+    pub(super) blocks: Blocks,
+    pub(super) len: u64,
+    pub(super) config: SimConfig,
+    pub(super) cut: Cut,
+    pub(super) marks: Vec<u64>,
 }
 
 impl CrashImage {
-    pub(super) fn new(
-        contents: Pages,
-        blocks: Blocks,
-        len: u64,
-        config: SimConfig,
-        cut: Cut,
-        marks: Vec<u64>,
-    ) -> Self {
-        Self { contents, blocks, len, config, cut, marks }
-    }
-
     /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
     /// independent one.
     #[must_use]

@@ -41,7 +41,13 @@ impl Recording {
 
     /// The image that a cut leaves, given the state at its event.
     pub(super) fn image(&self, model: &Model, cut: Cut) -> CrashImage {
-        let contents = model.contents(&cut.choice.picks(model));
-        CrashImage::new(contents, model.blocks().clone(), self.len, self.config, cut, model.marks().to_vec())
+        CrashImage {
+            contents: model.contents(&cut.choice.picks(model)),
+            blocks: model.blocks().clone(),
+            len: self.len,
+            config: self.config,
+            cut,
+            marks: model.marks().to_vec(),
+        }
     }
 }
