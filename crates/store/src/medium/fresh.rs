@@ -11,20 +11,31 @@ use std::io;
 /// Bytes written at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Writes zeros to space that nobody uses: after a barrier, later writes find blocks that were written.
+/// Makes space that nobody uses read as zeros, after a barrier also for good. Only its first `used` bytes were ever published.
 ///
-/// A medium without such blocks is only prepared.
+/// If the medium reserves blocks, the rest is zeroed too: a process that failed, and published nothing, may have written there.
 ///
 /// # Errors
-/// Those of [`Medium::prepare`] and of [`Medium::write`].
-pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
-    if !medium.capabilities().reserves_blocks {
-        return medium.prepare(offset, len);
+/// Those of [`Medium::zero`].
+pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), Fatal> {
+    let all = medium.capabilities().reserves_blocks && !Mutant::SpaceUnproven.is_on();
+    match if all { len } else { used } {
+        0 => Ok(()),
+        cleared => medium.zero(offset, cleared),
     }
-    if !Mutant::SpaceUnproven.is_on() {
-        medium.zero(offset, len)?;
-    }
+}
+
+/// Writes zeros to space that nobody uses: after a barrier, later writes find blocks that were written. Only the first
+/// `used` bytes have to be zeros on a medium without such blocks, which is only cleared and prepared.
+///
+/// # Errors
+/// Those of [`clear_fresh`], of [`Medium::prepare`] and of [`Medium::write`].
+pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), ReserveError> {
+    clear_fresh(medium, offset, len, used)?;
     medium.prepare(offset, len)?;
+    if !medium.capabilities().reserves_blocks {
+        return Ok(());
+    }
     let zeros = vec![0; PIECE.min(len) as usize];
     let (mut at, end) = (offset, offset + len);
     while at < end && !Mutant::FirstWriteLeft.is_on() {

@@ -32,7 +32,7 @@ pub use capabilities::Capabilities;
 pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
 pub(crate) use fresh::not_kept;
-pub use fresh::{write_fresh, zero_fresh};
+pub use fresh::{clear_fresh, write_fresh, zero_fresh};
 pub(crate) use gather::joined;
 pub use gather::{Gather, runs};
 pub(crate) use latch::{Epoch, FaultLatch};

@@ -139,7 +139,7 @@ impl<'m> Draft<'m> {
         let first = PAGES.best_fit(self, pages)?.1;
         // Redo of the table's lane must find blocks that keep it.
         let medium = self.edit.medium();
-        zero_fresh(medium, first * PAGE, pages * PAGE)?;
+        zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
         if medium.capabilities().reserves_blocks {
             medium.barrier()?;
         }

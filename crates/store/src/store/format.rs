@@ -82,10 +82,8 @@ impl Store {
         if Mutant::SuperblockFirst.is_on() {
             publish()?;
         }
-        if !device.capabilities().reserves_blocks {
-            device.zero(LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
-        }
-        zero_fresh(&*device, LANE_DIRECTORY, DATA - LANE_DIRECTORY)?;
+        let lanes = DATA - LANE_DIRECTORY;
+        zero_fresh(&*device, LANE_DIRECTORY, lanes, lanes)?;
         write_table(&Store::with(superblock, device.clone(), identity), how.zeroed)?;
         LaneLog::initialise(&*device, seed, TABLE_LANE, 1)?;
         device.barrier()?;
@@ -116,7 +114,7 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     root.chunk_next = U64::new(DATA);
     root.chunk_end = U64::new(DATA + chunk);
     root.virgin = U64::new(if zeroed { DATA + chunk } else { len });
-    zero_fresh(device, DATA, chunk)?;
+    zero_fresh(device, DATA, chunk, 0)?;
     let mut draft = Draft::blank(device, store.seed, len, root);
     let first = (DATA + chunk) / PAGE;
     let pages = len / PAGE - first;

@@ -177,10 +177,7 @@ impl Store {
         let offset = draft.take_extent(len / PAGE)? * PAGE;
         let used = draft.root.virgin.get().saturating_sub(offset).min(len);
         let medium = draft.pages().medium();
-        if used > 0 && !medium.capabilities().reserves_blocks {
-            medium.zero(offset, used)?;
-        }
-        claimed(medium, zero_fresh(medium, offset, len), offset, len)?;
+        claimed(medium, zero_fresh(medium, offset, len, used), offset, len)?;
         medium.barrier()?;
         draft.raise_virgin(offset + len);
         let found = Directory {

@@ -6,7 +6,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::{LockMode, Medium, ReserveError, write_fresh};
+use crate::medium::{LockMode, Medium, ReserveError, clear_fresh, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::Draft;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -57,10 +57,8 @@ impl Store {
             // One durable write, without the barrier that others' writes would wait for.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
-        // A process that failed, and published nothing, may have written to space that is known as never written.
-        let zeroed = if medium.capabilities().reserves_blocks { len } else { used };
-        if zeroed > 0 && !Mutant::NoZeroing.is_on() {
-            medium.zero(start, zeroed)?;
+        if !Mutant::NoZeroing.is_on() {
+            clear_fresh(medium, start, len, used)?;
         }
         if !sparse {
             claimed(medium, medium.reserve(start, len), start, len)?;

@@ -171,3 +171,38 @@ pub(super) fn recycled_blocks_keep_what_is_written() -> Verdict {
     }
     Ok(())
 }
+
+/// A process fails to make a lane in space that nobody ever used, and the next one makes an object there.
+pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
+    for sparse in [false, true] {
+        for failing in [OpKind::Write, OpKind::Barrier] {
+            let medium = formatted(4 << 20, CONFIG);
+            let keeper = open(&medium, 1);
+            create(&keeper, "kept", 5000);
+            create(&keeper, "other", 5000);
+            let kept = keeper.attach_writer("kept", KEY).unwrap();
+            let second = open(&medium, 2);
+            medium.fail_from(failing, 0, Fault::After);
+            let refused = second.attach_writer("other", KEY);
+            medium.clear_faults();
+            if refused.is_ok() {
+                return Err(format!("{failing:?}: nothing failed"));
+            }
+            drop((refused, second));
+            let third = open(&medium, 3);
+            let size = 1 << 20;
+            third.create("new", &CreateOptions { sparse, ..of(size) }).unwrap();
+            let mut new = third.attach_writer("new", KEY).unwrap();
+            for value in [1, 2] {
+                psync(&mut new, &[(0, &[value; 300_000])]).unwrap();
+                new.checkpoint().unwrap();
+                let found = recovered(&medium.power_cut(Choice::None).medium())?;
+                if found["new"][..300_000] != [value; 300_000] {
+                    return Err(format!("sparse: {sparse}, {failing:?}: checkpoint {value} is lost"));
+                }
+            }
+            drop((new, kept));
+        }
+    }
+    Ok(())
+}

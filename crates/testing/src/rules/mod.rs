@@ -100,6 +100,7 @@ rule_tests! {
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
+    blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;

@@ -58,7 +58,7 @@ impl Repair {
         let medium = self.medium.clone();
         self.spoil_site(survey, &site)?;
         for &(first, end) in &site.pieces {
-            zero_fresh(&*medium, first * PAGE, (end - first) * PAGE)?;
+            zero_fresh(&*medium, first * PAGE, (end - first) * PAGE, 0)?;
         }
         let by_start = |extents: &[(u64, u64)]| -> Vec<Pair> {
             extents.iter().map(|(first, end)| ((*first, 0), end - first)).collect()
