@@ -20,7 +20,7 @@
 
 use crate::error::Result;
 use crate::format::{Checksum, LINE};
-use crate::lane::{Batch, LaneLog, Lender};
+use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Fatal, Medium};
 use crate::mutant::Mutant;
 
@@ -53,13 +53,13 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     Ok(())
 }
 
-/// As [`publish`], of one batch that was lent. Returns where its lines begin.
-pub fn publish_lent(
+/// As [`publish`], of one batch whose lines are borrowed. Returns where its lines begin.
+pub fn publish_borrowed(
     medium: &dyn Medium,
     seed: u64,
     log: &mut LaneLog,
     batch: &mut Batch,
-    lender: &dyn Lender,
+    source: &dyn BatchSource,
 ) -> Result<u64> {
     debug_assert!(log.fits(batch.len()));
     let lines = log.position() + LINE;
@@ -80,7 +80,7 @@ pub fn publish_lent(
             write(&piece[..filled])?;
             filled = 0;
         }
-        lender.copy(target, &mut piece[filled..filled + len]);
+        source.copy(target, &mut piece[filled..filled + len]);
         filled += len;
     }
     write(&piece[..filled])?;
@@ -89,7 +89,7 @@ pub fn publish_lent(
     let bytes = batch.stamp(seed, log.generation, log.sequence, 0);
     medium.write(log.position(), &bytes[..LINE as usize])?;
     if Mutant::ApplyPiecesFirst.is_on() {
-        let _ = apply_lent(medium, batch, lines, lender);
+        let _ = apply_borrowed(medium, batch, lines, source);
     }
     if !Mutant::PiecesNotDurable.is_on() {
         medium.barrier()?;
@@ -109,12 +109,17 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// As [`apply`], of a batch that was lent, whose lines begin at `lines`. The lane's bytes count, not the lender's,
+/// As [`apply`], of a batch with borrowed lines, which begin at `lines`. The lane's bytes count, not the source's,
 /// which may have changed by now: otherwise the primary would have a store that the lane lacks, and a later psync
 /// would find no difference and not log it.
-pub fn apply_lent(medium: &dyn Medium, batch: &Batch, lines: u64, lender: &dyn Lender) -> Result<()> {
+pub fn apply_borrowed(
+    medium: &dyn Medium,
+    batch: &Batch,
+    lines: u64,
+    source: &dyn BatchSource,
+) -> Result<()> {
     let most = medium.transfers().append();
-    let done = lender.share(batch.count(), &|range| {
+    let done = source.share(batch.count(), &|range| {
         let mut piece = vec![0; most as usize];
         let mut from = lines + range.start * LINE;
         for (target, count) in batch.pieces(range, most / LINE) {

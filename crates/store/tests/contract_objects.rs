@@ -81,28 +81,28 @@ fn names_of_every_length_and_script() {
 #[test]
 fn names_with_one_hash() {
     use indelible_store::format::root::TreeId;
-    use indelible_store::space::Draft;
+    use indelible_store::space::TableTransaction;
     let (_medium, store) = pool(4 << 20);
     let (seed, len) = (store.superblock().seed.get(), store.superblock().length.get());
     let device: &dyn indelible_store::medium::Medium = &**store.device();
-    let mut draft = Draft::begin(device, seed, len).unwrap();
+    let mut table = TableTransaction::begin(device, seed, len).unwrap();
     let all: Vec<_> = (0..300_u32)
         .map(|n| {
             let mut id = [7; 16];
             id[..4].copy_from_slice(&n.to_le_bytes());
-            draft.create_any(&format!("\u{1}{n}"), id, 0, &of(1)).unwrap()
+            table.create_any(&format!("\u{1}{n}"), id, 0, &of(1)).unwrap()
         })
         .collect();
-    assert!(matches!(draft.create_any("\u{1}7", [9; 16], 0, &of(1)), Err(StoreError::Exists)));
+    assert!(matches!(table.create_any("\u{1}7", [9; 16], 0, &of(1)), Err(StoreError::Exists)));
     for (n, object) in all.iter().enumerate().step_by(2) {
-        draft.destroy(object).unwrap();
-        assert!(draft.find(&format!("\u{1}{n}")).unwrap().is_none());
+        table.destroy(object).unwrap();
+        assert!(table.find(&format!("\u{1}{n}")).unwrap().is_none());
     }
     for (n, object) in all.iter().enumerate().skip(1).step_by(2) {
-        assert_eq!(draft.find(&format!("\u{1}{n}")).unwrap().unwrap().offset, object.offset);
+        assert_eq!(table.find(&format!("\u{1}{n}")).unwrap().unwrap().offset, object.offset);
     }
-    assert_eq!(draft.root.trees[TreeId::Names as usize].count.get(), 150);
-    assert_eq!(draft.hidden('\u{1}').unwrap().len(), 150);
+    assert_eq!(table.root.trees[TreeId::Names as usize].count.get(), 150);
+    assert_eq!(table.hidden('\u{1}').unwrap().len(), 150);
 }
 
 // S0.9 S0.10

@@ -32,23 +32,23 @@ fn pool(len: u64) -> (SimMedium, Arc<Store>) {
 fn the_table_never_logs_progress_lines() {
     use indelible_store::format::PAGE;
     use indelible_store::format::entry::PROGRESS;
-    use indelible_store::space::Draft;
+    use indelible_store::space::TableTransaction;
     let (medium, store) = pool(1 << 20);
     let root = store.info().unwrap().root;
     medium.scribble(root.chunk_next.get()..root.chunk_end.get(), 1);
     let (seed, len) = (store.superblock().seed.get(), store.superblock().length.get());
-    let mut draft = Draft::begin(&medium, seed, len).unwrap();
-    let node = draft.take_page().unwrap();
-    draft.give_page(node).unwrap();
+    let mut table = TableTransaction::begin(&medium, seed, len).unwrap();
+    let node = table.take_page().unwrap();
+    table.give_page(node).unwrap();
     let objects: Vec<_> =
-        (0..12_u8).map(|n| draft.create(&format!("{n}"), [n; 16], 0, &of(1)).unwrap()).collect();
+        (0..12_u8).map(|n| table.create(&format!("{n}"), [n; 16], 0, &of(1)).unwrap()).collect();
     let mut logged = Vec::new();
-    draft.pages().changed_runs(|offset, bytes| logged.push(offset..offset + bytes.len() as u64));
+    table.pages().changed_runs(|offset, bytes| logged.push(offset..offset + bytes.len() as u64));
     for object in objects {
         assert_ne!(object.offset / PAGE * PAGE, node);
         let line = object.offset + PROGRESS;
         assert!(!logged.iter().any(|run| run.contains(&line)), "{:#x}", object.offset);
-        assert_eq!(draft.progress(&object).unwrap().psyncs.get(), 0);
+        assert_eq!(table.progress(&object).unwrap().psyncs.get(), 0);
     }
 }
 

@@ -109,7 +109,7 @@ fn in_pieces(run: &mut Scenario, append: u64) -> Result<()> {
     let size = (24 * append) as usize;
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
     for round in [1, 5_u8] {
-        // The first psync of each pair is copied, the second borrowed (see `Lent`).
+        // The first psync of each pair is copied, the second borrowed (see `Borrowing`).
         run.step(|_| psync(&mut a, &[(0, &[round; 100])]))?;
         run.step(|_| psync(&mut a, &[(0, &vec![round + 1; size])]))?;
         run.step(|_| psync(&mut a, &[(64, &[round + 2; 100])]))?;

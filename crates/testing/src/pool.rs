@@ -4,9 +4,9 @@ use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{Entry, FREE_MAGIC, SIZE as SLOT};
 use indelible_store::format::root::{TREES, TreeId};
 use indelible_store::format::{DATA, LINE, PAGE};
-use indelible_store::lane::{Batch, Lender};
+use indelible_store::lane::{Batch, BatchSource};
 use indelible_store::medium::{Medium, read_struct};
-use indelible_store::space::{ADDRESSES, Draft, PAGES};
+use indelible_store::space::{ADDRESSES, PAGES, TableTransaction};
 use indelible_store::store::{Changes, Identity, PageImage, Primary, Store, Writer, psync_all};
 use indelible_store::table::{Key, Located};
 use std::collections::btree_map;
@@ -19,11 +19,11 @@ pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16], namespace: 0 }
 }
 
-/// The lines that a psync lends, by their destination.
+/// The lines that a batch borrows, by their destination.
 #[derive(Default)]
-pub(crate) struct Lending(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
+pub(crate) struct Lines(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
 
-impl Lender for Lending {
+impl BatchSource for Lines {
     fn copy(&self, target: u64, out: &mut [u8]) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (target, line) in (target..).step_by(LINE as usize).zip(out.as_chunks_mut().0) {
@@ -32,28 +32,28 @@ impl Lender for Lending {
     }
 }
 
-/// An object's part in a [`Lending`]: every second psync lends, where it may.
+/// An object's part in a [`Lines`]: every second psync has lines borrowed, where it may.
 #[derive(Clone, Copy)]
-pub(crate) struct Lent<'a> {
-    to: &'a Lending,
-    lends: bool,
+pub(crate) struct Borrowing<'a> {
+    from: &'a Lines,
+    on: bool,
 }
 
-impl<'a> Lent<'a> {
-    pub(crate) fn new(to: &'a Lending, writer: &Writer) -> Self {
-        Lent { to, lends: writer.psyncs() % 2 == 1 }
+impl<'a> Borrowing<'a> {
+    pub(crate) fn new(from: &'a Lines, writer: &Writer) -> Self {
+        Borrowing { from, on: writer.psyncs() % 2 == 1 }
     }
 
     /// All lines are copied.
-    pub(crate) fn never(to: &'a Lending) -> Self {
-        Lent { to, lends: false }
+    pub(crate) fn never(from: &'a Lines) -> Self {
+        Borrowing { from, on: false }
     }
 }
 
 /// Stores to an object, as (offset, bytes): what a psync makes durable.
 struct Stores<'a> {
     edits: Edits<'a>,
-    lent: Lent<'a>,
+    borrowing: Borrowing<'a>,
 }
 
 impl Changes for Stores<'_> {
@@ -71,7 +71,7 @@ impl Changes for Stores<'_> {
         }
         let mut end = 0;
         for (number, [old, new]) in pages {
-            end = end.max(take(primary, batch, self.lent, number, &old, &new));
+            end = end.max(take(primary, batch, self.borrowing, number, &old, &new));
         }
         Ok(end)
     }
@@ -84,7 +84,7 @@ type Page = [u8; PAGE as usize];
 pub(crate) fn take(
     primary: &mut Primary<'_>,
     batch: &mut Batch,
-    lent: Lent<'_>,
+    borrowing: Borrowing<'_>,
     number: u64,
     old: &Page,
     new: &Page,
@@ -95,11 +95,11 @@ pub(crate) fn take(
         if old[line.clone()] != new[line.clone()] {
             end = number * PAGE + at + LINE;
             let target = primary.start() + end - LINE;
-            let mut lines = lent.to.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Others of the psync may lend, even if this one does not.
+            let mut lines = borrowing.from.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Lines of others of the psync may be borrowed, even if those of this one are not.
             lines.entry(target).or_insert([0; LINE as usize]).copy_from_slice(&new[line.clone()]);
-            if lent.lends && batch.lends() {
-                batch.lend(target, 1);
+            if borrowing.on && batch.may_borrow() {
+                batch.borrow_lines(target, 1);
             } else {
                 batch.copy_lines(target, &new[line]);
             }
@@ -138,16 +138,18 @@ pub fn psync_copied(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, false)
 }
 
-fn joined(parts: &mut [(&mut Writer, Edits<'_>)], lend: bool) -> Result<()> {
-    let lending = Lending::default();
-    let mut stores: Vec<Stores<'_>> =
-        parts.iter().map(|(writer, edits)| Stores { edits, lent: Lent::new(&lending, writer) }).collect();
+fn joined(parts: &mut [(&mut Writer, Edits<'_>)], borrow: bool) -> Result<()> {
+    let source = Lines::default();
+    let mut stores: Vec<Stores<'_>> = parts
+        .iter()
+        .map(|(writer, edits)| Stores { edits, borrowing: Borrowing::new(&source, writer) })
+        .collect();
     let mut joined: Vec<(&mut Writer, &mut dyn Changes)> = parts
         .iter_mut()
         .zip(&mut stores)
         .map(|((writer, _), stores)| (&mut **writer, stores as &mut dyn Changes))
         .collect();
-    psync_all(&mut joined, lend.then_some(&lending))
+    psync_all(&mut joined, borrow.then_some(&source))
 }
 
 /// The bytes of an object as last psynced, without what lies beyond its size.
@@ -220,7 +222,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let device: &dyn Medium = &**store.device();
     let superblock = store.superblock();
     let (seed, len) = (superblock.seed.get(), superblock.length.get());
-    let draft = Draft::begin(device, seed, len).map_err(text)?;
+    let table = TableTransaction::begin(device, seed, len).map_err(text)?;
 
     let mut pages = Tiles::default();
     let mut addresses = Tiles::default();
@@ -228,7 +230,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut listed = 0;
     let mut from = Some((0, 0));
     while let Some(start) = from {
-        let page = draft.list(start, 64).map_err(text)?;
+        let page = table.list(start, 64).map_err(text)?;
         from = page.next;
         for object in page.objects {
             let entry = &object.entry;
@@ -236,8 +238,8 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
             pages.add(entry.primary_offset(), entry.extent_len(), &entry.name());
             addresses.add(entry.address.get(), entry.reserved.get(), &entry.name());
             slots.insert(object.offset);
-            draft.progress(&object).map_err(text)?;
-            for found in [draft.find(&entry.name()), draft.find_id(&entry.id)] {
+            table.progress(&object).map_err(text)?;
+            for found in [table.find(&entry.name()), table.find_id(&entry.id)] {
                 match found.map_err(text)? {
                     Some(found) if found.offset == object.offset => {}
                     _ => return Err(format!("{:?} is not found by name and ID", entry.name())),
@@ -245,7 +247,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
             }
         }
     }
-    let trees = draft.root.trees;
+    let trees = table.root.trees;
     let count = |tree: TreeId| trees[tree as usize].count.get();
     if [count(TreeId::Names), count(TreeId::Ids), info.objects] != [listed; 3] {
         return Err(format!(
@@ -255,7 +257,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
             info.objects
         ));
     }
-    let mut free = draft.root.free_slot.get();
+    let mut free = table.root.free_slot.get();
     while free != 0 {
         let entry: Entry = read_struct(device, free).map_err(|e| e.to_string())?;
         if entry.magic.get() != FREE_MAGIC || !slots.insert(free) {
@@ -275,7 +277,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     }
     for tree in TREES {
         let mut keys = 0;
-        draft
+        table
             .walk(tree, &mut |offset, level, slots| {
                 pages.add(offset, PAGE, &format!("{tree:?} node"));
                 keys += if level == 0 { slots.len() as u64 } else { 0 };
@@ -286,7 +288,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
             return Err(format!("{tree:?} has {keys} keys but counts {}", count(tree)));
         }
     }
-    let root = draft.root;
+    let root = table.root;
     pages.add(root.chunk_next.get(), root.chunk_end.get() - root.chunk_next.get(), "table chunk");
     let (mut page, mut listed) = (root.free_page.get(), 0);
     while page != 0 && listed <= root.free_page_count.get() {
@@ -301,7 +303,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut free_pages = 0;
     let mut by_start = Vec::new();
     PAGES
-        .for_each(&draft, &mut |start, len| {
+        .for_each(&table, &mut |start, len| {
             pages.add(start * PAGE, len * PAGE, "free");
             free_pages += len;
             by_start.push((start, len));
@@ -310,9 +312,9 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     if free_pages != root.free_pages.get() {
         return Err(format!("{free_pages} free pages, counter {}", root.free_pages.get()));
     }
-    ADDRESSES.for_each(&draft, &mut |start, len| addresses.add(start, len, "free")).map_err(text)?;
+    ADDRESSES.for_each(&table, &mut |start, len| addresses.add(start, len, "free")).map_err(text)?;
     let mut by_size = Vec::new();
-    draft
+    table
         .walk(TreeId::FreeBySize, &mut |_, level, slots| {
             if level == 0 {
                 by_size.extend(slots.iter().map(|slot| (slot.key().1, slot.key().0)));

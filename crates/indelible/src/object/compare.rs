@@ -21,8 +21,8 @@ pub(super) const LINE: usize = 64;
 const SHARE: u64 = 1024;
 /// Pages from which on all are compared before the first line is logged, so that the amount is known.
 const MASKS_FROM: u64 = 64;
-/// Lines that are lent rather than copied: no less than what the nearest caches hold.
-const LEND_FROM: u64 = 4096;
+/// Lines that are borrowed rather than copied: no less than what the nearest caches hold.
+const BORROW_FROM: u64 = 4096;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
 /// Pages from which on the comparison is timed: two looks at the clock.
@@ -273,9 +273,9 @@ fn extend(runs: &mut Vec<PageRange>, page: u64) {
 }
 
 impl Comparison<'_> {
-    /// Hands the changed lines of a page to the batch, or lends them; returns where the last of them ends.
+    /// Hands the changed lines of a page to the batch, or has it borrow them; returns where the last of them ends.
     #[inline]
-    fn take(&mut self, primary: u64, page: u64, mask: u64, lends: bool, batch: &mut Batch) -> u64 {
+    fn take(&mut self, primary: u64, page: u64, mask: u64, borrows: bool, batch: &mut Batch) -> u64 {
         if mask == 0 {
             extend(self.unchanged, page);
             return 0;
@@ -286,8 +286,8 @@ impl Comparison<'_> {
         let bytes = self.shadow.page_bytes(page);
         each_run(mask, |first, count| {
             let target = primary + page * PAGE as u64 + (first * LINE) as u64;
-            if lends {
-                return batch.lend(target, count as u64);
+            if borrows {
+                return batch.borrow_lines(target, count as u64);
             }
             let run = (u64::MAX >> (64 - count)) << first;
             // SAFETY: a page of the shadow; the batch lies outside.
@@ -306,18 +306,18 @@ impl Changes for Comparison<'_> {
             shadow: self.shadow,
             primary: self.primary,
             slow: primary,
-            samples: batch.lends() && total >= MASKS_FROM,
+            samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
         let mut end = 0;
         let threads = threads_for(total);
-        if threads > 1 || (batch.lends() && total >= MASKS_FROM) {
+        if threads > 1 || (batch.may_borrow() && total >= MASKS_FROM) {
             let masks = pages.compare_together(self.ranges, total, threads, &mut fresh)?;
             let lines: u64 = masks.iter().map(|mask| u64::from(mask.count_ones())).sum();
-            let lends = batch.lends() && lines >= LEND_FROM;
+            let borrows = batch.may_borrow() && lines >= BORROW_FROM;
             let all = self.ranges.iter().flat_map(|range| range.start..range.end());
             for (page, mask) in all.zip(masks) {
-                end = end.max(self.take(start_at, page, mask, lends, batch));
+                end = end.max(self.take(start_at, page, mask, borrows, batch));
             }
         } else {
             let ranges = self.ranges;

@@ -9,8 +9,8 @@
 
 #![allow(unsafe_code)]
 
+use super::batch_source::{Part, Shadows};
 use super::compare::Comparison;
-use super::lent::{Lent, Part};
 use super::stats::PsyncStats;
 use super::trust::Trust;
 use crate::dirty::{DirtyLines, PageRange, Rung};
@@ -20,7 +20,7 @@ use crate::pool::Inner as PoolInner;
 use crate::shadow::{Shadow, copy_lines};
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
-use indelible_store::lane::Lender;
+use indelible_store::lane::BatchSource;
 use indelible_store::store::{Changes, Staged, Writer, stage};
 use std::ops::Range;
 use std::sync::Arc;
@@ -113,9 +113,9 @@ impl Core {
         // As `psync_cores`, without collections of one.
         self.prepare(false)?;
         let parts = [self.part()?];
-        let lent = Lent(&parts);
+        let source = Shadows(&parts);
         let (writer, mut changes) = self.split()?;
-        let staged = stage(&mut [(&mut *writer, &mut changes)], Some(&lent))?;
+        let staged = stage(&mut [(&mut *writer, &mut changes)], Some(&source))?;
         let start = changes.stats.start();
         let result = staged.commit(&mut [writer]);
         self.stats.committed(start);
@@ -358,9 +358,9 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
     for core in cores.iter() {
         parts.push(core.part()?);
     }
-    let lent = Lent(&parts);
+    let source = Shadows(&parts);
     // Others may store as soon as the content of a cut is fixed, so that it has to be copied.
-    let staged = if cut { stage_held(cores) } else { stage_cores(cores, Some(&lent)) }?;
+    let staged = if cut { stage_held(cores) } else { stage_cores(cores, Some(&source)) }?;
     let start = cores.first().and_then(|core| core.stats.start());
     let result = staged.commit(&mut writers(cores));
     if let Some(core) = cores.first_mut() {
@@ -401,10 +401,13 @@ fn stage_held(cores: &mut [&mut Core]) -> Result<Staged<'static>, Cause> {
     result
 }
 
-/// Without a lender it is a cut: no page goes straight to the primary, either.
-fn stage_cores<'l>(cores: &mut [&mut Core], lender: Option<&'l dyn Lender>) -> Result<Staged<'l>, Cause> {
+/// Without a source it is a cut: no page goes straight to the primary, either.
+fn stage_cores<'l>(
+    cores: &mut [&mut Core],
+    source: Option<&'l dyn BatchSource>,
+) -> Result<Staged<'l>, Cause> {
     for core in cores.iter_mut() {
-        core.prepare(lender.is_none())?;
+        core.prepare(source.is_none())?;
     }
     let mut split = Vec::with_capacity(cores.len());
     for core in cores.iter_mut() {
@@ -412,7 +415,7 @@ fn stage_cores<'l>(cores: &mut [&mut Core], lender: Option<&'l dyn Lender>) -> R
     }
     let mut parts: Vec<(&mut Writer, &mut dyn Changes)> =
         split.iter_mut().map(|(writer, part)| (&mut **writer, part as &mut dyn Changes)).collect();
-    Ok(stage(&mut parts, lender)?)
+    Ok(stage(&mut parts, source)?)
 }
 
 fn pages(ranges: &[PageRange]) -> impl Iterator<Item = u64> + '_ {

@@ -1,9 +1,9 @@
 //! Attached objects.
 
 mod attach;
+mod batch_source;
 mod compare;
 mod engine;
-mod lent;
 mod reader;
 mod shared;
 mod stats;

@@ -1,11 +1,11 @@
 //! Building a batch in memory.
 //!
 //! Invariants:
-//! 1. Unless lines were lent, `bytes` is the header's line followed by the lines of data, and after
+//! 1. Unless lines were borrowed, `bytes` is the header's line followed by the lines of data, and after
 //!    `seal` by the sections and runs: exactly what goes to the lane. Before the first line it may be
 //!    shorter, so that an empty batch owns no memory.
 //! 2. The runs, in order, cover the data lines exactly; the sections, in order, cover the runs.
-//! 3. Once a line was lent, all lines are taken from the lender: after `seal`, `bytes` is the header's
+//! 3. Once a line was borrowed, all lines are taken from the source: after `seal`, `bytes` is the header's
 //!    line, the sections and the runs.
 
 use crate::format::batch::{Header, MAGIC, Run, Section};
@@ -25,10 +25,10 @@ pub struct Batch {
     sections: Vec<Section>,
     /// Length of header and held lines, before `seal` adds the rest.
     data_end: usize,
-    /// Whether lines may be lent.
-    lends: bool,
-    /// Lines lent.
-    lent: u64,
+    /// Whether lines may be borrowed.
+    may_borrow: bool,
+    /// Lines borrowed.
+    borrowed: u64,
     header: Header,
 }
 
@@ -47,8 +47,8 @@ impl Batch {
             runs: Vec::new(),
             sections: Vec::new(),
             data_end: L,
-            lends: false,
-            lent: 0,
+            may_borrow: false,
+            borrowed: 0,
             header: Header::default(),
         }
     }
@@ -59,24 +59,24 @@ impl Batch {
         self.runs.clear();
         self.sections.clear();
         self.data_end = L;
-        self.lends = false;
-        self.lent = 0;
+        self.may_borrow = false;
+        self.borrowed = 0;
     }
 
-    /// Whether lines may be [lent](Self::lend): the psync has a lender, and the medium is one where
+    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and the medium is one where
     /// copying costs more than writing in pieces.
     #[must_use]
-    pub fn lends(&self) -> bool {
-        self.lends
+    pub fn may_borrow(&self) -> bool {
+        self.may_borrow
     }
 
-    pub(crate) fn set_lends(&mut self, lends: bool) {
-        self.lends = lends;
+    pub(crate) fn set_may_borrow(&mut self, may: bool) {
+        self.may_borrow = may;
     }
 
-    /// Whether the bytes are with a lender.
-    pub(crate) fn is_lent(&self) -> bool {
-        self.lent > 0
+    /// Whether the lines are in a source.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.borrowed > 0
     }
 
     /// Starts a section; the lines that follow belong to it.
@@ -108,14 +108,14 @@ impl Batch {
         &mut self.bytes[start..]
     }
 
-    /// Appends `lines` lines for `target` that the psync's [`Lender`](super::Lender) has: the batch is
+    /// Appends `lines` lines for `target` that the psync's [`BatchSource`](super::BatchSource) has: the batch is
     /// written from there, and applied from the lane.
     ///
     /// # Panics
-    /// Unless the batch [lends](Self::lends).
-    pub fn lend(&mut self, target: u64, lines: u64) {
-        assert!(self.lends, "nobody lends");
-        self.lent += lines;
+    /// Unless the batch [may borrow](Self::may_borrow).
+    pub fn borrow_lines(&mut self, target: u64, lines: u64) {
+        assert!(self.may_borrow, "the psync has no source of lines");
+        self.borrowed += lines;
         self.run(target, lines);
     }
 
@@ -173,7 +173,7 @@ impl Batch {
     /// Bytes of data.
     #[must_use]
     pub fn data_len(&self) -> u64 {
-        (self.data_end - L) as u64 + self.lent * LINE
+        (self.data_end - L) as u64 + self.borrowed * LINE
     }
 
     /// Lines of data.
@@ -181,9 +181,9 @@ impl Batch {
         self.data_len() / LINE
     }
 
-    /// Completes the body and, unless it is lent, its checksum. Only `stamp` is missing then.
+    /// Completes the body and, unless its lines are borrowed, its checksum. Only `stamp` is missing then.
     pub(crate) fn seal(&mut self, seed: u64) {
-        self.bytes.resize(if self.is_lent() { L } else { self.data_end }, 0);
+        self.bytes.resize(if self.is_borrowed() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
         self.bytes.extend_from_slice(self.runs.as_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(L), 0);
@@ -196,7 +196,7 @@ impl Batch {
             lines: U64::new(self.count()),
             ..Header::default()
         };
-        if !self.is_lent() {
+        if !self.is_borrowed() {
             self.set_body_sum(checksum(seed, &[&self.bytes[L..]]));
         }
     }
@@ -205,7 +205,7 @@ impl Batch {
         self.header.body_sum = U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { sum });
     }
 
-    /// The part of a sealed, lent batch that follows the lines.
+    /// The part of a sealed batch with borrowed lines that follows the lines.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.bytes[L..]
     }
@@ -215,7 +215,7 @@ impl Batch {
         self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns the bytes to write there, without lent
+    /// Puts the batch in its place in a lane's history and returns the bytes to write there, without borrowed
     /// lines. `joined` batches go before it in the same write.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
         self.header.joined = U32::new(joined);

@@ -3,16 +3,16 @@
 mod batch;
 mod ending;
 mod generation;
-mod lender;
 mod log;
 mod mend;
 mod scan;
+mod source;
 
 pub use batch::Batch;
 pub(crate) use ending::damaged;
 pub use ending::{Ending, Search, ending, expect_sound};
 pub use generation::Witnesses;
-pub use lender::{Done, Lender};
 pub use log::LaneLog;
 pub use mend::mend;
 pub use scan::{BatchView, scan};
+pub use source::{BatchSource, Done};

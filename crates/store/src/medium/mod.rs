@@ -18,27 +18,28 @@
 //!    [`Medium::unwritten`] tells.
 
 mod capabilities;
-mod edit;
 mod error;
 mod fresh;
-mod gather;
 mod latch;
 mod lock;
 mod overlay;
+mod page_edit;
+mod runs;
 mod transfers;
 pub mod volatile;
+mod write_combiner;
 
 pub use capabilities::Capabilities;
-pub use edit::{Edit, read_struct};
 pub use error::{Fatal, MediumError, ReserveError};
 pub(crate) use fresh::not_kept;
 pub use fresh::{clear_fresh, write_fresh, zero_fresh};
-pub(crate) use gather::joined;
-pub use gather::{Gather, runs};
 pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks, Process};
+pub use page_edit::{PageEdit, read_struct};
+pub use write_combiner::{WriteCombiner, runs};
 
 pub use overlay::Overlay;
+pub(crate) use runs::Runs;
 pub use transfers::Transfers;
 
 use std::ops::Range;

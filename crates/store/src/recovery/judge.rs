@@ -14,7 +14,7 @@ use crate::format::lane::Directory;
 use crate::lane::{Ending, LaneLog, Search, damaged, ending, scan};
 use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use crate::table::{Located, SlotFound, slot_at};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
@@ -32,14 +32,14 @@ pub struct LaneView<'v> {
 }
 
 impl<'v> LaneView<'v> {
-    /// The view through the table that `draft` changes.
+    /// The view through the table that `table` changes.
     #[must_use]
-    pub fn of(draft: &'v Draft<'_>) -> LaneView<'v> {
-        let next = draft.root.next_binding.get();
+    pub fn of(table: &'v TableTransaction<'_>) -> LaneView<'v> {
+        let next = table.root.next_binding.get();
         LaneView {
-            medium: draft.pages().medium(),
-            seed: draft.seed(),
-            len: draft.pool_len(),
+            medium: table.pages().medium(),
+            seed: table.seed(),
+            len: table.pool_len(),
             next_binding: (next > 0).then_some(next),
         }
     }

@@ -15,7 +15,7 @@
 //! A barrier alone does not prove that what was redone is durable: the lane's writer, or somebody who redid it before,
 //! may have failed to write the same blocks (`redo`).
 //!
-//! Primaries may go back for a moment, where a lane has more than is gathered at once. Nobody sees them
+//! Primaries may go back for a moment, where a lane has more than is combined at once. Nobody sees them
 //! before the whole lane was replayed.
 
 mod judge;
@@ -32,7 +32,7 @@ use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
 use crate::lane::{LaneLog, Search, mend};
 use crate::medium::Medium;
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use redo::Redo;
 
 /// Result of recovering a lane.
@@ -52,19 +52,23 @@ pub struct Recovered {
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
 /// The lane is read four times: to put single wrong bits right, to be judged, to be judged again once it is durable, and
-/// to be redone. Memory: that of [`Gather`], 64 MiB at most, that of [`scan`], and 1 KiB for each object in the lane.
+/// to be redone. Memory: that of [`WriteCombiner`], 64 MiB at most, that of [`scan`], and 1 KiB for each object in the lane.
 ///
 /// # Errors
 /// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
-pub fn replay(draft: &Draft<'_>, lane: u32, directory: &Directory) -> Result<(LaneLog, Recovered)> {
-    let (medium, seed) = (draft.pages().medium(), draft.seed());
+pub fn replay(
+    table: &TableTransaction<'_>,
+    lane: u32,
+    directory: &Directory,
+) -> Result<(LaneLog, Recovered)> {
+    let (medium, seed) = (table.pages().medium(), table.seed());
     let refused = |cause| match cause {
         // A write failed: that is no judgement.
         StoreError::Failed(_) => cause,
         cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
     };
     mend_lane(medium, seed, directory).map_err(refused)?;
-    let judged = || judge(&LaneView::of(draft), lane, directory, Search::Near).and_then(Judgement::accepted);
+    let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
     let mut found = judged().map_err(refused)?;
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
     if found.end.sequence > 0 {

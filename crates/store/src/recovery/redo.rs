@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::lane::Directory;
 use crate::lane::{BatchView, LaneLog, damaged, scan};
-use crate::medium::{Gather, Medium, joined, not_kept};
+use crate::medium::{Medium, Runs, WriteCombiner, not_kept};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,7 +65,8 @@ impl Redo<'_> {
 
     /// Writes everything to its place; returns the number of bytes, and where they are.
     fn write(&self) -> Result<(u64, Vec<Range<u64>>)> {
-        let mut pages = Gather::new(self.medium);
+        let mut runs = Runs::default();
+        let mut pages = WriteCombiner::new(self.medium).recording(&mut runs);
         let mut log = self.start;
         scan(self.medium, self.seed, &mut log, &mut |batch| {
             if Mutant::LastBatchForgotten.is_on() && batch.log == self.end {
@@ -76,11 +77,12 @@ impl Redo<'_> {
         if log != self.end {
             return Err(damaged(&log, "it was intact a moment ago".into()));
         }
-        Ok((pages.flush()?, pages.into_runs()))
+        let bytes = pages.flush()?;
+        Ok((bytes, runs.joined()))
     }
 
     /// Takes the sections of a batch that count.
-    fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut Gather<'_>) -> Result<()> {
+    fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut WriteCombiner<'_>) -> Result<()> {
         let long = self.medium.transfers().direct();
         for index in 0..batch.sections.len() {
             let (entry, binding) = (batch.sections[index].entry.get(), batch.sections[index].binding.get());
@@ -105,17 +107,17 @@ impl Redo<'_> {
 
     /// Pages of the objects, ascending, that a barrier left unwritten although one of `runs` is in them.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
-        let mut lost = Vec::new();
+        let mut lost = Runs::default();
         for object in self.objects.values() {
             let entry = &object.located.entry;
             for hole in self.medium.unwritten(entry.primary_offset(), entry.extent_len())? {
                 let first = runs.partition_point(|run| run.end <= hole.start);
                 for run in runs[first..].iter().take_while(|run| run.start < hole.end) {
                     let (start, end) = (run.start.max(hole.start), run.end.min(hole.end));
-                    lost.push(start / PAGE * PAGE..end.next_multiple_of(PAGE));
+                    lost.add(start / PAGE * PAGE..end.next_multiple_of(PAGE));
                 }
             }
         }
-        Ok(joined(lost))
+        Ok(lost.joined())
     }
 }

@@ -8,7 +8,7 @@ use crate::format::batch::kind;
 use crate::format::root::Root;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{LaneLog, Search, damaged, expect_sound, mend, scan};
-use crate::medium::{Gather, Medium, read_struct};
+use crate::medium::{Medium, WriteCombiner, read_struct};
 use crate::mutant::Mutant;
 use std::mem::offset_of;
 use zerocopy::little_endian::U64;
@@ -36,7 +36,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     // Redo reads after that: pages of a write that failed, though seen before, may be gone by then.
     let (mut done, mut newest_root) = (*log, None);
     // Never full: a table lane is small.
-    let mut pages = Gather::new(medium);
+    let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {
             if batch.sections[index].kind.get() == kind::TABLE {
@@ -58,7 +58,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     Ok(())
 }
 
-pub(crate) fn redo_table(pages: &mut Gather<'_>, target: u64, bytes: &[u8]) -> Result<()> {
+pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8]) -> Result<()> {
     let end = target + bytes.len() as u64;
     // Superblocks and the table lane itself are never redone.
     if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {

@@ -7,7 +7,7 @@
 //!
 //! Cost: O(log n) pages for n free extents.
 
-use super::draft::Draft;
+use super::transaction::TableTransaction;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
@@ -25,14 +25,14 @@ pub const PAGES: FreeMap = FreeMap { by_start: TreeId::FreeByPage, by_size: Tree
 pub const ADDRESSES: FreeMap = FreeMap { by_start: TreeId::FreeByAddress, by_size: TreeId::FreeByReach };
 
 impl FreeMap {
-    fn add(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
-        draft.insert(self.by_start, (start, 0), len)?;
-        draft.insert(self.by_size, (len, start), 0)
+    fn add(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<()> {
+        table.insert(self.by_start, (start, 0), len)?;
+        table.insert(self.by_size, (len, start), 0)
     }
 
-    fn drop_extent(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
-        let by_start = draft.remove(self.by_start, (start, 0))?;
-        let by_size = draft.remove(self.by_size, (len, start))?;
+    fn drop_extent(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<()> {
+        let by_start = table.remove(self.by_start, (start, 0))?;
+        let by_size = table.remove(self.by_size, (len, start))?;
         match (by_start, by_size) {
             (Some(found), Some(_)) if found == len => Ok(()),
             _ => Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT)),
@@ -40,16 +40,16 @@ impl FreeMap {
     }
 
     /// The largest free extent.
-    pub fn largest(self, draft: &Draft<'_>) -> Result<u64> {
-        let Some(slot) = draft.before(self.by_size, (u64::MAX, u64::MAX))? else { return Ok(0) };
-        Ok(self.within(draft, slot.key())?.0)
+    pub fn largest(self, table: &TableTransaction<'_>) -> Result<u64> {
+        let Some(slot) = table.before(self.by_size, (u64::MAX, u64::MAX))? else { return Ok(0) };
+        Ok(self.within(table, slot.key())?.0)
     }
 
     /// An extent (its length, its start) as a tree has it, unless it is empty or reaches beyond the space.
-    fn within(self, draft: &Draft<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
+    fn within(self, table: &TableTransaction<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
             TreeId::FreeByAddress => DATA / PAGE..1 << 47,
-            _ => DATA / PAGE..draft.pool_len() / PAGE,
+            _ => DATA / PAGE..table.pool_len() / PAGE,
         };
         match extent.0.checked_add(extent.1) {
             Some(end) if extent.0 > 0 && extent.1 >= space.start && end <= space.end => Ok(extent),
@@ -58,81 +58,81 @@ impl FreeMap {
     }
 
     /// The extent that `len` units would be taken from: (its length, its start).
-    pub fn best_fit(self, draft: &Draft<'_>, len: u64) -> Result<(u64, u64)> {
-        let Some(slot) = draft.at_or_after(self.by_size, (len, 0))? else {
-            let largest = self.largest(draft)?;
+    pub fn best_fit(self, table: &TableTransaction<'_>, len: u64) -> Result<(u64, u64)> {
+        let Some(slot) = table.at_or_after(self.by_size, (len, 0))? else {
+            let largest = self.largest(table)?;
             return Err(match self.by_start {
                 TreeId::FreeByAddress => StoreError::NoAddresses { needed: len, largest },
                 _ => StoreError::NoRoom {
                     needed: len.saturating_mul(PAGE),
                     largest: largest * PAGE,
-                    free: draft.root.free_pages.get() * PAGE,
+                    free: table.root.free_pages.get() * PAGE,
                 },
             });
         };
-        self.within(draft, slot.key())
+        self.within(table, slot.key())
     }
 
     /// Takes `len` units in one piece and returns where.
-    pub fn allocate(self, draft: &mut Draft<'_>, len: u64) -> Result<u64> {
-        let (found, start) = self.best_fit(draft, len)?;
-        self.drop_extent(draft, start, found)?;
+    pub fn allocate(self, table: &mut TableTransaction<'_>, len: u64) -> Result<u64> {
+        let (found, start) = self.best_fit(table, len)?;
+        self.drop_extent(table, start, found)?;
         if found > len {
-            self.add(draft, start + len, found - len)?;
+            self.add(table, start + len, found - len)?;
         }
         Ok(start)
     }
 
     /// Takes exactly `start..start + len` if all of it is free.
-    pub fn claim(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<bool> {
-        let Some(slot) = draft.before(self.by_start, (start.saturating_add(1), 0))? else { return Ok(false) };
-        let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
+    pub fn claim(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<bool> {
+        let Some(slot) = table.before(self.by_start, (start.saturating_add(1), 0))? else { return Ok(false) };
+        let (size, from) = self.within(table, (slot.value.get(), slot.key().0))?;
         let (end, wanted) = (from + size, start.saturating_add(len));
         if wanted > end {
             return Ok(false);
         }
-        self.drop_extent(draft, from, size)?;
+        self.drop_extent(table, from, size)?;
         if from < start {
-            self.add(draft, from, start - from)?;
+            self.add(table, from, start - from)?;
         }
         if wanted < end {
-            self.add(draft, wanted, end - wanted)?;
+            self.add(table, wanted, end - wanted)?;
         }
         Ok(true)
     }
 
     /// Gives `start..start + len` back; neighbours merge.
-    pub fn release(self, draft: &mut Draft<'_>, start: u64, len: u64) -> Result<()> {
+    pub fn release(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<()> {
         if len == 0 {
             return Ok(());
         }
-        let (mut len, mut start) = self.within(draft, (len, start))?;
-        if let Some(slot) = draft.before(self.by_start, (start, 0))? {
-            let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
+        let (mut len, mut start) = self.within(table, (len, start))?;
+        if let Some(slot) = table.before(self.by_start, (start, 0))? {
+            let (size, from) = self.within(table, (slot.value.get(), slot.key().0))?;
             if from + size > start {
                 return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
             }
             if from + size == start {
-                self.drop_extent(draft, from, size)?;
+                self.drop_extent(table, from, size)?;
                 (start, len) = (from, len + size);
             }
         }
-        if let Some(slot) = draft.at_or_after(self.by_start, (start, 0))? {
-            let (size, from) = self.within(draft, (slot.value.get(), slot.key().0))?;
+        if let Some(slot) = table.at_or_after(self.by_start, (start, 0))? {
+            let (size, from) = self.within(table, (slot.value.get(), slot.key().0))?;
             if from < start + len {
                 return Err(StoreError::damaged(Part::FreeSpace, TABLE_ROOT));
             }
             if from == start + len {
-                self.drop_extent(draft, from, size)?;
+                self.drop_extent(table, from, size)?;
                 len += size;
             }
         }
-        self.add(draft, start, len)
+        self.add(table, start, len)
     }
 
     /// Calls `visit(start, len)` for every free extent, ascending.
-    pub fn for_each(self, draft: &Draft<'_>, visit: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        draft.walk(self.by_start, &mut |_, level, slots| {
+    pub fn for_each(self, table: &TableTransaction<'_>, visit: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        table.walk(self.by_start, &mut |_, level, slots| {
             if level == 0 {
                 slots.iter().for_each(|slot| visit(slot.key().0, slot.value.get()));
             }

@@ -13,7 +13,7 @@
 //! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages changed
 //! per level.
 
-use super::draft::Draft;
+use super::transaction::TableTransaction;
 use crate::error::{Part, Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
 use crate::format::root::{HEIGHT, TreeId};
@@ -35,10 +35,10 @@ struct Split {
     right: Slot,
 }
 
-impl Draft<'_> {
-    /// A node as this draft has it.
+impl TableTransaction<'_> {
+    /// A node as this transaction has it.
     fn node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
-        let Some(nodes) = self.nodes.filter(|_| !self.edit.has(offset)) else {
+        let Some(nodes) = self.nodes.filter(|_| !self.pages.has(offset)) else {
             return self.read_node(offset, level);
         };
         if let Some(node) = nodes.get(offset).filter(|node| node.level.get() == level) {
@@ -54,7 +54,7 @@ impl Draft<'_> {
             return Err(StoreError::damaged(Part::Node, offset));
         }
         let mut node = Arc::new(Node::new_zeroed());
-        self.edit.read_into(offset, Arc::make_mut(&mut node))?;
+        self.pages.read_into(offset, Arc::make_mut(&mut node))?;
         if node.verify(self.seed, offset, level) {
             Ok(node)
         } else {
@@ -64,7 +64,7 @@ impl Draft<'_> {
 
     fn put_node(&mut self, mut node: Node) -> Result<()> {
         node.seal(self.seed);
-        Ok(self.edit.write(node.own_offset.get(), &node)?)
+        Ok(self.pages.write(node.own_offset.get(), &node)?)
     }
 
     /// Root node and its level, `None` for an empty tree.
@@ -263,7 +263,7 @@ impl Draft<'_> {
         // A root with one child gives way to it; one with none leaves the tree empty.
         let (mut offset, mut level) = (offset, level);
         loop {
-            let node: Node = self.edit.read(offset)?;
+            let node: Node = self.pages.read(offset)?;
             if node.is_empty() {
                 self.set_top(tree, 0, 0);
                 self.give_page(offset)?;
@@ -294,7 +294,7 @@ impl Draft<'_> {
         let child = node.slots[index].value.get();
         let Some(value) = self.remove_below(child, level - 1, key)? else { return Ok(None) };
         // Read unverified: a node just emptied is not a valid one.
-        let child: Node = self.edit.read(child)?;
+        let child: Node = self.pages.read(child)?;
         if child.len() < SPARSE {
             let left = if index > 0 { index - 1 } else { 0 };
             if left + 1 < node.len() {
@@ -310,8 +310,8 @@ impl Draft<'_> {
 
     /// A node, which may have just been emptied.
     fn mergeable(&self, offset: u64, level: u16) -> Result<Node> {
-        let node: Node = self.edit.read(offset)?;
-        match node.is_empty() && self.edit.has(offset) {
+        let node: Node = self.pages.read(offset)?;
+        match node.is_empty() && self.pages.has(offset) {
             true => Ok(node),
             false => Ok(*self.node(offset, level)?),
         }

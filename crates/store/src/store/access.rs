@@ -3,7 +3,7 @@
 //! Invariants, while the table is held:
 //! 1. Every batch of the table lane has been applied to the table's pages.
 //! 2. `TableLog::log` is the end of the table lane.
-//! 3. A draft is published as one batch, then applied; a draft that fails leaves no trace.
+//! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
 //! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
 //! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane is caught up, and
@@ -24,7 +24,7 @@ use crate::lane::{Batch, LaneLog};
 use crate::medium::{Epoch, Fatal, LockKey, LockMode, Medium, MediumError, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
-use crate::space::{Draft, Nodes};
+use crate::space::{Nodes, TableTransaction};
 use crate::sync::{Condvar, Mutex};
 
 /// This process's knowledge of the table lane.
@@ -110,7 +110,7 @@ impl Drop for Held<'_> {
 
 impl Store {
     /// Runs `change` on the table and publishes the changes as one batch: durable on return.
-    pub(super) fn update<R>(&self, change: impl FnOnce(&mut Draft<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn update<R>(&self, change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>) -> Result<R> {
         self.update_then(change, |out| out)
     }
 
@@ -119,7 +119,7 @@ impl Store {
     /// another's next.
     pub(super) fn update_then<R, S>(
         &self,
-        change: impl FnOnce(&mut Draft<'_>) -> Result<R>,
+        change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
         self.writable()?;
@@ -127,11 +127,11 @@ impl Store {
         let epoch = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
         let changed = trusted(&epoch, || {
-            let mut draft = Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
-            let out = change(&mut draft)?;
-            Ok((draft, out))
+            let mut table = TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
+            let out = change(&mut table)?;
+            Ok((table, out))
         });
-        let changed = changed.and_then(|(draft, out)| held.publish(&epoch, draft).map(|()| out));
+        let changed = changed.and_then(|(table, out)| held.publish(&epoch, table).map(|()| out));
         held.state.nodes = nodes;
         match changed {
             Ok(out) => Ok(after(out)),
@@ -145,19 +145,21 @@ impl Store {
     }
 
     /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
-    pub(super) fn view<R>(&self, mut look: impl FnMut(&Draft<'_>) -> Result<R>) -> Result<R> {
+    pub(super) fn view<R>(&self, mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>) -> Result<R> {
         if self.read_only {
             self.device.verify()?;
             return unlocked(&*self.device, self.seed, Deadline::after(self.patience()), || {
                 let overlay = Overlay::new(self.device.clone());
                 let mut log = read_table_log(&overlay, self.seed)?;
                 catch_up(&overlay, self.seed, &mut log, false)?;
-                look(&Draft::begin(&overlay, self.seed, self.len)?)
+                look(&TableTransaction::begin(&overlay, self.seed, self.len)?)
             });
         }
         let mut held = self.hold_table()?;
         let epoch = held.catch_up()?;
-        trusted(&epoch, || look(&Draft::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes)))
+        trusted(&epoch, || {
+            look(&TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
+        })
     }
 
     fn hold_table(&self) -> Result<Held<'_>> {
@@ -252,16 +254,16 @@ impl Held<'_> {
         Ok(epoch)
     }
 
-    fn publish(&mut self, epoch: &Epoch, mut draft: Draft<'_>) -> Result<()> {
+    fn publish(&mut self, epoch: &Epoch, mut table: TableTransaction<'_>) -> Result<()> {
         let seed = self.store.seed;
         let state = &mut self.state;
-        if draft.root_changed() {
-            draft.seal_root()?;
+        if table.root_changed() {
+            table.seal_root()?;
         }
         let batch = &mut state.batch;
         batch.clear();
         batch.begin(kind::TABLE, 0, 0);
-        draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
+        table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
         if batch.is_empty() {
             return Ok(());
         }
@@ -269,7 +271,7 @@ impl Held<'_> {
         let Some(mut log) = state.log.take() else { return Err(StoreError::NotAttached) };
         append(epoch, seed, &mut log, batch)?;
         state.log = Some(log);
-        draft.forget_changed();
+        table.forget_changed();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::lane::Batch;
 use crate::medium::{LockKey, LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear, put_progress};
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use crate::sync::Mutex;
 use crate::table::{CreateOptions, Key, Located, directory, directory_slot};
 use std::sync::Arc;
@@ -52,9 +52,9 @@ impl Store {
     /// Attaches `name` for reading (S0.10, S0.11). Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        let clean = self.view(|draft| {
-            let (object, object_lock) = self.open_for_reading(draft, name, key)?;
-            let unclean = self.stale_lane(draft, &object)?.is_some() || undefined(draft, &object)?.is_some();
+        let clean = self.view(|table| {
+            let (object, object_lock) = self.open_for_reading(table, name, key)?;
+            let unclean = self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
             Ok((!unclean).then_some((object, object_lock)))
         })?;
         let (object, object_lock) = match clean {
@@ -67,11 +67,11 @@ impl Store {
 
     fn open_for_reading(
         self: &Arc<Self>,
-        draft: &Draft<'_>,
+        table: &TableTransaction<'_>,
         name: &str,
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
-        let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        let object = table.find(name)?.ok_or(StoreError::NotFound)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
@@ -91,19 +91,19 @@ impl Store {
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
         self.forget_failed_lanes();
-        let (object, object_lock, _recovered) = self.update(|draft| {
-            let (mut object, object_lock) = self.open_for_reading(draft, name, key)?;
-            let recovered = self.recover(draft, &object)?;
-            if let Some((from, to)) = undefined(draft, &object)? {
+        let (object, object_lock, _recovered) = self.update(|table| {
+            let (mut object, object_lock) = self.open_for_reading(table, name, key)?;
+            let recovered = self.recover(table, &object)?;
+            if let Some((from, to)) = undefined(table, &object)? {
                 // The progress line still announces it: only a writer changes that line.
-                let medium = draft.pages().medium();
+                let medium = table.pages().medium();
                 clear(medium, &object.entry, from, to)?;
                 medium.barrier()?;
             }
             if object.entry.state != STATE_D {
                 object.entry.state = STATE_D;
                 object.entry.lane = U32::new(NO_LANE);
-                draft.put_entry(&object)?;
+                table.put_entry(&object)?;
             }
             // The lane that was recovered is given back once that is published.
             Ok((object, object_lock, recovered))
@@ -113,15 +113,15 @@ impl Store {
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        self.bind_writer(|draft, search| {
-            let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        self.bind_writer(|table, search| {
+            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
             if object.entry.flags & FLAG_READ_ONLY != 0 {
                 return Err(StoreError::ObjectReadOnly);
             }
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
-            self.begin_writing(draft, object, search)
+            self.begin_writing(table, object, search)
         })
     }
 
@@ -131,10 +131,10 @@ impl Store {
             return Err(StoreError::ObjectReadOnly);
         }
         let (id, now) = (random_id()?, now());
-        self.bind_writer(|draft, search| {
-            let object = draft.create(name, id, now, how)?;
-            self.prepare_extent(draft, &object, 0)?;
-            self.begin_writing(draft, object, search)
+        self.bind_writer(|table, search| {
+            let object = table.create(name, id, now, how)?;
+            self.prepare_extent(table, &object, 0)?;
+            self.begin_writing(table, object, search)
         })
     }
 
@@ -142,12 +142,12 @@ impl Store {
     /// without that lane, as none of it was published.
     fn bind_writer(
         self: &Arc<Self>,
-        change: impl Fn(&mut Draft<'_>, &mut LaneSearch) -> Result<Pending>,
+        change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Pending>,
     ) -> Result<Writer> {
         loop {
             self.forget_failed_lanes();
             let mut search = LaneSearch::default();
-            match self.update(|draft| change(draft, &mut search)) {
+            match self.update(|table| change(table, &mut search)) {
                 Ok(pending) => return self.attached(pending),
                 Err(_) if search.is_to_be_repeated => {}
                 Err(error) => return Err(error),
@@ -158,24 +158,24 @@ impl Store {
     /// Takes the object, recovers it if need be, and binds it to a lane.
     fn begin_writing(
         self: &Arc<Self>,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         mut object: Located,
         search: &mut LaneSearch,
     ) -> Result<Pending> {
         let object_lock = Some(ObjectLock::take(self, &object, LockMode::Exclusive)?);
-        let recovered = self.recover(draft, &object)?;
-        let progress = draft.progress(&object)?;
+        let recovered = self.recover(table, &object)?;
+        let progress = table.progress(&object)?;
         let standing = Standing {
             published: progress.published.get(),
             psyncs: progress.psyncs.get(),
             direct: progress.direct.get(),
         };
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
-        let lane = self.choose_lane(draft, found, search)?;
-        self.bind(draft, &mut object, lane.index)?;
-        if draft.root.boot != self.identity.boot {
-            draft.root.boot = self.identity.boot;
-            draft.root.boots = U32::new(draft.root.boots.get().wrapping_add(1));
+        let lane = self.choose_lane(table, found, search)?;
+        self.bind(table, &mut object, lane.index)?;
+        if table.root.boot != self.identity.boot {
+            table.root.boot = self.identity.boot;
+            table.root.boots = U32::new(table.root.boots.get().wrapping_add(1));
         }
         let writer = Writer {
             store: self.clone(),
@@ -211,15 +211,20 @@ impl Store {
     }
 
     /// Binds the object to a lane under a number never used before.
-    pub(super) fn bind(&self, draft: &mut Draft<'_>, object: &mut Located, lane: u32) -> Result<()> {
+    pub(super) fn bind(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &mut Located,
+        lane: u32,
+    ) -> Result<()> {
         self.sign(object, STATE_W);
         object.entry.lane = U32::new(lane);
-        renumber(draft, object)?;
-        draft.put_entry(object)
+        renumber(table, object)?;
+        table.put_entry(object)
     }
 
     /// The lane that has unreplayed batches of a writer that is gone. The caller has the object.
-    pub(super) fn stale_lane(&self, draft: &Draft<'_>, object: &Located) -> Result<Option<u32>> {
+    pub(super) fn stale_lane(&self, table: &TableTransaction<'_>, object: &Located) -> Result<Option<u32>> {
         if !object.is_bound() || Mutant::LaneForgotten.is_on() {
             return Ok(None);
         }
@@ -227,7 +232,7 @@ impl Store {
         if lane >= LANES {
             return Err(StoreError::damaged(Part::Entry, object.offset));
         }
-        let Some(directory) = directory(draft, lane)? else {
+        let Some(directory) = directory(table, lane)? else {
             // The object would have been detached before its lane was given up.
             let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
             return Err(StoreError::LaneRefused { lane, cause });
@@ -240,10 +245,10 @@ impl Store {
     /// to use.
     pub(super) fn recover(
         &self,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         object: &Located,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
-        let Some(lane) = self.stale_lane(draft, object)? else { return Ok(None) };
+        let Some(lane) = self.stale_lane(table, object)? else { return Ok(None) };
         match self.lane_locks.get(lane) {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
@@ -251,7 +256,7 @@ impl Store {
             Some(_) => return Ok(None),
             None => {}
         }
-        match self.acquire(draft, lane)? {
+        match self.acquire(table, lane)? {
             Some(found) => Ok(Some(found)),
             None => Err(StoreError::Held { holder: self.holder_of(object, true) }),
         }
@@ -259,16 +264,16 @@ impl Store {
 }
 
 /// Gives the object a binding number never used before: its bytes are going to change.
-pub(super) fn renumber(draft: &mut Draft<'_>, object: &mut Located) -> Result<()> {
-    object.entry.binding = draft.root.next_binding;
-    let next = draft.root.next_binding.get().checked_add(1);
-    draft.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
+pub(super) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
+    object.entry.binding = table.root.next_binding;
+    let next = table.root.next_binding.get().checked_add(1);
+    table.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
     Ok(())
 }
 
 /// The range of the object that a direct write left undefined in the primary.
-fn undefined(draft: &Draft<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
-    let progress = draft.progress(object)?;
+fn undefined(table: &TableTransaction<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
+    let progress = table.progress(object)?;
     let (from, to) = (progress.published.get(), progress.direct.get().min(object.entry.extent_len()));
     Ok((from < to).then_some((from, to)))
 }
@@ -301,8 +306,8 @@ impl Reader {
             return Ok(true);
         }
         let (then, store) = (&self.object.entry, &self.store);
-        store.view(|draft| {
-            let Ok(now) = draft.entry(self.object.offset) else { return Ok(false) };
+        store.view(|table| {
+            let Ok(now) = table.entry(self.object.offset) else { return Ok(false) };
             let same = |entry: &Entry| {
                 // Every writer, and every resize, gives the object another binding.
                 (entry.id, entry.binding, entry.state, entry.primary, entry.pages, entry.size)
@@ -395,11 +400,11 @@ impl Writer {
     }
 
     fn unbind(&mut self) -> Result<()> {
-        self.store.update(|draft| {
-            let mut object = draft.entry(self.object.offset)?;
+        self.store.update(|table| {
+            let mut object = table.entry(self.object.offset)?;
             object.entry.state = STATE_D;
             object.entry.lane = U32::new(NO_LANE);
-            draft.put_entry(&object)
+            table.put_entry(&object)
         })
     }
 

@@ -14,7 +14,7 @@ use crate::format::{DATA, LANE_DIRECTORY, MIN_POOL, PAGE, TABLE_LANE, VERSION};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, read_struct, write_fresh, zero_fresh};
 use crate::mutant::Mutant;
-use crate::space::{ADDRESSES, Draft, PAGES};
+use crate::space::{ADDRESSES, PAGES, TableTransaction};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
@@ -115,17 +115,17 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     root.chunk_end = U64::new(DATA + chunk);
     root.virgin = U64::new(if zeroed { DATA + chunk } else { len });
     zero_fresh(device, DATA, chunk, 0)?;
-    let mut draft = Draft::blank(device, store.seed, len, root);
+    let mut table = TableTransaction::blank(device, store.seed, len, root);
     let first = (DATA + chunk) / PAGE;
     let pages = len / PAGE - first;
-    PAGES.release(&mut draft, first, pages)?;
-    draft.root.free_pages = U64::new(pages);
+    PAGES.release(&mut table, first, pages)?;
+    table.root.free_pages = U64::new(pages);
     let Superblock { window, window_len, .. } = store.superblock;
-    ADDRESSES.release(&mut draft, window.get(), window_len.get())?;
-    store.place_lane(&mut draft, 0, LaneLog::default_len(len), 1)?;
-    draft.seal_root()?;
+    ADDRESSES.release(&mut table, window.get(), window_len.get())?;
+    store.place_lane(&mut table, 0, LaneLog::default_len(len), 1)?;
+    table.seal_root()?;
     let mut batch = Batch::new();
     batch.begin(crate::format::batch::kind::TABLE, 0, 0);
-    draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
+    table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
     commit::apply(device, &batch)
 }

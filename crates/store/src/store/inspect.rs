@@ -9,7 +9,7 @@ use crate::format::root::Root;
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{LockKey, LockMode};
-use crate::space::{Draft, PAGES};
+use crate::space::{PAGES, TableTransaction};
 use crate::table::{Located, directory};
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
@@ -85,30 +85,30 @@ pub(super) struct Waiting(HashMap<u32, HashSet<u64>>);
 impl Store {
     /// State and holder of an object.
     pub fn status(&self, object: &Located) -> Result<Status> {
-        self.view(|draft| {
-            let object = draft.entry(object.offset)?;
-            self.status_in(draft, &object, &mut Waiting::default())
+        self.view(|table| {
+            let object = table.entry(object.offset)?;
+            self.status_in(table, &object, &mut Waiting::default())
         })
     }
 
     /// The object of that name, with its state and holder.
     pub fn stat(&self, name: &str) -> Result<(Located, Status)> {
-        self.view(|draft| {
-            let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
-            let status = self.status_in(draft, &object, &mut Waiting::default())?;
+        self.view(|table| {
+            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+            let status = self.status_in(table, &object, &mut Waiting::default())?;
             Ok((object, status))
         })
     }
 
-    /// State and holder of an object as `draft` has it.
+    /// State and holder of an object as `table` has it.
     pub(super) fn status_in(
         &self,
-        draft: &Draft<'_>,
+        table: &TableTransaction<'_>,
         object: &Located,
         waiting: &mut Waiting,
     ) -> Result<Status> {
         let lock = self.device.probe(LockKey::Object(object.offset))?;
-        let stale = self.stale_lane(draft, object)?;
+        let stale = self.stale_lane(table, object)?;
         let mine = super::lock(&self.object_locks).readers(object.offset);
         let held = match (mine, lock) {
             (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
@@ -122,13 +122,13 @@ impl Store {
         let state = match (held, stale) {
             (Some(STATE_R), _) => 'R',
             (Some(_), _) => 'W',
-            (None, Some(lane)) if self.waits(draft, lane, object, waiting)? => 'C',
+            (None, Some(lane)) if self.waits(table, lane, object, waiting)? => 'C',
             (None, Some(_)) => 'W',
             (None, None) => 'D',
         };
         let needs_recovery = held.is_none() && stale.is_some();
         // The writer may be writing the line, or have died doing so: then recovery writes it again.
-        let progress = match object.progress(draft.seed()).or_else(|_| draft.progress(object)) {
+        let progress = match object.progress(table.seed()).or_else(|_| table.progress(object)) {
             Err(StoreError::Damaged { .. }) if held == Some(STATE_W) || stale.is_some() => {
                 Progress::default()
             }
@@ -140,9 +140,15 @@ impl Store {
 
     /// Whether the lane of a writer that is gone has a batch to be brought into the object's primary.
     /// (State P leaves no trace: a batch that is not whole is not there.)
-    fn waits(&self, draft: &Draft<'_>, lane: u32, object: &Located, waiting: &mut Waiting) -> Result<bool> {
+    fn waits(
+        &self,
+        table: &TableTransaction<'_>,
+        lane: u32,
+        object: &Located,
+        waiting: &mut Waiting,
+    ) -> Result<bool> {
         if let MapEntry::Vacant(slot) = waiting.0.entry(lane) {
-            let batches = self.dump_lane(draft, lane)?.map_or_else(Vec::new, |dump| dump.batches);
+            let batches = self.dump_lane(table, lane)?.map_or_else(Vec::new, |dump| dump.batches);
             let sections = batches.iter().flat_map(|batch| &batch.sections);
             slot.insert(sections.map(|section| section.binding.get()).collect());
         }
@@ -151,22 +157,22 @@ impl Store {
 
     /// The pool in numbers.
     pub fn info(&self) -> Result<StoreInfo> {
-        self.view(|draft| {
+        self.view(|table| {
             Ok(StoreInfo {
                 length: self.len,
-                objects: draft.root.objects.get(),
-                free: draft.root.free_pages.get() * PAGE,
-                largest: PAGES.largest(draft)? * PAGE,
-                extents: draft.root.trees[crate::format::root::TreeId::FreeByPage as usize].count.get(),
-                root: draft.root,
+                objects: table.root.objects.get(),
+                free: table.root.free_pages.get() * PAGE,
+                largest: PAGES.largest(table)? * PAGE,
+                extents: table.root.trees[crate::format::root::TreeId::FreeByPage as usize].count.get(),
+                root: table.root,
             })
         })
     }
 
     /// Every lane that has space, the table's first, with its valid batches.
     pub fn lanes(&self) -> Result<Vec<LaneDump>> {
-        self.view(|draft| {
-            let medium = draft.pages().medium();
+        self.view(|table| {
+            let medium = table.pages().medium();
             let mut log = read_table_log(medium, self.seed)?;
             let mut all = vec![LaneDump {
                 index: None,
@@ -178,17 +184,17 @@ impl Store {
                 since: 0,
                 batches: Vec::new(),
             }];
-            all[0].batches = batches(draft, &mut log)?;
+            all[0].batches = batches(table, &mut log)?;
             for index in 0..LANES {
-                all.extend(self.dump_lane(draft, index)?);
+                all.extend(self.dump_lane(table, index)?);
             }
             Ok(all)
         })
     }
 
-    fn dump_lane(&self, draft: &Draft<'_>, index: u32) -> Result<Option<LaneDump>> {
-        let Some(found) = directory(draft, index)? else { return Ok(None) };
-        let medium = draft.pages().medium();
+    fn dump_lane(&self, table: &TableTransaction<'_>, index: u32) -> Result<Option<LaneDump>> {
+        let Some(found) = directory(table, index)? else { return Ok(None) };
+        let medium = table.pages().medium();
         let (offset, len) = (found.offset.get(), found.len.get());
         let mut log = LaneLog::read(medium, self.seed, offset, len, found.generation.get())?;
         let generation = log.generation;
@@ -201,14 +207,14 @@ impl Store {
             pid: found.pid.get(),
             held: own || self.device.probe(LockKey::Lane(index))?.is_some(),
             since: found.since.get(),
-            batches: batches(draft, &mut log)?,
+            batches: batches(table, &mut log)?,
         }))
     }
 }
 
-fn batches(draft: &Draft<'_>, log: &mut LaneLog) -> Result<Vec<BatchDump>> {
+fn batches(table: &TableTransaction<'_>, log: &mut LaneLog) -> Result<Vec<BatchDump>> {
     let mut all = Vec::new();
-    scan(draft.pages().medium(), draft.seed(), log, &mut |batch| {
+    scan(table.pages().medium(), table.seed(), log, &mut |batch| {
         all.push(BatchDump {
             sequence: all.len() as u64,
             sections: batch.sections.to_vec(),

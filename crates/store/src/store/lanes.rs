@@ -10,7 +10,7 @@ use crate::lane::LaneLog;
 use crate::medium::zero_fresh;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use crate::table::{directory, put_directory};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,29 +33,29 @@ impl Store {
     /// Takes lane `index`, replays its batches and voids it; `None` if another process has it.
     pub(super) fn acquire(
         &self,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         index: u32,
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
-        let Some(mut found) = directory(draft, index)? else { return Ok(None) };
+        let Some(mut found) = directory(table, index)? else { return Ok(None) };
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         let medium = self.latch.enter();
-        let (log, recovered) = replay(draft, index, &found)?;
-        let log = log.take_over(draft.pages().medium(), self.seed)?;
+        let (log, recovered) = replay(table, index, &found)?;
+        let log = log.take_over(table.pages().medium(), self.seed)?;
         found.generation = U64::new(log.generation);
-        self.put_lane(draft, index, found)?;
+        self.put_lane(table, index, found)?;
         Ok(Some((WriterLane::new(lane_lock, medium, self.seed, log), recovered)))
     }
 
     pub(super) fn put_lane(
         &self,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         index: u32,
         mut found: Directory,
     ) -> Result<Directory> {
-        found.since = draft.root.next_binding;
+        found.since = table.root.next_binding;
         found.pid = U32::new(self.identity.pid);
         found.boot = self.identity.realm();
-        put_directory(draft, index, found)?;
+        put_directory(table, index, found)?;
         Ok(found)
     }
 
@@ -92,7 +92,7 @@ impl Store {
     /// A lane for one more object. `search` learns of a lane that cannot be recovered now.
     pub(super) fn choose_lane(
         &self,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         found: Option<Arc<WriterLane>>,
         search: &mut LaneSearch,
     ) -> Result<Arc<WriterLane>> {
@@ -107,20 +107,24 @@ impl Store {
         if idle || own.len() >= limit {
             return Ok(own.swap_remove(0));
         }
-        match (self.acquire_any(draft, search), own.into_iter().next()) {
+        match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Any other failure may have come half-way: the draft must not be published as it is then.
+            // Any other failure may have come half-way: the transaction must not be published as it is then.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }
     }
 
-    fn acquire_any(&self, draft: &mut Draft<'_>, search: &mut LaneSearch) -> Result<Arc<WriterLane>> {
+    fn acquire_any(
+        &self,
+        table: &mut TableTransaction<'_>,
+        search: &mut LaneSearch,
+    ) -> Result<Arc<WriterLane>> {
         let (mut unused, mut refused) = (None, None);
         for index in 0..LANES {
-            match directory(draft, index) {
+            match directory(table, index) {
                 Ok(Some(found)) if self.is_passed_over(index, &found) => {}
-                Ok(Some(found)) => match self.acquire(draft, index) {
+                Ok(Some(found)) => match self.acquire(table, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
                     Ok(None) => {}
                     // It costs a lane, and the objects bound to it, until it is repaired. Nothing was written.
@@ -145,7 +149,7 @@ impl Store {
             }
         }
         let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
-        self.make_lane(draft, index, LaneLog::default_len(self.len))
+        self.make_lane(table, index, LaneLog::default_len(self.len))
     }
 
     /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.
@@ -154,11 +158,16 @@ impl Store {
     }
 
     /// Gives lane `index` space.
-    pub(super) fn make_lane(&self, draft: &mut Draft<'_>, index: u32, len: u64) -> Result<Arc<WriterLane>> {
+    pub(super) fn make_lane(
+        &self,
+        table: &mut TableTransaction<'_>,
+        index: u32,
+        len: u64,
+    ) -> Result<Arc<WriterLane>> {
         let lane_lock =
             self.lane_locks.take(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
         let medium = self.latch.enter();
-        let found = self.place_lane(draft, index, len, 1)?;
+        let found = self.place_lane(table, index, len, 1)?;
         Ok(WriterLane::new(lane_lock, medium, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
     }
 
@@ -168,18 +177,18 @@ impl Store {
     /// Before that is published the space is free, so that nothing but zeros may go there.
     pub(super) fn place_lane(
         &self,
-        draft: &mut Draft<'_>,
+        table: &mut TableTransaction<'_>,
         index: u32,
         len: u64,
         generation: u64,
     ) -> Result<Directory> {
-        draft.stock_up(true)?;
-        let offset = draft.take_extent(len / PAGE)? * PAGE;
-        let used = draft.root.virgin.get().saturating_sub(offset).min(len);
-        let medium = draft.pages().medium();
+        table.stock_up(true)?;
+        let offset = table.take_extent(len / PAGE)? * PAGE;
+        let used = table.root.virgin.get().saturating_sub(offset).min(len);
+        let medium = table.pages().medium();
         claimed(medium, zero_fresh(medium, offset, len, used), offset, len)?;
         medium.barrier()?;
-        draft.raise_virgin(offset + len);
+        table.raise_virgin(offset + len);
         let found = Directory {
             magic: U32::new(crate::format::lane::DIRECTORY_MAGIC),
             offset: U64::new(offset),
@@ -187,6 +196,6 @@ impl Store {
             generation: U64::new(generation),
             ..Directory::default()
         };
-        self.put_lane(draft, index, found)
+        self.put_lane(table, index, found)
     }
 }

@@ -14,9 +14,9 @@ impl Store {
     /// # Errors
     /// The table of names cannot be read.
     pub fn entries(&self) -> Result<Vec<u64>> {
-        self.view(|draft| {
+        self.view(|table| {
             let mut all = Vec::new();
-            draft.walk(TreeId::Names, &mut |_, level, slots| {
+            table.walk(TreeId::Names, &mut |_, level, slots| {
                 if level == 0 {
                     all.extend(slots.iter().map(|slot| slot.value.get()));
                 }
@@ -33,11 +33,11 @@ impl Store {
     /// # Errors
     /// The table cannot be read.
     pub fn statuses(&self, entries: &[u64]) -> Result<Vec<Result<(Located, Status)>>> {
-        self.view(|draft| {
+        self.view(|table| {
             let mut waiting = Waiting::default();
             let mut all = Vec::with_capacity(entries.len());
             for offset in entries {
-                let object = match draft.slot(*offset) {
+                let object = match table.slot(*offset) {
                     SlotFound::Used(object) => *object,
                     // Destroyed since.
                     SlotFound::Free => continue,
@@ -51,7 +51,7 @@ impl Store {
                     }
                 };
                 if object.entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
-                    all.push(self.status_in(draft, &object, &mut waiting).map(|status| (object, status)));
+                    all.push(self.status_in(table, &object, &mut waiting).map(|status| (object, status)));
                 }
             }
             Ok(all)

@@ -8,7 +8,7 @@ use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
 use crate::medium::{LockMode, Medium, ReserveError, clear_fresh, write_fresh};
 use crate::mutant::Mutant;
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
@@ -36,22 +36,27 @@ impl Store {
 
     pub(super) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         let (id, now) = (random_id()?, now());
-        self.update(|draft| {
-            let object = draft.create(name, id, now, how)?;
-            self.prepare_extent(draft, &object, 0)?;
+        self.update(|table| {
+            let object = table.create(name, id, now, how)?;
+            self.prepare_extent(table, &object, 0)?;
             Ok(object)
         })
     }
 
     /// Claims the space of an extent, unless it is sparse, and makes it read as zeros from byte
     /// `from` on.
-    pub(super) fn prepare_extent(&self, draft: &mut Draft<'_>, object: &Located, from: u64) -> Result<()> {
+    pub(super) fn prepare_extent(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &Located,
+        from: u64,
+    ) -> Result<()> {
         let start = object.entry.primary_offset() + from;
         let len = object.entry.extent_len() - from;
-        let virgin = draft.root.virgin.get();
+        let virgin = table.root.virgin.get();
         let sparse = object.entry.flags & FLAG_SPARSE != 0;
         let used = virgin.saturating_sub(start).min(len);
-        let medium = draft.pages().medium();
+        let medium = table.pages().medium();
         let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
         if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
             // One durable write, without the barrier that others' writes would wait for.
@@ -67,7 +72,7 @@ impl Store {
             // The zeros are durable before the object exists.
             medium.barrier()?;
         }
-        draft.raise_virgin(start + len);
+        table.raise_virgin(start + len);
         Ok(())
     }
 
@@ -82,17 +87,17 @@ impl Store {
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         self.update_then(
-            |draft| {
-                let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+            |table| {
+                let object = table.find(name)?.ok_or(StoreError::NotFound)?;
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
                 let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
                 if Mutant::DiscardFirst.is_on() {
-                    let medium = draft.pages().medium();
+                    let medium = table.pages().medium();
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
-                draft.destroy(&object)?;
+                table.destroy(&object)?;
                 Ok((object, object_lock))
             },
             |(object, _object_lock)| {
@@ -104,38 +109,38 @@ impl Store {
     /// Changes the name of an object nobody has attached.
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
-        self.update(|draft| {
-            let mut object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        self.update(|table| {
+            let mut object = table.find(name)?.ok_or(StoreError::NotFound)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
-            if draft.find(new)?.is_some() {
+            if table.find(new)?.is_some() {
                 return Err(StoreError::Exists);
             }
             let _object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
-            draft.stock_up(true)?;
-            draft.remove(TreeId::Names, (draft.name_hash(name), object.offset))?;
+            table.stock_up(true)?;
+            table.remove(TreeId::Names, (table.name_hash(name), object.offset))?;
             object.entry.name.fill(0);
             object.entry.name[..new.len()].copy_from_slice(new.as_bytes());
             object.entry.name_len = U32::new(new.len() as u32);
-            draft.insert(TreeId::Names, (draft.name_hash(new), object.offset), object.offset)?;
-            draft.put_entry(&object)
+            table.insert(TreeId::Names, (table.name_hash(new), object.offset), object.offset)?;
+            table.put_entry(&object)
         })
     }
 
     /// The object of that name.
     pub fn find(&self, name: &str) -> Result<Located> {
-        self.view(|draft| draft.find(name)?.ok_or(StoreError::NotFound))
+        self.view(|table| table.find(name)?.ok_or(StoreError::NotFound))
     }
 
     /// The object with that ID.
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Located> {
-        self.view(|draft| draft.find_id(id)?.ok_or(StoreError::NotFound))
+        self.view(|table| table.find_id(id)?.ok_or(StoreError::NotFound))
     }
 
     /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first) on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
-        let Page { mut objects, next } = self.view(|draft| draft.list(from, limit))?;
+        let Page { mut objects, next } = self.view(|table| table.list(from, limit))?;
         objects.retain(|object| !object.entry.name().starts_with(HIDDEN));
         Ok(Listing { objects, next })
     }

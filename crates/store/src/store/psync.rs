@@ -8,7 +8,7 @@ use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
-use crate::lane::{Batch, LaneLog, Lender};
+use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
@@ -107,15 +107,15 @@ impl Writer {
         let len = (bytes.saturating_add(2 * PAGE)).next_multiple_of(1 << 20);
         self.lane.relocate(|old: LaneLog| {
             store.update_then(
-                |draft| {
+                |table| {
                     let index = self.lane.index;
-                    let before = directory(draft, index)?.ok_or(StoreError::NotAttached)?;
+                    let before = directory(table, index)?.ok_or(StoreError::NotAttached)?;
                     let generation = old.generation + 1;
-                    let mut found = store.place_lane(draft, index, len, generation)?;
-                    draft.give_extent(old.offset / PAGE, old.len / PAGE)?;
+                    let mut found = store.place_lane(table, index, len, generation)?;
+                    table.give_extent(old.offset / PAGE, old.len / PAGE)?;
                     // The objects of this lane are still bound to it.
                     found.since = before.since;
-                    put_directory(draft, index, found)?;
+                    put_directory(table, index, found)?;
                     Ok(LaneLog::at_start(found.offset.get(), len, generation))
                 },
                 |log| {
@@ -127,31 +127,34 @@ impl Writer {
     }
 }
 
-/// psync of several objects of one pool as one atomic step. For the lender see [`stage`].
-pub fn psync_all(parts: &mut [(&mut Writer, &mut dyn Changes)], lender: Option<&dyn Lender>) -> Result<()> {
+/// psync of several objects of one pool as one atomic step. For the source see [`stage`].
+pub fn psync_all(
+    parts: &mut [(&mut Writer, &mut dyn Changes)],
+    source: Option<&dyn BatchSource>,
+) -> Result<()> {
     if Mutant::SplitPsync.is_on() && parts.len() > 1 {
-        return parts.chunks_mut(1).try_for_each(|part| psync_all(part, lender));
+        return parts.chunks_mut(1).try_for_each(|part| psync_all(part, source));
     }
-    let staged = stage(parts, lender)?;
+    let staged = stage(parts, source)?;
     let mut writers: Vec<&mut Writer> = parts.iter_mut().map(|(writer, _)| &mut **writer).collect();
     staged.commit(&mut writers)
 }
 
-/// A psync whose content is fixed: stores made from now on belong to the next one. With a lender, its bytes
+/// A psync whose content is fixed: stores made from now on belong to the next one. With a source, its bytes
 /// must not change before the commit is done.
 pub struct Staged<'l> {
     batch: Batch,
     advances: Vec<Advance>,
-    lender: Option<&'l dyn Lender>,
+    source: Option<&'l dyn BatchSource>,
 }
 
-/// Collects the changes of several objects of one pool. With a lender, which has the bytes of all of them,
-/// the parts may lend lines where it pays ([`Batch::lends`]).
+/// Collects the changes of several objects of one pool. With a source, which has the bytes of all of them,
+/// the batch may borrow lines where it pays ([`Batch::may_borrow`]).
 pub fn stage<'l>(
     parts: &mut [(&mut Writer, &mut dyn Changes)],
-    lender: Option<&'l dyn Lender>,
+    source: Option<&'l dyn BatchSource>,
 ) -> Result<Staged<'l>> {
-    let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()), lender };
+    let mut staged = Staged { batch: Batch::new(), advances: Vec::with_capacity(parts.len()), source };
     let Some((first, _)) = parts.first_mut() else { return Ok(staged) };
     std::mem::swap(&mut staged.batch, &mut first.scratch);
     let (first, _) = &parts[0];
@@ -170,7 +173,7 @@ pub fn stage<'l>(
         unite(parts)?;
     }
     staged.batch.clear();
-    staged.batch.set_lends(lender.is_some() && parts[0].0.store.device.capabilities().byte_addressable);
+    staged.batch.set_may_borrow(source.is_some() && parts[0].0.store.device.capabilities().byte_addressable);
     for (writer, changes) in parts.iter_mut() {
         staged.add(writer, &mut **changes)?;
     }
@@ -232,7 +235,7 @@ impl Staged<'_> {
         if self.batch.sealed_len() > first.lane.capacity() {
             first.enlarge_lane(self.batch.sealed_len())?;
         }
-        first.lane.commit(&mut self.batch, &self.advances, self.lender)?;
+        first.lane.commit(&mut self.batch, &self.advances, self.source)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {
@@ -270,9 +273,9 @@ fn unite(parts: &mut [(&mut Writer, &mut dyn Changes)]) -> Result<()> {
             writer.settle()?;
         }
         let mut object = writer.object;
-        store.update(|draft| {
-            object = draft.entry(object.offset)?;
-            store.bind(draft, &mut object, lane.index)
+        store.update(|table| {
+            object = table.entry(object.offset)?;
+            store.bind(table, &mut object, lane.index)
         })?;
         writer.object = object;
         writer.lane.forget(object.offset);

@@ -29,7 +29,7 @@ use crate::format::batch::kind;
 use crate::format::superblock::Superblock;
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use std::fmt;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -261,14 +261,14 @@ impl Repair {
     }
 
     /// Publishes a change to a table that is sound.
-    fn update(&mut self, change: impl FnOnce(&mut Draft<'_>) -> Result<()>) -> Result<()> {
+    fn update(&mut self, change: impl FnOnce(&mut TableTransaction<'_>) -> Result<()>) -> Result<()> {
         let medium = self.medium.clone();
-        let mut draft = Draft::begin(&*medium, self.seed, self.len)?;
-        change(&mut draft)?;
-        if draft.root_changed() {
-            draft.seal_root()?;
+        let mut table = TableTransaction::begin(&*medium, self.seed, self.len)?;
+        change(&mut table)?;
+        if table.root_changed() {
+            table.seal_root()?;
         }
-        self.publish(|batch| draft.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
+        self.publish(|batch| table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
     }
 
     /// Publishes the lines that `fill` adds.

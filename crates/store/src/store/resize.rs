@@ -16,7 +16,7 @@ use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
 use crate::mutant::Mutant;
-use crate::space::{ADDRESSES, Draft};
+use crate::space::{ADDRESSES, TableTransaction};
 use crate::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
@@ -30,18 +30,18 @@ impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         self.reap()?;
-        let (mut object, object_lock, recovered) = self.update(|draft| {
-            let object = draft.find(name)?.ok_or(StoreError::NotFound)?;
+        let (mut object, object_lock, recovered) = self.update(|table| {
+            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
             let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
-            let recovered = self.recover(draft, &object)?;
+            let recovered = self.recover(table, &object)?;
             let mut object = object;
             object.entry.state = STATE_D;
             object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
-            renumber(draft, &mut object)?;
-            draft.put_entry(&object)?;
+            renumber(table, &mut object)?;
+            table.put_entry(&object)?;
             Ok((object, object_lock, recovered))
         })?;
         drop(recovered);
@@ -61,14 +61,14 @@ impl Store {
         let keep = pages_for(size);
         let cut = object.entry.pages.get() - keep;
         *object = self.update_then(
-            |draft| {
-                let mut object = draft.entry(object.offset)?;
-                draft.stock_up(false)?;
+            |table| {
+                let mut object = table.entry(object.offset)?;
+                table.stock_up(false)?;
                 let (first, pages) = (object.entry.primary.get(), object.entry.pages.get());
-                draft.give_extent(first + keep, pages - keep)?;
+                table.give_extent(first + keep, pages - keep)?;
                 object.entry.pages = U64::new(keep);
                 object.entry.size = U64::new(size);
-                draft.put_entry(&object)?;
+                table.put_entry(&object)?;
                 Ok(object)
             },
             |object: Located| {
@@ -99,18 +99,18 @@ impl Store {
         if size > 1 << 46 {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
         }
-        self.update(|draft| {
-            let mut object = draft.entry(object.offset)?;
-            draft.stock_up(true)?;
+        self.update(|table| {
+            let mut object = table.entry(object.offset)?;
+            table.stock_up(true)?;
             let end = object.entry.primary.get() + old;
-            if pages > old && !draft.extend_extent(end, pages - old)? {
+            if pages > old && !table.extend_extent(end, pages - old)? {
                 return Ok(None);
             }
-            reach(draft, &mut object, pages * PAGE)?;
+            reach(table, &mut object, pages * PAGE)?;
             object.entry.pages = U64::new(pages);
             object.entry.size = U64::new(size);
-            self.prepare_extent(draft, &object, kept)?;
-            draft.put_entry(&object)?;
+            self.prepare_extent(table, &object, kept)?;
+            table.put_entry(&object)?;
             Ok(Some(object))
         })
     }
@@ -144,19 +144,19 @@ impl Store {
         lane: Option<u32>,
     ) -> Result<Option<Located>> {
         self.update_then(
-            |draft| {
-                let mut moved = draft.entry(object.offset)?;
-                draft.stock_up(true)?;
+            |table| {
+                let mut moved = table.entry(object.offset)?;
+                table.stock_up(true)?;
                 let pages = pages_for(size);
-                let first = draft.take_extent(pages)?;
+                let first = table.take_extent(pages)?;
                 let (start, len) = (first * PAGE, pages * PAGE);
-                if start + len > draft.root.virgin.get() {
-                    draft.give_extent(first, pages)?;
-                    draft.raise_virgin((start + len + AHEAD).min(self.len));
+                if start + len > table.root.virgin.get() {
+                    table.give_extent(first, pages)?;
+                    table.raise_virgin((start + len + AHEAD).min(self.len));
                     return Ok(None);
                 }
                 let mut bytes = vec![0; len as usize];
-                let medium = draft.pages().medium();
+                let medium = table.pages().medium();
                 medium.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
                 if Mutant::EarlyExchange.is_on() {
                     medium.reserve(start, len)?;
@@ -164,15 +164,15 @@ impl Store {
                 } else {
                     write_fresh(medium, start, &bytes)?;
                 }
-                reach(draft, &mut moved, len)?;
+                reach(table, &mut moved, len)?;
                 let (old, old_pages) = (moved.entry.primary.get(), moved.entry.pages.get());
-                draft.give_extent(old, old_pages)?;
+                table.give_extent(old, old_pages)?;
                 moved.entry.primary = U64::new(first);
                 moved.entry.pages = U64::new(pages);
                 moved.entry.size = U64::new(size);
                 match lane {
-                    Some(lane) => self.bind(draft, &mut moved, lane)?,
-                    None => draft.put_entry(&moved)?,
+                    Some(lane) => self.bind(table, &mut moved, lane)?,
+                    None => table.put_entry(&moved)?,
                 }
                 Ok(Some((moved, old * PAGE, old_pages * PAGE)))
             },
@@ -219,20 +219,20 @@ impl Store {
         lane: Option<u32>,
     ) -> Result<Located> {
         self.update_then(
-            |draft| {
-                let mut moved = draft.entry(object.offset)?;
-                let mut spare = draft.entry(larger.offset)?;
-                draft.stock_up(true)?;
-                reach(draft, &mut moved, spare.entry.extent_len())?;
+            |table| {
+                let mut moved = table.entry(object.offset)?;
+                let mut spare = table.entry(larger.offset)?;
+                table.stock_up(true)?;
+                reach(table, &mut moved, spare.entry.extent_len())?;
                 // The two exchange extents; the spare goes, with the old one.
                 std::mem::swap(&mut moved.entry.primary, &mut spare.entry.primary);
                 std::mem::swap(&mut moved.entry.pages, &mut spare.entry.pages);
                 moved.entry.size = U64::new(size);
                 match lane {
-                    Some(lane) => self.bind(draft, &mut moved, lane)?,
-                    None => draft.put_entry(&moved)?,
+                    Some(lane) => self.bind(table, &mut moved, lane)?,
+                    None => table.put_entry(&moved)?,
                 }
-                draft.destroy(&spare)?;
+                table.destroy(&spare)?;
                 Ok((moved, spare))
             },
             |(moved, spare)| {
@@ -264,9 +264,9 @@ impl Store {
 
     fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, ObjectLock)> {
         let (id, now) = (random_id()?, now());
-        self.update(|draft| {
-            let object = draft.create_any(name, id, now, how)?;
-            self.prepare_extent(draft, &object, 0)?;
+        self.update(|table| {
+            let object = table.create_any(name, id, now, how)?;
+            self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
@@ -276,16 +276,16 @@ impl Store {
     /// Removes the hidden objects of resizes that died; returns how many there were.
     pub fn reap(self: &Arc<Self>) -> Result<u64> {
         let mut reaped = 0;
-        let hidden = self.view(|draft| draft.hidden(HIDDEN))?;
+        let hidden = self.view(|table| table.hidden(HIDDEN))?;
         for object in hidden {
             let removed = self.update_then(
-                |draft| {
+                |table| {
                     // The slot may be another object's by now.
-                    let Some(object) = draft.find_id(&object.entry.id)? else { return Ok(None) };
+                    let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
                     let Ok(object_lock) = ObjectLock::take(self, &object, LockMode::Exclusive) else {
                         return Ok(None);
                     };
-                    draft.destroy(&object)?;
+                    table.destroy(&object)?;
                     Ok(Some(object_lock))
                 },
                 |object_lock| object_lock.is_some(),
@@ -370,12 +370,12 @@ fn no_room(object: &Located, size: u64) -> StoreError {
 }
 
 /// Makes the object's address range reach `len` bytes.
-fn reach(draft: &mut Draft<'_>, object: &mut Located, len: u64) -> Result<()> {
+fn reach(table: &mut TableTransaction<'_>, object: &mut Located, len: u64) -> Result<()> {
     let (address, reserved) = (object.entry.address.get(), object.entry.reserved.get());
     if len <= reserved {
         return Ok(());
     }
-    if !ADDRESSES.claim(draft, address + reserved, len - reserved)? {
+    if !ADDRESSES.claim(table, address + reserved, len - reserved)? {
         return Err(StoreError::NoAddresses { needed: len, largest: reserved });
     }
     object.entry.reserved = U64::new(len);

@@ -34,10 +34,10 @@ impl Writer {
             return Err(StoreError::Poisoned);
         }
         let offset = self.object.offset;
-        self.object = self.store.update(|draft| {
-            let mut object = draft.entry(offset)?;
+        self.object = self.store.update(|table| {
+            let mut object = table.entry(offset)?;
             object.entry.flags = object.entry.flags & !FLAG_TYPED | if typed { FLAG_TYPED } else { 0 };
-            draft.put_entry(&object)?;
+            table.put_entry(&object)?;
             Ok(object)
         })?;
         Ok(())

@@ -15,7 +15,7 @@ use super::lock;
 use super::page_cache::PageCache;
 use crate::commit;
 use crate::error::{Result, StoreError};
-use crate::lane::{Batch, LaneLog, Lender};
+use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Epoch, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
@@ -154,31 +154,31 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it. The batch keeps its memory for reuse. Its lender, if it was
-    /// lent.
+    /// Makes a batch durable and applies it. The batch keeps its memory for reuse. `source`: of its lines, if they
+    /// are borrowed.
     pub(super) fn commit(
         &self,
         batch: &mut Batch,
         advances: &[Advance],
-        lender: Option<&dyn Lender>,
+        source: Option<&dyn BatchSource>,
     ) -> Result<()> {
-        let lender = lender.filter(|_| batch.is_lent());
+        let source = source.filter(|_| batch.is_borrowed());
         batch.seal(self.seed);
-        if Mutant::ApplyFirst.is_on() && lender.is_none() {
+        if Mutant::ApplyFirst.is_on() && source.is_none() {
             let _ = commit::apply(&self.medium, batch);
         }
-        let mut lent = None;
+        let mut borrowed = None;
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
         if self.medium.capabilities().shares_commits {
             let result;
             (*batch, result) = self.publish_grouped(std::mem::take(batch));
             result?;
         } else {
-            lent = lender.zip(self.publish_alone(batch, lender)?);
+            borrowed = source.zip(self.publish_alone(batch, source)?);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
-        let applied = match lent {
-            Some((lender, lines)) => commit::apply_lent(&self.medium, batch, lines, lender),
+        let applied = match borrowed {
+            Some((source, lines)) => commit::apply_borrowed(&self.medium, batch, lines, source),
             None => self.apply(batch, advances),
         };
         let mut state = lock(&self.state);
@@ -219,12 +219,12 @@ impl WriterLane {
         lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
-    /// Returns where the lines begin in the lane if they were lent.
-    fn publish_alone(&self, batch: &mut Batch, lender: Option<&dyn Lender>) -> Result<Option<u64>> {
+    /// Returns where the lines begin in the lane if they were borrowed.
+    fn publish_alone(&self, batch: &mut Batch, source: Option<&dyn BatchSource>) -> Result<Option<u64>> {
         let mut state = self.with_room(batch.len())?;
         let State { log, .. } = &mut *state;
-        let result = match lender {
-            Some(lender) => commit::publish_lent(&self.medium, self.seed, log, batch, lender).map(Some),
+        let result = match source {
+            Some(source) => commit::publish_borrowed(&self.medium, self.seed, log, batch, source).map(Some),
             None => commit::publish(&self.medium, self.seed, log, std::slice::from_mut(batch)).map(|()| None),
         };
         self.account(&mut state, &result, 1, batch.len());

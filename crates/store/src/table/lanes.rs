@@ -3,7 +3,7 @@
 use crate::error::{Part, Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE};
-use crate::space::Draft;
+use crate::space::TableTransaction;
 
 /// Offset of lane `index`'s slot.
 #[must_use]
@@ -15,9 +15,9 @@ pub fn directory_slot(index: u32) -> u64 {
 ///
 /// # Errors
 /// The slot is damaged.
-pub fn directory(draft: &Draft<'_>, index: u32) -> Result<Option<Directory>> {
-    let found: Directory = draft.pages().read(directory_slot(index))?;
-    match found.in_use(draft.seed(), draft.pool_len()) {
+pub fn directory(table: &TableTransaction<'_>, index: u32) -> Result<Option<Directory>> {
+    let found: Directory = table.pages().read(directory_slot(index))?;
+    match found.in_use(table.seed(), table.pool_len()) {
         Some(true) => Ok(Some(found)),
         Some(false) => Ok(None),
         None => Err(StoreError::damaged(Part::LaneDirectory, directory_slot(index))),
@@ -25,7 +25,7 @@ pub fn directory(draft: &Draft<'_>, index: u32) -> Result<Option<Directory>> {
 }
 
 /// Replaces what the directory says of lane `index`.
-pub fn put_directory(draft: &mut Draft<'_>, index: u32, value: Directory) -> Result<()> {
-    let sealed = value.sealed(draft.seed());
-    Ok(draft.edit().write(directory_slot(index), &sealed)?)
+pub fn put_directory(table: &mut TableTransaction<'_>, index: u32, value: Directory) -> Result<()> {
+    let sealed = value.sealed(table.seed());
+    Ok(table.pages_mut().write(directory_slot(index), &sealed)?)
 }

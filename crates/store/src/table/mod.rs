@@ -1,4 +1,4 @@
-//! The object table: names, IDs, entries, addresses and the lane directory, as changes to a draft.
+//! The object table: names, IDs, entries, addresses and the lane directory, as changes to a transaction.
 
 mod lanes;
 mod names;

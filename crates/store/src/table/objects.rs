@@ -11,7 +11,7 @@ use crate::format::root::TreeId;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
-use crate::space::{ADDRESSES, Draft, PAGES, next_key};
+use crate::space::{ADDRESSES, PAGES, TableTransaction, next_key};
 use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
@@ -73,7 +73,7 @@ pub struct Page {
     pub next: Option<(u64, u64)>,
 }
 
-impl Draft<'_> {
+impl TableTransaction<'_> {
     /// The hash objects are found by.
     #[must_use]
     pub fn name_hash(&self, name: &str) -> u64 {
@@ -83,7 +83,7 @@ impl Draft<'_> {
     /// Writes an entry back.
     pub fn put_entry(&mut self, located: &Located) -> Result<()> {
         let sealed = located.entry.sealed(self.seed());
-        Ok(self.edit().write(located.offset, &sealed)?)
+        Ok(self.pages_mut().write(located.offset, &sealed)?)
     }
 
     /// An object's progress line, as last applied.
@@ -157,7 +157,7 @@ impl Draft<'_> {
         self.create_any(name, id, now, how)
     }
 
-    /// [`create`](Draft::create) for names users cannot give.
+    /// [`create`](TableTransaction::create) for names users cannot give.
     pub fn create_any(
         &mut self,
         name: &str,
@@ -264,7 +264,7 @@ impl Draft<'_> {
             // Progress lines stay out of the table's log: see `format::entry`.
             let per_slot = entry::SIZE / LINE;
             let progress = (0..PAGE / entry::SIZE).fold(0_u64, |m, i| m | 1 << (i * per_slot + per_slot - 1));
-            self.edit().fresh_page(page, !progress)?;
+            self.pages_mut().fresh_page(page, !progress)?;
             for index in (0..PAGE / entry::SIZE).rev() {
                 self.give_slot(page + index * entry::SIZE)?;
             }
@@ -281,14 +281,14 @@ impl Draft<'_> {
     /// Makes the slot at `offset` the first free one.
     pub(crate) fn give_slot(&mut self, offset: u64) -> Result<()> {
         let free = Entry::free(offset, self.root.free_slot.get());
-        self.edit().write(offset, &free)?;
+        self.pages_mut().write(offset, &free)?;
         self.root.free_slot = U64::new(offset);
         Ok(())
     }
 }
 
 impl Located {
-    /// The object's progress line as read with the entry; a later one is read by [`Draft::progress`].
+    /// The object's progress line as read with the entry; a later one is read by [`TableTransaction::progress`].
     pub fn progress(&self, seed: u64) -> Result<Progress> {
         let damaged = StoreError::damaged(Part::Progress, self.offset + PROGRESS);
         self.line.of(&self.entry.id, seed).ok_or(damaged)

@@ -5,7 +5,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::DATA;
 use crate::format::entry::{FREE_MAGIC, SIZE, Slot};
 use crate::medium::MediumError;
-use crate::space::Draft;
+use crate::space::TableTransaction;
 
 /// See the module.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len
     }
 }
 
-impl Draft<'_> {
+impl TableTransaction<'_> {
     /// Reads and judges the slot at `offset`.
     #[must_use]
     pub fn slot(&self, offset: u64) -> SlotFound {

@@ -6,7 +6,7 @@ use indelible_store::format::root::TREES;
 use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::lane::LaneLog;
 use indelible_store::medium::{Device, read_struct};
-use indelible_store::space::Draft;
+use indelible_store::space::TableTransaction;
 use indelible_store::store::{FormatOptions, RepairAction, RepairOptions, Report, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, contents, objects, process, psync, snapshot};
@@ -187,25 +187,25 @@ pub fn map(medium: &SimMedium) -> Map {
     // Brings the table's pages up to date.
     store.info().unwrap();
     let device: &dyn Device = medium;
-    let draft = Draft::begin(device, superblock.seed.get(), superblock.length.get()).unwrap();
+    let table = TableTransaction::begin(device, superblock.seed.get(), superblock.length.get()).unwrap();
     let mut nodes = BTreeSet::new();
     for tree in TREES {
-        draft
+        table
             .walk(tree, &mut |offset, _, _| {
                 nodes.insert(offset);
                 Ok(())
             })
             .unwrap();
     }
-    let used = draft.list((0, 0), usize::MAX).unwrap().objects.iter().map(|object| object.offset).collect();
+    let used = table.list((0, 0), usize::MAX).unwrap().objects.iter().map(|object| object.offset).collect();
     let chain = |first: U64, next: &dyn Fn(u64) -> U64| {
         std::iter::successors(Some(first), |at| Some(next(at.get())))
             .map(U64::get)
             .take_while(|at| *at != 0)
             .collect::<Vec<_>>()
     };
-    let free = chain(draft.root.free_slot, &|at| read_struct::<Entry>(device, at).unwrap().next_free);
-    let free_pages = chain(draft.root.free_page, &|at| read_struct(device, at).unwrap());
+    let free = chain(table.root.free_slot, &|at| read_struct::<Entry>(device, at).unwrap().next_free);
+    let free_pages = chain(table.root.free_page, &|at| read_struct(device, at).unwrap());
     Map { nodes: nodes.into_iter().collect(), used, free, free_pages }
 }
 

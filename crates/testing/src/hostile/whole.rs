@@ -6,7 +6,7 @@ use super::pool::{History, Pool};
 use crate::pool::{contents, objects, process, psync};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::TABLE_LANE_LEN;
-use indelible_store::space::Draft;
+use indelible_store::space::TableTransaction;
 use indelible_store::store::{RepairAction, RepairOptions, Report, Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
@@ -17,23 +17,23 @@ const KEY: Key<'static> = Key(&[]);
 pub fn table(input: &[u8]) {
     let forged = forged(input);
     let (seed, len) = (super::anatomy::seed(&forged.image), forged.pool.image.len() as u64);
-    let Ok(mut draft) = Draft::begin(&forged.image, seed, len) else { return };
+    let Ok(mut table) = TableTransaction::begin(&forged.image, seed, len) else { return };
     for tree in indelible_store::format::root::TREES {
-        let _ = draft.walk(tree, &mut |_, _, _| Ok(()));
+        let _ = table.walk(tree, &mut |_, _, _| Ok(()));
     }
-    let listed = draft.list((0, 0), 1000).unwrap_or_default();
+    let listed = table.list((0, 0), 1000).unwrap_or_default();
     for object in &listed.objects {
-        let _ = draft.find(&object.entry.name());
-        let _ = draft.find_id(&object.entry.id);
-        let _ = draft.progress(object);
+        let _ = table.find(&object.entry.name());
+        let _ = table.find_id(&object.entry.id);
+        let _ = table.progress(object);
     }
-    let _ = draft.hidden('\u{1}');
+    let _ = table.hidden('\u{1}');
     let how = CreateOptions { size: 5000, ..CreateOptions::default() };
-    let _ = draft.create("made", [3; 16], 0, &how);
+    let _ = table.create("made", [3; 16], 0, &how);
     if let Some(object) = listed.objects.first() {
-        let _ = draft.destroy(object);
+        let _ = table.destroy(object);
     }
-    let _ = draft.stock_up(false);
+    let _ = table.stock_up(false);
 }
 
 /// Check: it ends, and changes nothing.

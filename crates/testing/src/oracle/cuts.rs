@@ -6,7 +6,7 @@
 //! [turns](crate::sim) at the operations of the medium, of which staging and committing make many, so that stores fall
 //! between any two of them. The psync makes durable exactly the stores made before the memory was held.
 
-use crate::pool::{Lending, Lent, Snapshot, contents, page, process, take};
+use crate::pool::{Borrowing, Lines, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::PAGE;
@@ -76,7 +76,7 @@ struct Source<'a, 'm> {
 
 impl Changes for Source<'_, '_> {
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
-        let (lending, mut end) = (Lending::default(), 0);
+        let (source, mut end) = (Lines::default(), 0);
         for number in 0..SIZE.div_ceil(PAGE) {
             let old = page(primary, number)?;
             let mut new = old;
@@ -89,7 +89,7 @@ impl Changes for Source<'_, '_> {
                 Some(memory) => copy(memory),
                 None => copy(&self.process.memory()),
             }
-            end = end.max(take(primary, batch, Lent::never(&lending), number, &old, &new));
+            end = end.max(take(primary, batch, Borrowing::never(&source), number, &old, &new));
         }
         Ok(end)
     }

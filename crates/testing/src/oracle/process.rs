@@ -2,7 +2,7 @@
 
 use super::model::{Attached, Model};
 use super::{NAMES, Step};
-use crate::pool::{Lending, Lent, contents, page, process, take};
+use crate::pool::{Borrowing, Lines, contents, page, process, take};
 use crate::sim::SimMedium;
 use indelible_store::error::Result;
 use indelible_store::format::PAGE;
@@ -67,7 +67,7 @@ impl Seen {
 /// Bytes that an object is to hold, as its process sees them.
 struct Shadow<'a> {
     bytes: &'a [u8],
-    lent: Lent<'a>,
+    borrowing: Borrowing<'a>,
 }
 
 impl Changes for Shadow<'_> {
@@ -77,7 +77,7 @@ impl Changes for Shadow<'_> {
             let old = page(primary, number)?;
             let mut new = old;
             new[..bytes.len()].copy_from_slice(bytes);
-            end = end.max(take(primary, batch, self.lent, number, &old, &new));
+            end = end.max(take(primary, batch, self.borrowing, number, &old, &new));
         }
         Ok(end)
     }
@@ -160,15 +160,15 @@ impl Process {
 }
 
 fn psync(writers: &mut BTreeMap<usize, Writer>, own: usize, objects: &[usize], world: &Model) -> Result<()> {
-    let lending = Lending::default();
+    let source = Lines::default();
     let mut parts: Vec<(&mut Writer, Shadow<'_>)> = Vec::new();
     for (object, writer) in writers.iter_mut().filter(|(object, _)| objects.contains(object)) {
         if let Some(Attached::Writing { bytes, .. }) = world.attached.get(&(own, *object)) {
-            let lent = Lent::new(&lending, writer);
-            parts.push((writer, Shadow { bytes, lent }));
+            let borrowing = Borrowing::new(&source, writer);
+            parts.push((writer, Shadow { bytes, borrowing }));
         }
     }
     let mut joined: Vec<(&mut Writer, &mut dyn Changes)> =
         parts.iter_mut().map(|(writer, shadow)| (&mut **writer, shadow as &mut dyn Changes)).collect();
-    psync_all(&mut joined, Some(&lending))
+    psync_all(&mut joined, Some(&source))
 }

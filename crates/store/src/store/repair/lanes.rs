@@ -12,7 +12,7 @@ use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE};
 use crate::lane::{LaneLog, Witnesses, scan as scan_lane};
 use crate::medium::read_struct;
 use crate::recovery::{Standing, put_progress, replay};
-use crate::space::Draft;
+use crate::space::TableTransaction;
 use crate::store::check::{Claim, LaneFound, Object, Owner, Survey, gaps};
 use crate::table::put_directory;
 use std::collections::BTreeMap;
@@ -87,8 +87,8 @@ impl Repair {
         }
         let medium = self.medium.clone();
         let replayed = {
-            let draft = Draft::begin(&*medium, self.seed, self.len)?;
-            replay(&draft, lane.index, &directory)
+            let table = TableTransaction::begin(&*medium, self.seed, self.len)?;
+            replay(&table, lane.index, &directory)
         };
         let (generation, lost) = match replayed {
             Ok((log, _)) => (log.generation, None),
@@ -106,9 +106,9 @@ impl Repair {
             self.distrust(bound.iter().map(|object| object.offset))?;
         }
         directory.generation = U64::new(generation + 1);
-        self.update(|draft| {
-            directory.since = draft.root.next_binding;
-            put_directory(draft, lane.index, directory)
+        self.update(|table| {
+            directory.since = table.root.next_binding;
+            put_directory(table, lane.index, directory)
         })?;
         for object in bound {
             let waiting = lane.waiting.get(&object.offset).copied().unwrap_or(0);
@@ -165,8 +165,8 @@ impl Repair {
             let medium = self.medium.clone();
             let witnesses = Witnesses::read(&*medium, self.seed, offset, directory.len.get())?;
             self.rewrite_headers(offset, witnesses.copies, directory.generation.get())?;
-            let draft = Draft::blank(&*medium, self.seed, self.len, Root::new_zeroed());
-            let recovered = match replay(&draft, lane, &directory) {
+            let table = TableTransaction::blank(&*medium, self.seed, self.len, Root::new_zeroed());
+            let recovered = match replay(&table, lane, &directory) {
                 Ok((_, recovered)) => recovered,
                 Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
                     let given_up = wanted.iter().filter(|object| object.lane == lane);
@@ -246,7 +246,7 @@ impl Repair {
         self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
             let medium = self.medium.clone();
-            let located = Draft::begin(&*medium, self.seed, self.len)?.entry(offset)?;
+            let located = TableTransaction::begin(&*medium, self.seed, self.len)?.entry(offset)?;
             let standing = Standing { published: located.entry.extent_len(), ..Standing::default() };
             put_progress(&*medium, self.seed, &located, &standing)?;
             self.did(
@@ -266,9 +266,9 @@ impl Repair {
     /// Removes the leftovers of resizes that were cut short.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<()> {
         for object in survey.objects.iter().filter(|object| object.hidden) {
-            self.update(|draft| {
-                let located = draft.entry(object.offset)?;
-                draft.destroy(&located)
+            self.update(|table| {
+                let located = table.entry(object.offset)?;
+                table.destroy(&located)
             })?;
             self.did(Part::Entry, object.offset, None, "removed: left by a resize that was cut short");
         }

@@ -187,7 +187,7 @@ impl Repair {
         // The first is listed last, and is the first to be used.
         free.reverse();
         for part in free.chunks(TOGETHER) {
-            self.update(|draft| part.iter().try_for_each(|slot| draft.give_slot(*slot)))?;
+            self.update(|table| part.iter().try_for_each(|slot| table.give_slot(*slot)))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::format::lane::{HEADERS, Header};
 use crate::format::root::Root;
 use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{LaneLog, scan};
-use crate::medium::{Gather, Medium, Overlay, read_struct};
+use crate::medium::{Medium, Overlay, WriteCombiner, read_struct};
 use crate::mutant::Mutant;
 use crate::recovery::{catch_up, redo_table};
 use crate::store::check::{Severity, Survey};
@@ -158,7 +158,7 @@ fn takes_back(now: &Survey, then: &Survey) -> bool {
 fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     let end = start.offset + start.len;
     let mut log = start;
-    let mut pages = Gather::new(medium);
+    let mut pages = WriteCombiner::new(medium);
     while log.fits(LINE) {
         let before = log;
         scan(medium, seed, &mut log, &mut |batch| {

@@ -1,4 +1,4 @@
-//! Gathers many small writes, so that a lane in which the same lines were logged again and again costs
+//! Combines many small writes, so that a lane in which the same lines were logged again and again costs
 //! one write of each to replay, in the order of the medium.
 //!
 //! Order between writes to the same bytes is kept; order between others is not, which is why this
@@ -9,19 +9,18 @@
 //!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
 //! 2. `lines` holds the newest content of each numbered line.
 
-use super::{Fatal, Medium, ReserveError};
+use super::{Fatal, Medium, ReserveError, Runs};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 
 const L: usize = LINE as usize;
 /// Lines of a page.
 const LINES: usize = PAGE as usize / L;
 /// Pages found by one look into the index.
 const GROUP: usize = 16;
-/// Longest write made of gathered lines.
+/// Longest write made of combined lines.
 const WRITE: usize = 64 << 10;
 /// Pages prepared for writes at a time, at most.
 const SPAN: usize = 256;
@@ -47,8 +46,8 @@ impl Hasher for Spread {
 ///
 /// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16 pages; up to
 /// `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes as soon as
-/// [`is_full`](Gather::is_full) says so.
-pub struct Gather<'m> {
+/// [`is_full`](WriteCombiner::is_full) says so.
+pub struct WriteCombiner<'m> {
     medium: &'m dyn Medium,
     index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
     groups: Vec<(u64, [u32; GROUP])>,
@@ -58,19 +57,25 @@ pub struct Gather<'m> {
     /// nearby.
     last: usize,
     written: u64,
-    /// Their ranges, in the order of the writes.
-    runs: Vec<Range<u64>>,
-    /// Memory after which [`is_full`](Gather::is_full) asks for a flush.
+    /// Gets the ranges that were written, if somebody asks for them.
+    record: Option<&'m mut Runs>,
+    /// Memory after which [`is_full`](WriteCombiner::is_full) asks for a flush.
     limit: usize,
 }
 
-impl<'m> Gather<'m> {
-    /// Nothing gathered.
+impl<'m> WriteCombiner<'m> {
+    /// Nothing put.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
         let (groups, pages, lines) = (Vec::new(), Vec::new(), Vec::new());
         let (index, limit) = (HashMap::default(), medium.transfers().combine());
-        Gather { medium, index, groups, pages, lines, last: 0, written: 0, runs: Vec::new(), limit }
+        WriteCombiner { medium, index, groups, pages, lines, last: 0, written: 0, record: None, limit }
+    }
+
+    /// As this one, and `runs` gets the ranges that it writes.
+    #[must_use]
+    pub(crate) fn recording(self, runs: &'m mut Runs) -> Self {
+        WriteCombiner { record: Some(runs), ..self }
     }
 
     /// Adds a write of whole lines.
@@ -128,7 +133,7 @@ impl<'m> Gather<'m> {
         }
     }
 
-    /// Whether it is time for a [`flush`](Gather::flush).
+    /// Whether it is time for a [`flush`](WriteCombiner::flush).
     #[must_use]
     pub fn is_full(&self) -> bool {
         let lines = self.lines.len() * L;
@@ -155,12 +160,6 @@ impl<'m> Gather<'m> {
         Ok(self.written)
     }
 
-    /// The ranges of bytes that were written since the beginning, ascending and apart.
-    #[must_use]
-    pub fn into_runs(self) -> Vec<Range<u64>> {
-        joined(self.runs)
-    }
-
     /// Writes `bytes` at once; what was put there before is dropped.
     pub fn write_past(&mut self, target: u64, bytes: &[u8]) -> Result<(), ReserveError> {
         let len = bytes.len() as u64;
@@ -172,9 +171,8 @@ impl<'m> Gather<'m> {
     }
 
     fn wrote(&mut self, target: u64, len: u64) {
-        match self.runs.last_mut() {
-            Some(run) if run.end == target => run.end += len,
-            _ => self.runs.push(target..target + len),
+        if let Some(runs) = &mut self.record {
+            runs.add(target..target + len);
         }
     }
 
@@ -201,19 +199,6 @@ impl<'m> Gather<'m> {
         self.wrote(start, joined.len() as u64);
         Ok(written)
     }
-}
-
-/// The same bytes as ranges that are ascending and apart.
-pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_unstable_by_key(|range| range.start);
-    ranges.dedup_by(|next, range| {
-        let touches = next.start <= range.end;
-        if touches {
-            range.end = range.end.max(next.end);
-        }
-        touches
-    });
-    ranges
 }
 
 /// The runs of set bits, ascending.
@@ -246,7 +231,7 @@ mod tests {
         let medium = VolatileMedium::new(LEN);
         medium.write(0, &[0xee; LEN as usize]).unwrap();
         let mut model = vec![0xee; LEN as usize];
-        let mut gather = Gather::new(&medium);
+        let mut combiner = WriteCombiner::new(&medium);
         let mut random = 7_u64;
         let mut below = |limit: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -258,16 +243,16 @@ mod tests {
             let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
             if round % (ROUNDS / 6).min(50) == 1 {
                 // Lines that the caller writes itself stay as they are.
-                gather.forget(first * LINE, count * LINE);
+                combiner.forget(first * LINE, count * LINE);
                 medium.write(first * LINE, &vec![1; to - from]).unwrap();
                 model[from..to].fill(1);
             } else {
                 let bytes: Vec<u8> = (0..to - from).map(|i| (i as u64 / LINE + round) as u8).collect();
-                gather.put(first * LINE, &bytes);
+                combiner.put(first * LINE, &bytes);
                 model[from..to].copy_from_slice(&bytes);
             }
             if round % (ROUNDS / 4) == ROUNDS / 4 - 1 {
-                gather.flush().unwrap();
+                combiner.flush().unwrap();
                 let mut found = vec![0; LEN as usize];
                 medium.read(0, &mut found).unwrap();
                 assert!(found == model, "after {round} rounds");
@@ -278,14 +263,15 @@ mod tests {
     #[test]
     fn runs_say_what_was_written_and_are_apart() {
         let medium = VolatileMedium::new(64 << 10);
-        let mut gather = Gather::new(&medium);
-        gather.write_past(8 * LINE, &[1; 40 * L]).unwrap();
-        gather.write_past(10 * LINE, &[1; 2 * L]).unwrap();
-        gather.put(0, &[1; L]);
-        gather.put(48 * LINE, &[1; L]);
-        gather.put(100 * LINE, &[1; 2 * L]);
-        gather.flush().unwrap();
-        let runs: Vec<_> = gather.into_runs().iter().map(|run| run.start / LINE..run.end / LINE).collect();
+        let mut runs = Runs::default();
+        let mut combiner = WriteCombiner::new(&medium).recording(&mut runs);
+        combiner.write_past(8 * LINE, &[1; 40 * L]).unwrap();
+        combiner.write_past(10 * LINE, &[1; 2 * L]).unwrap();
+        combiner.put(0, &[1; L]);
+        combiner.put(48 * LINE, &[1; L]);
+        combiner.put(100 * LINE, &[1; 2 * L]);
+        combiner.flush().unwrap();
+        let runs: Vec<_> = runs.joined().iter().map(|run| run.start / LINE..run.end / LINE).collect();
         assert_eq!(runs, [0..1, 8..49, 100..102]);
     }
 
@@ -300,14 +286,14 @@ mod tests {
 
     fn bounded(transfers: Transfers) {
         let medium = VolatileMedium::with_transfers(0, transfers);
-        let mut gather = Gather::new(&medium);
+        let mut combiner = WriteCombiner::new(&medium);
         // Again and again the same lines: no more memory than once.
         for round in 0..100 {
-            (0..8).for_each(|page| gather.put(page * PAGE, &[round; L]));
-            assert!(!gather.is_full() && (gather.pages.len(), gather.lines.len()) == (8, 8));
+            (0..8).for_each(|page| combiner.put(page * PAGE, &[round; L]));
+            assert!(!combiner.is_full() && (combiner.pages.len(), combiner.lines.len()) == (8, 8));
         }
-        let pages = (gather.limit / (L + size_of::<[u32; LINES]>())) as u64;
-        (0..pages).for_each(|page| gather.put(page * PAGE, &[0; L]));
-        assert!(gather.is_full());
+        let pages = (combiner.limit / (L + size_of::<[u32; LINES]>())) as u64;
+        (0..pages).for_each(|page| combiner.put(page * PAGE, &[0; L]));
+        assert!(combiner.is_full());
     }
 }

@@ -1,7 +1,7 @@
 //! The working state of one change to the table.
 //!
 //! Invariants:
-//! 1. `root` is the verified root page plus this draft's changes; it is written back by `seal_root`.
+//! 1. `root` is the verified root page plus this transaction's changes; it is written back by `seal_root`.
 //! 2. A page is in exactly one of: an extent (of an object, lane or table chunk), free space.
 //! 3. A page of a table chunk is in exactly one of: a tree, the entry slots, the list of free pages,
 //!    the part of the newest chunk not handed out.
@@ -16,7 +16,7 @@ use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::Root;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
-use crate::medium::{Edit, Medium, zero_fresh};
+use crate::medium::{Medium, PageEdit, zero_fresh};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -26,10 +26,10 @@ const CHUNK: u64 = 64;
 const SPARE: u64 = 40;
 
 /// Changes to the table that are not published yet.
-pub struct Draft<'m> {
-    pub(super) edit: Edit<'m>,
+pub struct TableTransaction<'m> {
+    pub(super) pages: PageEdit<'m>,
     pub(super) nodes: Option<&'m Nodes>,
-    /// The table root with this draft's changes.
+    /// The table root with this transaction's changes.
     pub root: Root,
     /// The table root without them, if there is one.
     before: Option<Root>,
@@ -37,47 +37,47 @@ pub struct Draft<'m> {
     pool_len: u64,
 }
 
-impl<'m> Draft<'m> {
-    /// A draft over the table as it is on `medium`.
+impl<'m> TableTransaction<'m> {
+    /// A transaction over the table as it is on `medium`.
     ///
     /// # Errors
     /// The root page is damaged or unreadable.
     pub fn begin(medium: &'m dyn Medium, seed: u64, pool_len: u64) -> Result<Self> {
-        let edit = Edit::new(medium);
-        let root: Root = edit.read(TABLE_ROOT)?;
+        let pages = PageEdit::new(medium);
+        let root: Root = pages.read(TABLE_ROOT)?;
         if !root.verify(seed, pool_len) {
             return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
         }
-        Ok(Draft { edit, nodes: None, root, before: Some(root), seed, pool_len })
+        Ok(TableTransaction { pages, nodes: None, root, before: Some(root), seed, pool_len })
     }
 
-    /// The draft, taking nodes that `nodes` has from there: it is up to date with the medium.
+    /// The transaction, taking nodes that `nodes` has from there: it is up to date with the medium.
     #[must_use]
     pub fn with_nodes(self, nodes: &'m Nodes) -> Self {
-        Draft { nodes: Some(nodes), ..self }
+        TableTransaction { nodes: Some(nodes), ..self }
     }
 
-    /// A draft of a table that does not exist yet.
+    /// A transaction of a table that does not exist yet.
     #[must_use]
     pub fn blank(medium: &'m dyn Medium, seed: u64, pool_len: u64, root: Root) -> Self {
-        Draft { edit: Edit::new(medium), nodes: None, root, before: None, seed, pool_len }
+        TableTransaction { pages: PageEdit::new(medium), nodes: None, root, before: None, seed, pool_len }
     }
 
-    /// The edit that holds the draft's pages.
-    pub fn edit(&mut self) -> &mut Edit<'m> {
-        &mut self.edit
+    /// The pages changed so far.
+    pub fn pages_mut(&mut self) -> &mut PageEdit<'m> {
+        &mut self.pages
     }
 
     /// The pages changed so far, for reading.
     #[must_use]
-    pub fn pages(&self) -> &Edit<'m> {
-        &self.edit
+    pub fn pages(&self) -> &PageEdit<'m> {
+        &self.pages
     }
 
-    /// Has the nodes that this draft changed read anew by those that follow.
+    /// Has the nodes that this transaction changed read anew by those that follow.
     pub fn forget_changed(&self) {
         if let Some(nodes) = self.nodes {
-            self.edit.touched().for_each(|page| nodes.forget(page));
+            self.pages.touched().for_each(|page| nodes.forget(page));
         }
     }
 
@@ -93,7 +93,7 @@ impl<'m> Draft<'m> {
         self.pool_len
     }
 
-    /// Writes the root back into the edit; the last step before the draft is published.
+    /// Writes the root back into its page; the last step before the transaction is published.
     ///
     /// # Errors
     /// `Damaged`: what the table was found to hold made a root that nobody would accept. Nothing is published then.
@@ -103,10 +103,10 @@ impl<'m> Draft<'m> {
             return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
         }
         let root = self.root;
-        Ok(self.edit.write(TABLE_ROOT, &root)?)
+        Ok(self.pages.write(TABLE_ROOT, &root)?)
     }
 
-    /// Whether this draft changed the root's fields.
+    /// Whether this transaction changed the root's fields.
     #[must_use]
     pub fn root_changed(&self) -> bool {
         self.before.is_none_or(|before| before.as_bytes() != self.root.as_bytes())
@@ -138,7 +138,7 @@ impl<'m> Draft<'m> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
         // Redo of the table's lane must find blocks that keep it.
-        let medium = self.edit.medium();
+        let medium = self.pages.medium();
         zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
         if medium.capabilities().reserves_blocks {
             medium.barrier()?;
@@ -183,25 +183,25 @@ impl<'m> Draft<'m> {
         let page = self.root.free_page.get();
         if page == 0 {
             let page = self.take_fresh_page()?;
-            self.edit.fresh_page(page, u64::MAX)?;
+            self.pages.fresh_page(page, u64::MAX)?;
             return Ok(page);
         }
-        let link: U64 = self.edit.read(page)?;
+        let link: U64 = self.pages.read(page)?;
         let sound = link.get() == 0 || (DATA..self.pool_len).contains(&link.get());
         if !sound || !link.get().is_multiple_of(PAGE) {
             return Err(StoreError::damaged(Part::FreeSpace, page));
         }
         self.root.free_page = link;
         self.root.free_page_count = U64::new(self.root.free_page_count.get().saturating_sub(1));
-        self.edit.fresh_page(page, u64::MAX)?;
+        self.pages.fresh_page(page, u64::MAX)?;
         Ok(page)
     }
 
     /// Returns a table page.
     pub fn give_page(&mut self, page: u64) -> Result<()> {
         let head = self.root.free_page;
-        self.edit.force_first_line(page)?;
-        self.edit.write(page, &head)?;
+        self.pages.force_first_line(page)?;
+        self.pages.write(page, &head)?;
         self.root.free_page = U64::new(page);
         self.root.free_page_count = U64::new(self.root.free_page_count.get().saturating_add(1));
         Ok(())

@@ -9,10 +9,10 @@
 use super::compare::{LINE, threads_for};
 use crate::shadow::{Shadow, copy_bytes};
 use crate::sys::PAGE;
-use indelible_store::lane::{Done, Lender};
+use indelible_store::lane::{BatchSource, Done};
 use std::ops::Range;
 
-/// An object that lends.
+/// An object whose lines a batch borrows.
 pub(super) struct Part {
     /// Its place in the pool, in bytes.
     extent: Range<u64>,
@@ -25,17 +25,17 @@ impl Part {
     }
 }
 
-/// The objects of one psync.
-pub(super) struct Lent<'a>(pub(super) &'a [Part]);
+/// The shadows of the objects of one psync.
+pub(super) struct Shadows<'a>(pub(super) &'a [Part]);
 
 // SAFETY: shadows are read by assembly, which any thread may do.
-unsafe impl Sync for Lent<'_> {}
+unsafe impl Sync for Shadows<'_> {}
 
-impl Lender for Lent<'_> {
+impl BatchSource for Shadows<'_> {
     fn copy(&self, target: u64, out: &mut [u8]) {
         let end = target + out.len() as u64;
         let owner = self.0.iter().find(|part| part.extent.start <= target && end <= part.extent.end);
-        let Some(part) = owner else { unreachable!("lines that no object lent") };
+        let Some(part) = owner else { unreachable!("lines of no object of this psync") };
         // SAFETY: within the shadow, as was just found.
         unsafe { copy_bytes(part.shadow.add((target - part.extent.start) as usize), out) };
     }

@@ -1,4 +1,4 @@
-//! An edit: pages of the table changed in memory, read back as changed, and cut down to the lines
+//! A page edit: pages of the table changed in memory, read back as changed, and cut down to the lines
 //! that differ when they are to be logged.
 
 use super::{Medium, MediumError};
@@ -15,16 +15,16 @@ struct Image {
 }
 
 /// Changes to table pages that are not on the medium yet.
-pub struct Edit<'m> {
+pub struct PageEdit<'m> {
     medium: &'m dyn Medium,
     pages: HashMap<u64, Image>,
 }
 
-impl<'m> Edit<'m> {
-    /// An edit without changes.
+impl<'m> PageEdit<'m> {
+    /// A page edit without changes.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
-        Edit { medium, pages: HashMap::new() }
+        PageEdit { medium, pages: HashMap::new() }
     }
 
     /// The medium under the edit.
@@ -43,7 +43,7 @@ impl<'m> Edit<'m> {
         Ok(value)
     }
 
-    /// As [`read`](Edit::read), in place.
+    /// As [`read`](PageEdit::read), in place.
     pub fn read_into<T: FromBytes + IntoBytes>(&self, offset: u64, value: &mut T) -> Result<(), MediumError> {
         let bytes = value.as_mut_bytes();
         let image = self.pages.get(&(offset / PAGE * PAGE));

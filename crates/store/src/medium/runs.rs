@@ -1,0 +1,30 @@
+//! Ranges of bytes that were written, as the proof that they are durable needs them.
+
+use std::ops::Range;
+
+/// Ranges, in any order.
+#[derive(Default)]
+pub(crate) struct Runs(Vec<Range<u64>>);
+
+impl Runs {
+    /// Adds a range; often it continues the one before.
+    pub(crate) fn add(&mut self, range: Range<u64>) {
+        match self.0.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(range),
+        }
+    }
+
+    /// The same bytes as ranges that are ascending and apart.
+    pub(crate) fn joined(mut self) -> Vec<Range<u64>> {
+        self.0.sort_unstable_by_key(|range| range.start);
+        self.0.dedup_by(|next, range| {
+            let touches = next.start <= range.end;
+            if touches {
+                range.end = range.end.max(next.end);
+            }
+            touches
+        });
+        self.0
+    }
+}
