@@ -124,7 +124,7 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     out
 }
 
-/// Stores 8 bytes, never the same twice, to one line of each page, and marks them with tracking `named`.
+/// Stores 8 bytes, never the same twice, to one line of each page, and with explicit tracking marks them.
 pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
     let (base, len, marks) = (object.as_mut_ptr(), object.len(), object.needs_marks());
     for page in pages {

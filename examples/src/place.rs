@@ -10,7 +10,7 @@ const FIRST: u64 = 1 << 20;
 
 #[derive(clap::Args, Clone)]
 pub(crate) struct Place {
-    /// File of the pool [default: in $XDG_DATA_HOME/indelible, named after the program]
+    /// File of the pool [default: in $XDG_DATA_HOME/indelible, explicit after the program]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) pool: Option<PathBuf>,
     /// Object of the pool; builders of different objects may work at once

@@ -38,8 +38,8 @@ fn killed_on_disk_with_mprotect() {
 }
 
 #[test]
-fn killed_on_disk_with_named_ranges() {
-    rounds(WORD_INDEX, Ground::Disk, "named");
+fn killed_on_disk_with_explicit_tracking() {
+    rounds(WORD_INDEX, Ground::Disk, "explicit");
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn killed_in_memory_with_mprotect() {
 }
 
 #[test]
-fn killed_in_memory_with_named_ranges() {
-    rounds(WORD_INDEX, Ground::Memory, "named");
+fn killed_in_memory_with_explicit_tracking() {
+    rounds(WORD_INDEX, Ground::Memory, "explicit");
 }
 
 #[test]

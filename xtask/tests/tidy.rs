@@ -195,7 +195,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "heap/leaked.rs",
         "heap/window.rs",
         "heap/span.rs",
-        "heap/marks.rs",
+        "heap/allocation_bytes.rs",
         "heap/cache.rs",
         "heap/table.rs",
         "heap/allocator.rs",

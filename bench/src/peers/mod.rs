@@ -72,7 +72,7 @@ impl Opened {
 /// Everybody, ourselves first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, atomic: true, open: own::open },
-    Contestant { name: "indelible, named", own: true, atomic: true, open: own::open_named },
+    Contestant { name: "indelible, explicit", own: true, atomic: true, open: own::open_explicit },
     Contestant { name: "in place", own: false, atomic: false, open: in_place::open },
     Contestant { name: "libpmemobj", own: false, atomic: true, open: pmemobj::open },
     Contestant { name: "LMDB", own: false, atomic: true, open: lmdb::open },

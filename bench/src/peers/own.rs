@@ -16,9 +16,9 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     open_tracking(place, Tracking::Auto)
 }
 
-/// Stores are named, as libpmemobj wants them named.
-pub fn open_named(place: &Place<'_>) -> Result<Opened> {
-    open_tracking(place, Tracking::Named)
+/// Explicit tracking: stores are marked, as libpmemobj wants them added.
+pub fn open_explicit(place: &Place<'_>) -> Result<Opened> {
+    open_tracking(place, Tracking::Explicit)
 }
 
 fn open_tracking(place: &Place<'_>, tracking: Tracking) -> Result<Opened> {

@@ -55,7 +55,7 @@ const NOTES: [&str; 7] = [
      what was committed.",
     "atomic: a crash leaves all changes of a commit or none. in place: a mapped file; lines written back and fenced, \
      on the disk msync.",
-    "indelible finds out by itself what was stored to, with the kernel's help. indelible, named: the program says so \
+    "indelible finds out by itself what was stored to, with the kernel's help. indelible, explicit: the program says so \
      (Object::mark_dirty), as programs that use libpmemobj have to; no page fault and no scan.",
     "floor: as many bytes as change, written in one piece and made durable: lines written back and fenced; on the \
      disk one pwrite with RWF_DSYNC.",

@@ -62,7 +62,7 @@ const NOTES: [&str; 6] = [
     "Everybody as they are by default, with durability at each commit.",
     "indelible asks the kernel which pages were stored to, and in memory, with 1 and 100 insertions in a transaction, a page \
      that was protected takes a fault first, as most do where keys are at random; 10,000 insertions share pages. indelible, \
-     named (tracking named): heap and map say what they store, the program's source is the same. libpmemobj is told each \
+     explicit: heap and map mark what they store, the program's source is the same. libpmemobj is told each \
      range, and LMDB has its own pages.",
 ];
 

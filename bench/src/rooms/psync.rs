@@ -21,7 +21,7 @@ const POOL: u64 = 80 << 30;
 const FLOOR_RANGE: usize = 1 << 20;
 
 pub fn run(ground: &Ground, section: &mut Section) -> Result<()> {
-    for tracking in [Tracking::Auto, Tracking::Named] {
+    for tracking in [Tracking::Auto, Tracking::Explicit] {
         let memory = on(ground, Medium::Memory, tracking, section)?;
         let file = on(ground, Medium::File, tracking, section)?;
         section.goals.extend(goals(&memory, &file, tracking));
@@ -37,7 +37,7 @@ const NOTES: [&str; 4] = [
      timed in rounds of their own; settle is protecting pages again.",
     "floor: one PAGEMAP_SCAN over 1 MiB with one written page; on the SSD one durable pwrite of the same \
      number of bytes as the batch.",
-    "tracking by wp-async: the kernel is asked what was stored to. tracking by named: the program says so \
+    "tracking by wp-async: the kernel is asked what was stored to. tracking by explicit: the program says so \
      (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
 ];
 
@@ -249,9 +249,9 @@ fn measure(
     Ok(parts)
 }
 
-/// Suffix of a case's name if the program names its stores.
+/// Suffix of a case's name with explicit tracking.
 fn of(tracking: Tracking) -> &'static str {
-    if tracking == Tracking::Named { ", named" } else { "" }
+    if tracking == Tracking::Explicit { ", explicit" } else { "" }
 }
 
 fn goals(memory: &[Row], file: &[Row], tracking: Tracking) -> Vec<Goal> {

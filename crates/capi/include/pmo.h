@@ -246,7 +246,7 @@ enum {
  * after it. Mark the range when it is pinned, and again each time such I/O has ended, before the psync that is to have
  * its bytes. The first mark also keeps the object's pages in place until it is detached; pin again after a pmo_grow that
  * moved the object. With tracking by mprotect, stores by /proc/self/mem or a debugger have to be marked as well; with
- * tracking named, all stores. Any thread may call it at any time. Ignored for an object attached for reading. */
+ * explicit tracking, all stores. Any thread may call it at any time. Ignored for an object attached for reading. */
 int pmo_mark_dirty(const void *address, size_t size);
 
 /** Makes all stores to the object since its last psync durable, as one step. Any address in the object

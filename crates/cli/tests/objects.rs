@@ -169,7 +169,7 @@ fn attach_check_says_what_it_found() {
     assert!(run["attach_ns"].as_u64().is_some_and(|ns| ns > 0));
     let run = rig.pmo(["attach-check"], ["a"]).fine();
     assert!(run.out.starts_with("attached object \"a\" for reading in "), "{run:?}");
-    for rung in ["mprotect", "named"] {
+    for rung in ["mprotect", "explicit"] {
         let run = rig.pmo(["attach-check", "--tracking", rung, "--json"], ["a", "--write"]).fine();
         assert_eq!(run.json()["tracking"], rung);
     }

@@ -360,7 +360,7 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
                 heap.psync().unwrap();
                 psynced = live.clone();
                 // Not each time: most psyncs are followed by others of the same attachment.
-                if world.tracking == Tracking::Named && number % 3 == 0 {
+                if world.tracking == Tracking::Explicit && number % 3 == 0 {
                     heap = psynced_whole(world, heap, options, "a psync of the program");
                 }
             }
@@ -377,11 +377,11 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
         }
     }
     verify(&mut heap, &live);
-    if world.tracking == Tracking::Named {
+    if world.tracking == Tracking::Explicit {
         heap = psynced_whole(world, heap, options, "the whole program");
     }
     heap.drop_root::<Data>("data").unwrap();
-    if world.tracking == Tracking::Named {
+    if world.tracking == Tracking::Explicit {
         heap = psynced_whole(world, heap, options, "dropping all of it");
     }
     assert_eq!(heap.check(), []);
@@ -427,12 +427,12 @@ fn random_programs_agree_with_std_in_a_growing_heap() {
 }
 
 #[test]
-fn random_programs_agree_with_std_where_stores_are_named_and_none_is_forgotten() {
-    random(Ground::File, Tracking::Named, 12, 1 << 20, HeapOptions::new());
-    random(Ground::Memory, Tracking::Named, 24, 1 << 20, HeapOptions::new());
-    random(Ground::Memory, Tracking::Named, 24, 72 << 10, HeapOptions::new());
-    random(Ground::Memory, Tracking::Named, 8, 1 << 20, HeapOptions::new().debug(true));
-    random(Ground::Memory, Tracking::Named, 8, 64 << 10, HeapOptions::new().grow(true));
+fn random_programs_agree_with_std_with_explicit_tracking() {
+    random(Ground::File, Tracking::Explicit, 12, 1 << 20, HeapOptions::new());
+    random(Ground::Memory, Tracking::Explicit, 24, 1 << 20, HeapOptions::new());
+    random(Ground::Memory, Tracking::Explicit, 24, 72 << 10, HeapOptions::new());
+    random(Ground::Memory, Tracking::Explicit, 8, 1 << 20, HeapOptions::new().debug(true));
+    random(Ground::Memory, Tracking::Explicit, 8, 64 << 10, HeapOptions::new().grow(true));
 }
 
 #[test]

@@ -283,8 +283,8 @@ fn s0_19_threads_psync_different_objects_at_once() {
 #[test]
 fn a_cut_never_tears_concurrent_stores() {
     everywhere(|world| {
-        if world.tracking == indelible::Tracking::Named {
-            return; // Stores through shared references cannot be named before they are made.
+        if world.tracking == indelible::Tracking::Explicit {
+            return; // Stores through shared references cannot be marked before they are made.
         }
         let pool = world.format();
         pool.create("a", 3 * 4096).unwrap();

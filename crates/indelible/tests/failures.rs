@@ -197,7 +197,7 @@ fn system_calls_that_write_into_an_object_are_noticed() {
 /// S0.26, DESIGN §2: a failed barrier poisons; the next attach recovers what was psynced.
 #[test]
 fn a_failed_write_poisons_and_the_next_attach_recovers() {
-    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
         if !tracking.is_available() {
             indelible_testing::not_tested(format_args!("{tracking:?}"));
             continue;

@@ -53,7 +53,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             pages: u32,
             count: u32,
             data: u32,
-            marks: u32,
+            allocation: u32,
             reserved: [u64; 4],
         }),
         fields!(RootRecord {
@@ -132,7 +132,7 @@ fn the_numbers_of_version_1() {
     ];
     assert_eq!(offsets, expected);
     assert_eq!((PAGE, CHUNK_PAGES, MIN_PAGES, MAX_PAGES, CLASSES), (4096, 512, 3, 1 << 32, 72));
-    assert_eq!((SPAN_BLOCKS, mark::FREE, mark::USED, mark::FREED), (1024, 0, 1, 2));
+    assert_eq!((SPAN_BLOCKS, allocation::FREE, allocation::USED, allocation::FREED), (1024, 0, 1, 2));
     assert_eq!((layout::MAGIC.to_le_bytes(), VERSION), (*b"PMO-HEAP", 1));
 }
 

@@ -248,11 +248,11 @@ fn random_programs_agree_with_a_model_while_the_object_grows() {
     random(Ground::Memory, Tracking::Auto, 12, &SIZES[1..3], HeapOptions::new().grow(true));
 }
 
-/// On this rung a store that is not named is lost.
+/// On this rung a store that is not marked is lost.
 #[test]
-fn random_programs_agree_with_a_model_where_stores_are_named() {
-    random(Ground::Memory, Tracking::Named, 16, &SIZES, HeapOptions::new());
-    random(Ground::File, Tracking::Named, 4, &SIZES[..3], HeapOptions::new());
+fn random_programs_agree_with_a_model_with_explicit_tracking() {
+    random(Ground::Memory, Tracking::Explicit, 16, &SIZES, HeapOptions::new());
+    random(Ground::File, Tracking::Explicit, 4, &SIZES[..3], HeapOptions::new());
 }
 
 #[test]

@@ -19,7 +19,7 @@ const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
 /// A pool whose window is memory of the process where that has to be, and stays so.
 fn pool() -> Pool {
     let sim = SimMedium::new(POOL, SimConfig::default());
-    let mut options = PoolOptions::new().tracking(Tracking::Named);
+    let mut options = PoolOptions::new().tracking(Tracking::Explicit);
     if cfg!(miri) {
         let window = Layout::from_size_align(8 << 20, 2 << 20).unwrap();
         // SAFETY: of some size; never freed.

@@ -57,8 +57,8 @@ fn hot_pages_are_read_and_written_once() {
 
 /// Runs of pages that are in memory whole, by lines, or not at all, on rungs that compare pages and lines.
 #[test]
-fn kept_pages_and_read_ones_are_compared_alike() {
-    for tracking in [Tracking::Auto, Tracking::Named] {
+fn cached_pages_and_read_ones_are_compared_alike() {
+    for tracking in [Tracking::Auto, Tracking::Explicit] {
         let (_medium, pool) = disk_tracking(tracking);
         pool.create("a", 100 * PAGE as u64).unwrap();
         let (mut random, mut model) = (Seeded::new(21), vec![0; 100 * PAGE]);

@@ -129,7 +129,7 @@ fn stores_by_proc_mem_are_found_or_marked() {
 /// A cut tells tracking that its pages are clean before it is durable. If it fails for want of space they are dirty again.
 #[test]
 fn stores_of_a_cut_without_space_are_in_the_next_psync() {
-    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
         if !tracking.is_available() {
             indelible_testing::not_tested(format_args!("{tracking:?}"));
             continue;

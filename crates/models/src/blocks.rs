@@ -1,7 +1,7 @@
 //! Blocks of a span that one thread owns, freed by others.
 
+use crate::allocation;
 use crate::cache::Cache;
-use crate::mark;
 use crate::span::{Site, Span, place};
 use crate::sys::total::AtomicU8;
 use loom::sync::Arc;
@@ -44,14 +44,14 @@ impl Scene {
     /// The first thread owns the span, and has given both blocks away.
     fn new() -> Scene {
         let (span_made, span) = Made::new(Span::blank());
-        let (marks_made, marks) = Made::new([(); 2].map(|()| AtomicU8::new(mark::FREE)));
+        let (bytes_made, bytes) = Made::new([(); 2].map(|()| AtomicU8::new(allocation::FREE)));
         let (first_made, first) = Made::new(Cache::blank());
         let (second_made, second) = Made::new(Cache::blank());
         let site = Site { page: 1, pages: 1, class: 0, size: SIZE, data: DATA, first: 0 };
-        // SAFETY: the marks are there as long as the span.
+        // SAFETY: the allocation bytes are there as long as the span.
         #[allow(unsafe_code)]
         unsafe {
-            span.become_of(&site, marks, true)
+            span.become_of(&site, bytes, true)
         };
         span.own(first);
         first.enter(span);
@@ -59,7 +59,7 @@ impl Scene {
             span,
             caches: [first, second],
             lock: Arc::new(Mutex::new(())),
-            _made: (span_made, marks_made, first_made, second_made),
+            _made: (span_made, bytes_made, first_made, second_made),
         };
         for block in 0..2 {
             let taken = first.take(0).or_else(|| first.take_next(0)).unwrap();
@@ -100,8 +100,8 @@ pub(crate) fn blocks_that_others_freed_come_back() {
     assert!(late.0 || late.1 == 1, "{early:?} {late:?}");
     scene.caches[0].open_inbox(&mut |_| {});
     assert_eq!(
-        [0, 1].map(|block| scene.span.mark(block).load(std::sync::atomic::Ordering::Relaxed)),
-        [mark::FREE; 2]
+        [0, 1].map(|block| scene.span.allocation(block).load(std::sync::atomic::Ordering::Relaxed)),
+        [allocation::FREE; 2]
     );
 }
 

@@ -40,6 +40,8 @@ mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
+#[path = "../../indelible/src/heap/allocation.rs"]
+mod allocation;
 #[path = "../../indelible/src/heap/cache.rs"]
 mod cache;
 #[path = "../../indelible/src/heap/gate.rs"]
@@ -48,8 +50,6 @@ mod gate;
 mod leaked;
 #[path = "../../indelible/src/collections/lock_word.rs"]
 mod lock_word;
-#[path = "../../indelible/src/heap/mark.rs"]
-mod mark;
 #[path = "../../indelible/src/heap/span.rs"]
 mod span;
 

@@ -72,9 +72,9 @@ impl Pool {
         allow_remote: bool,
         wait: Option<f64>,
     ) -> PyResult<Self> {
-        // Stores of Python cannot be named.
+        // Stores of Python cannot be marked.
         let rungs: Vec<_> =
-            Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Named).collect();
+            Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Explicit).collect();
         let mut options = PoolOptions::new()
             .read_only(read_only)
             .medium(choice("medium", &MediumKind::WORDS, medium)?)

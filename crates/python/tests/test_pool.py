@@ -136,7 +136,7 @@ def test_a_pool_for_reading(open_pool: Open) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tracking": "named"}, {"tracking": "nonsense"}, {"medium": "disk"}],
+    [{"tracking": "explicit"}, {"tracking": "nonsense"}, {"medium": "disk"}],
     ids=lambda options: str(options),
 )
 def test_words_that_are_none_are_refused(tmp_path: Path, options: dict[str, str]) -> None:

@@ -98,13 +98,13 @@ fn pages_kept_come_and_go() {
         |store| ["a", "b"].iter().for_each(|name| create(store, name, 32 << 10)),
         |run| {
             let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
-            a.set_kept_pages(3);
+            a.set_cached_pages(3);
             for round in 1..12_u8 {
                 let page = u64::from(round) * 3 % 7 * 4096;
                 run.step(|_| {
                     psync(&mut a, &[(0, &[round; 70]), (page, &[round; 300]), (4000, &[round; 200])])
                 })?;
-                assert!(a.kept_pages() <= 3);
+                assert!(a.cached_pages() <= 3);
                 if round % 4 == 0 {
                     run.step(|_| {
                         psync_many(&mut [(&mut a, &[(page, &[99])]), (&mut b, &[(page, &[round])])])

@@ -65,7 +65,7 @@ struct Stage {
 const STAGES: [Stage; 4] = [
     Stage { below: "/var/tmp", medium: "disk", tracking: "wp-async" },
     Stage { below: "/var/tmp", medium: "disk", tracking: "mprotect" },
-    Stage { below: "/var/tmp", medium: "disk", tracking: "named" },
+    Stage { below: "/var/tmp", medium: "disk", tracking: "explicit" },
     Stage { below: "/dev/shm", medium: "memory", tracking: "wp-async" },
 ];
 

@@ -80,7 +80,7 @@ impl Means {
         match self {
             Means::IoUring => true,
             Means::ProcMem | Means::Ptrace => tracking != Tracking::WpAsync,
-            _ => tracking == Tracking::Named,
+            _ => tracking == Tracking::Explicit,
         }
     }
 

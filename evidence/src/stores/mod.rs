@@ -83,7 +83,7 @@ impl Stores {
 
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for (word, tracking) in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named]
+        for (word, tracking) in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit]
             .into_iter()
             .filter_map(|tracking| Tracking::WORDS.into_iter().find(|(_, known)| *known == tracking))
         {

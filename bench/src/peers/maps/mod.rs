@@ -128,7 +128,7 @@ impl Opened {
 /// Everybody, ourselves first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, what: own::what, open: own::open },
-    Contestant { name: "indelible, named", own: true, what: own::what, open: own::open_named },
+    Contestant { name: "indelible, explicit", own: true, what: own::what, open: own::open_explicit },
     Contestant {
         name: "libpmemobj",
         own: false,

@@ -25,9 +25,9 @@ pub fn open(kind: Kind, place: &Place<'_>) -> Result<Opened> {
     open_tracking(kind, place, Tracking::Auto)
 }
 
-/// Stores are named, by heap and map.
-pub fn open_named(kind: Kind, place: &Place<'_>) -> Result<Opened> {
-    open_tracking(kind, place, Tracking::Named)
+/// Explicit tracking: heap and map mark their stores.
+pub fn open_explicit(kind: Kind, place: &Place<'_>) -> Result<Opened> {
+    open_tracking(kind, place, Tracking::Explicit)
 }
 
 fn open_tracking(kind: Kind, place: &Place<'_>, tracking: Tracking) -> Result<Opened> {

@@ -70,7 +70,7 @@
 //! `try_` return the error. Either way the container is as it was.
 //! # Explicit tracking
 //!
-//! With [`Tracking::Named`](crate::Tracking::Named) a psync only looks at lines that were marked. Collections mark their own stores,
+//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync only looks at lines that were marked. Collections mark their own stores,
 //! and the targets of the `&mut` references that they hand out, so that programs need no change. A walk by `iter_mut` over a vector
 //! marks all of it. The program marks only stores through raw pointers.
 //!

@@ -14,7 +14,7 @@ use super::place::{
     HeapRef, damaged, discard, each, finally, name_stored, pointer, range, stored, verify, verify_within,
 };
 use crate::error::Result;
-use crate::heap::any_named;
+use crate::heap::any_explicit;
 use crate::sys::flush::{LINE, fetch};
 use std::cmp::Ordering;
 use std::mem::{MaybeUninit, offset_of};
@@ -136,7 +136,7 @@ impl<K, V> Node<K, V> {
     /// tracking.
     #[inline]
     fn stored(self, places: Range<usize>) {
-        if any_named() {
+        if any_explicit() {
             self.name(places);
         }
     }

@@ -204,7 +204,7 @@ pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
 /// As for [`HeapRef::of`].
 #[inline]
 pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
-    if heap::any_named() {
+    if heap::any_explicit() {
         // SAFETY: the caller's promise.
         unsafe { name_stored(&[range(at, count)]) };
     }
@@ -237,7 +237,7 @@ pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
             heap.lent(range);
         }
     }
-    if heap::any_named() {
+    if heap::any_explicit() {
         // SAFETY: the caller's promise.
         unsafe { name(&range(at, count)) };
     }

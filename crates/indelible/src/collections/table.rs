@@ -23,7 +23,7 @@ use super::place::{
 };
 use super::slots::{Iter, Slot};
 use crate::error::Result;
-use crate::heap::{Heap, any_named};
+use crate::heap::{Heap, any_explicit};
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -285,7 +285,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let slot = self.first().add(index);
             slot.write(Slot { key, value });
             self.len += 1;
-            if any_named() {
+            if any_explicit() {
                 name_stored(&[range(control, 1), range(slot, 1)]);
             }
             slot

@@ -42,7 +42,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// The elements, for storing.
     pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
-        // SAFETY: our elements, which are named at once: to do it one by one would cost loops more than their work does.
+        // SAFETY: our elements, which are marked at once: to do it one by one would cost loops more than their work does.
         unsafe { lent(self.start(), self.len()) };
         PIterMut { rest: self.range(), of: PhantomData }
     }

@@ -1,4 +1,4 @@
-//! Lines that were marked as dirty, from their collection until they are settled: the whole truth on the rung `named`, an
+//! Lines that were marked as dirty, from their collection until they are settled: all that is known on the rung `explicit`, an
 //! addition to what the rung finds by itself on the others.
 //!
 //! Invariant: `taken` has the lines that were marked, taken from `lines`, and not settled since.

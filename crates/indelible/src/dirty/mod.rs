@@ -53,11 +53,11 @@ pub(crate) enum Rung {
     /// Memory protection and SIGSEGV.
     Mprotect,
     /// The program marks what it changed.
-    Named,
+    Explicit,
 }
 
 impl Rung {
-    pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Named];
+    pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Explicit];
 
     /// The best rung that works without marks from the caller.
     pub(crate) fn best() -> Rung {
@@ -68,7 +68,7 @@ impl Rung {
     pub(crate) fn available(self) -> bool {
         match self {
             Rung::WpAsync => Uffd::wp_async().is_ok() && Pagemap::supported(),
-            Rung::Mprotect | Rung::Named => true,
+            Rung::Mprotect | Rung::Explicit => true,
         }
     }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Rung {
         f.write_str(match self {
             Rung::WpAsync => "wp-async",
             Rung::Mprotect => "mprotect",
-            Rung::Named => "named",
+            Rung::Explicit => "explicit",
         })
     }
 }
@@ -98,7 +98,7 @@ impl FromStr for Rung {
 
 /// A word that names no rung.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no way to track stores: use wp-async, mprotect or named")]
+#[error("{0:?} is no way to track stores: use wp-async, mprotect or explicit")]
 pub(crate) struct UnknownRung(String);
 
 /// Why tracking failed.
@@ -145,7 +145,7 @@ enum Kind {
     WpAsync(Box<WpAsync>),
     Mprotect(Mprotect),
     /// Finds nothing by itself.
-    Named,
+    Explicit,
 }
 
 impl Tracker {
@@ -158,7 +158,7 @@ impl Tracker {
                 WpAsync::new(base, pages, watched_by, filled).map(|rung| Kind::WpAsync(Box::new(rung)))
             }
             Rung::Mprotect => Mprotect::new(base, pages).map(Kind::Mprotect),
-            Rung::Named => Ok(Kind::Named),
+            Rung::Explicit => Ok(Kind::Explicit),
         };
         let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
         let (marked, gate) = (Marked::new(pages), Gate::new(base, len));
@@ -177,7 +177,7 @@ impl Tracker {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.collect(out).map_err(failed("collect"))?,
             Kind::Mprotect(rung) => rung.collect(out),
-            Kind::Named => {}
+            Kind::Explicit => {}
         }
         self.marked.collect(self.held, out, kept);
         Ok(())
@@ -197,7 +197,7 @@ impl Tracker {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.settle(changed, unchanged),
             Kind::Mprotect(rung) => rung.settle(changed, unchanged),
-            Kind::Named => Ok(()),
+            Kind::Explicit => Ok(()),
         }
         .map_err(failed("settle"))?;
         self.marked.settle(changed);
@@ -211,7 +211,7 @@ impl Tracker {
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.compared(pages, took),
-            Kind::Mprotect(_) | Kind::Named => {}
+            Kind::Mprotect(_) | Kind::Explicit => {}
         }
     }
 
@@ -229,7 +229,7 @@ impl Tracker {
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match &self.kind {
-            Kind::Named => self.marked.lines(page as usize),
+            Kind::Explicit => self.marked.lines(page as usize),
             Kind::WpAsync(_) | Kind::Mprotect(_) => u64::MAX,
         }
     }
@@ -241,7 +241,7 @@ impl Tracker {
     pub(crate) fn hold(&mut self) -> Result<(), DirtyError> {
         match &self.kind {
             Kind::Mprotect(rung) => rung.hold(),
-            Kind::WpAsync(_) | Kind::Named => self.gate.hold(),
+            Kind::WpAsync(_) | Kind::Explicit => self.gate.hold(),
         }
         .map_err(failed("hold up"))?;
         self.held = true;
@@ -253,7 +253,7 @@ impl Tracker {
         self.held = false;
         match &self.kind {
             Kind::Mprotect(rung) => rung.release(),
-            Kind::WpAsync(_) | Kind::Named => self.gate.release(),
+            Kind::WpAsync(_) | Kind::Explicit => self.gate.release(),
         }
         .map_err(failed("let pass"))
     }
@@ -264,7 +264,7 @@ impl Tracker {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.grow(pages, self.filled),
             Kind::Mprotect(rung) => rung.grow(pages),
-            Kind::Named => Ok(()),
+            Kind::Explicit => Ok(()),
         }
         .map_err(failed("track"))?;
         self.marked.grow(pages);
@@ -280,7 +280,7 @@ impl Tracker {
             // A device may have pinned the pages, and would go on storing to dropped ones.
             Kind::WpAsync(_) if self.marked.lines.is_pinned() => Ok(false),
             Kind::WpAsync(rung) => rung.renewal_due().map_err(failed("scan")),
-            Kind::Mprotect(_) | Kind::Named => Ok(false),
+            Kind::Mprotect(_) | Kind::Explicit => Ok(false),
         }
     }
 
@@ -289,7 +289,7 @@ impl Tracker {
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         match &mut self.kind {
             Kind::WpAsync(rung) => rung.renewed().map_err(failed("track")),
-            Kind::Mprotect(_) | Kind::Named => Ok(()),
+            Kind::Mprotect(_) | Kind::Explicit => Ok(()),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Rig {
 
     /// Marks a page where the rung does not find stores by itself.
     fn stored(&self, page: usize) {
-        if self.tracker.rung() == Rung::Named {
+        if self.tracker.rung() == Rung::Explicit {
             self.tracker.marks().mark(std::iter::once(page * PAGE..(page + 1) * PAGE));
         }
     }
@@ -285,7 +285,7 @@ fn a_cut_never_tears() {
                 rig.tracker.hold().unwrap();
                 let first = (rig.load(10), rig.load(590));
                 let dirty = rig.collect();
-                assert!(round > 0 && rung != Rung::Named || dirty.contains(&10) || before == 0, "{rung}");
+                assert!(round > 0 && rung != Rung::Explicit || dirty.contains(&10) || before == 0, "{rung}");
                 rig.settle(&dirty, &dirty.clone());
                 let second = (rig.load(10), rig.load(590));
                 rig.tracker.release().unwrap();
@@ -526,7 +526,7 @@ fn few_mappings_only_make_the_clusters_larger() {
     let addr = window(8);
     let pages = 4096;
     let mut rig = Rig::new(addr, pages, Rung::Mprotect);
-    rig.tracker.kind = Kind::Named;
+    rig.tracker.kind = Kind::Explicit;
     rig.tracker.kind = Kind::Mprotect(Mprotect::with_budget(addr, pages, 4).unwrap());
     let model: BTreeSet<_> = (0..pages).step_by(97).collect();
     for page in &model {

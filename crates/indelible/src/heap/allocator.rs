@@ -6,12 +6,12 @@
 
 #![allow(unsafe_code)]
 
+use super::allocation_bytes::AllocationBytes;
 use super::cache::Cache;
 use super::class::{SMALL_MAX, aligned_class, class_of, size_of_class};
 use super::error::{HeapError, Result};
 use super::guard::{BEHIND, Guard};
-use super::layout::{Kind, PAGE, mark};
-use super::marks::Marks;
+use super::layout::{Kind, PAGE, allocation};
 use super::pages::Found;
 use super::span::Span;
 use super::state::Shared;
@@ -164,11 +164,11 @@ impl Allocator {
         let cache = self.fast().unwrap_or_else(|| self.cache());
         loop {
             if let Some(taken) = cache.take(class) {
-                if shared.window.is_named()
+                if shared.window.is_explicit()
                     && let Some(span) = cache.span(class)
                     && let Some(block) = span.block(taken.addr().get())
                 {
-                    shared.window.mark_dirty(span.mark_offset(block), 1);
+                    shared.window.mark_dirty(span.allocation_offset(block), 1);
                 }
                 return Ok(taken);
             }
@@ -248,7 +248,7 @@ impl Allocator {
         block: usize,
         address: usize,
     ) -> Result<()> {
-        if span.mark(block).load(Relaxed) != mark::USED {
+        if span.allocation(block).load(Relaxed) != allocation::USED {
             return Err(HeapError::DoubleFree { address });
         }
         if span.owner.get().is_none() {
@@ -298,7 +298,7 @@ impl Allocator {
             guard.freed(&shared.window, offset, room, true)?;
         }
         let freed = self.free_of_other(cache, span, block, address);
-        shared.window.mark_dirty(span.mark_offset(block), 1);
+        shared.window.mark_dirty(span.allocation_offset(block), 1);
         freed
     }
 
@@ -312,8 +312,8 @@ impl Allocator {
             Kind::Run => Err(HeapError::Interior { address, block: first }),
             Kind::Span => {
                 let class = usize::from(found.entry.class);
-                let marks = Marks::open(&shared.window, found.page, found.entry.pages, class)?;
-                let geometry = marks.geometry;
+                let allocated = AllocationBytes::open(&shared.window, found.page, found.entry.pages, class)?;
+                let geometry = allocated.geometry;
                 let delta = (address - first).wrapping_sub(geometry.data);
                 let block = delta / geometry.size;
                 if block >= geometry.count {
@@ -323,7 +323,7 @@ impl Allocator {
                 if start != address {
                     return Err(HeapError::Interior { address, block: start });
                 }
-                if !marks.is_live(block) {
+                if !allocated.is_live(block) {
                     return Err(HeapError::DoubleFree { address });
                 }
                 Ok((found, start, geometry.size))
@@ -337,7 +337,7 @@ impl Allocator {
         if self.shared.guard.is_none()
             && let Some(span) = self.span_at(address)
             && let Some(block) = span.block(address)
-            && span.mark(block).load(Relaxed) == mark::USED
+            && span.allocation(block).load(Relaxed) == allocation::USED
         {
             return Ok(span.size());
         }

@@ -4,14 +4,14 @@
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
 //! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span, which the
-//!    thread owns and whose window is mapped; `marks` points at the mark of the block of bit 0.
+//!    thread owns and whose window is mapped; `allocations` points at the allocation byte of the block of bit 0.
 //! 3. `base` is the address of that block, and `size` the size of a block.
 
 #![allow(unsafe_code)]
 
+use super::allocation;
 use super::layout::CLASSES;
 use super::leaked::{Slot, Spare};
-use super::mark;
 use super::span::{Span, place};
 use crate::sys::total::Ordering::{Relaxed, SeqCst};
 use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
@@ -24,7 +24,7 @@ use std::ptr::{self, NonNull};
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
-    marks: AtomicPtr<AtomicU8>,
+    allocations: AtomicPtr<AtomicU8>,
     base: AtomicUsize,
     size: AtomicUsize,
 }
@@ -33,7 +33,7 @@ impl Current {
     fn blank() -> Current {
         Current {
             left: AtomicU64::new(0),
-            marks: AtomicPtr::new(ptr::null_mut()),
+            allocations: AtomicPtr::new(ptr::null_mut()),
             base: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
         }
@@ -73,9 +73,9 @@ impl Cache {
         }
         current.left.store(left & (left - 1), Relaxed);
         let block = left.trailing_zeros() as usize;
-        // SAFETY: the mark of a block of the span (2).
-        let mark = unsafe { &*current.marks.load(Relaxed).add(block) };
-        mark.store(mark::USED, Relaxed);
+        // SAFETY: the allocation byte of a block of the span (2).
+        let byte = unsafe { &*current.allocations.load(Relaxed).add(block) };
+        byte.store(allocation::USED, Relaxed);
         let address = current.base.load(Relaxed) + block * current.size.load(Relaxed);
         // SAFETY: the address of a block (3), in a window that does not begin at 0.
         Some(unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) })
@@ -109,7 +109,7 @@ impl Cache {
         let Some((word, claimed)) = span.claim() else { return false };
         let current = &self.current[class];
         current.left.store(claimed, Relaxed);
-        current.marks.store(span.marks_from(word * 64), Relaxed);
+        current.allocations.store(span.allocations_from(word * 64), Relaxed);
         current.base.store(span.address(word * 64), Relaxed);
         current.size.store(span.size(), Relaxed);
         true

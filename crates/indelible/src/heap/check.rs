@@ -1,10 +1,10 @@
 //! Check of a heap, from the bytes in the object alone.
 
+use super::allocation_bytes::AllocationBytes;
 use super::chunk::{get, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, mark};
-use super::marks::Marks;
+use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, allocation};
 use super::roots;
 use super::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,11 +155,11 @@ impl Check {
     }
 
     fn span(&mut self, window: &Window, page: u64, entry: Entry) -> Result<()> {
-        match Marks::open(window, page, entry.pages, usize::from(entry.class)) {
-            Ok(marks) => {
-                for (block, mark) in marks.marks.iter().enumerate() {
-                    if mark.load(Relaxed) > mark::FREED {
-                        self.say(marks.first + block as u64, "a mark that does not exist");
+        match AllocationBytes::open(window, page, entry.pages, usize::from(entry.class)) {
+            Ok(span) => {
+                for (block, byte) in span.bytes.iter().enumerate() {
+                    if byte.load(Relaxed) > allocation::FREED {
+                        self.say(span.first + block as u64, "an allocation byte of no meaning");
                     }
                 }
             }

@@ -55,14 +55,14 @@ pub struct Geometry {
     /// Blocks.
     pub count: usize,
     /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most of a page.
-    /// It leaves room for the marks at several places, if there are many pages.
+    /// It leaves room for the allocation bytes at several places, if there are many pages.
     pub data: usize,
 }
 
 impl Geometry {
-    /// Offset of the marks in the span that begins at `page`. It varies, as lines at the same offset of many
+    /// Offset of the allocation bytes in the span that begins at `page`. It varies, as lines at the same offset of many
     /// pages evict each other from the processor's caches.
-    pub fn marks(&self, page: u64) -> usize {
+    pub fn allocation(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         size_of::<SpanHeader>() + 64 * (scattered as usize % places)
@@ -158,8 +158,8 @@ mod tests {
                 assert!(data >= size_of::<SpanHeader>() + count && count <= SPAN_BLOCKS);
                 assert!(data + count * size <= (pages * PAGE) as usize && data <= PAGE as usize);
                 for page in 0..100 {
-                    let marks = geometry.marks(page);
-                    assert!(marks >= size_of::<SpanHeader>() && marks + count <= data);
+                    let allocation = geometry.allocation(page);
+                    assert!(allocation >= size_of::<SpanHeader>() && allocation + count <= data);
                 }
                 assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
             }

@@ -3,7 +3,7 @@
 //! Every field that changes is an atomic: threads, and programs that scribble over their objects, may
 //! change it at any time, so that nothing here is ever borrowed as plain memory.
 
-pub use super::mark;
+pub use super::allocation;
 use crate::plain::Plain;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -98,7 +98,7 @@ pub struct Chunk {
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; behind it is a byte for every block: its [`mark`].
+/// Start of a span; behind it is a byte for every block, which says whether it is in [use](allocation).
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
@@ -110,8 +110,8 @@ pub struct SpanHeader {
     pub count: AtomicU32,
     /// Offset of block 0 in the span.
     pub data: AtomicU32,
-    /// Offset of the mark of block 0 in the span.
-    pub marks: AtomicU32,
+    /// Offset of the allocation byte of block 0 in the span.
+    pub allocation: AtomicU32,
     pub reserved: [AtomicU64; 4],
 }
 

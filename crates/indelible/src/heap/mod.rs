@@ -1,11 +1,14 @@
 //! The heap inside an object: blocks that are allocated, freed and found again by name, and that psync
-//! makes durable together with their allocation marks.
+//! makes durable together with their allocation bytes.
 //!
 //! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to the same
 //! instant. Nothing is cached outside the object that would be missed: at any instant between two stores of a
-//! thread the marks in the object say exactly which blocks are the user's (`span`). Only the right to change
+//! thread the allocation bytes in the object say exactly which blocks are the user's (`span`). Only the right to change
 //! them without a lock, and a copy to search, are in memory alone (`cache`, `state`).
 
+#[doc(hidden)]
+pub mod allocation;
+mod allocation_bytes;
 mod allocator;
 mod cache;
 mod check;
@@ -18,9 +21,6 @@ mod guard;
 #[doc(hidden)]
 pub mod layout;
 mod leaked;
-#[doc(hidden)]
-pub mod mark;
-mod marks;
 mod pages;
 mod psync;
 mod raw;
@@ -45,5 +45,5 @@ pub use writer::Heap;
 
 pub(crate) use error::HeapError;
 pub(crate) use raw::{Extent, RawHeap};
-pub(crate) use registry::{Entry, any_named, find};
+pub(crate) use registry::{Entry, any_explicit, find};
 pub(crate) use root_cache::{Place, RootCache};

@@ -21,16 +21,16 @@ pub(crate) struct Entry {
     pub(crate) heap: usize,
     /// Number of the attachment.
     pub(crate) attachment: u32,
-    /// Whether stores have to be named.
-    named: bool,
+    /// Whether stores have to be marked.
+    explicit: bool,
     owner: u64,
 }
 
-const NONE: Entry = Entry { base: 0, len: 0, heap: 0, attachment: 0, named: false, owner: 0 };
+const NONE: Entry = Entry { base: 0, len: 0, heap: 0, attachment: 0, explicit: false, owner: 0 };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// Whether stores to some registered heap have to be marked. Changes with `HEAPS`.
-static NAMED: AtomicBool = AtomicBool::new(false);
+static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
 /// Changes with every entry that is removed or replaced.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
@@ -41,8 +41,8 @@ thread_local! {
 /// Whether stores may have to be marked. A value's address is only handed out after its heap is registered,
 /// so that the answer is not too early.
 #[inline]
-pub(crate) fn any_named() -> bool {
-    NAMED.load(Relaxed)
+pub(crate) fn any_explicit() -> bool {
+    ANY_EXPLICIT.load(Relaxed)
 }
 
 /// The heap in whose object an address lies.
@@ -83,8 +83,8 @@ impl Registration {
     }
 
     /// Enters the heap, or updates its entry.
-    fn register(&self, base: usize, len: usize, heap: usize, named: bool) -> Entry {
-        let mut entry = Entry { base, len, heap, attachment: 0, named, owner: self.0 };
+    fn register(&self, base: usize, len: usize, heap: usize, explicit: bool) -> Entry {
+        let mut entry = Entry { base, len, heap, attachment: 0, explicit, owner: self.0 };
         let mine = |old: &&Entry| old.owner == self.0;
         if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
             entry.attachment = old.attachment;
@@ -104,7 +104,7 @@ impl Registration {
 
 /// To be called before others may read the registry again.
 fn changed(heaps: &[Entry]) {
-    NAMED.store(heaps.iter().any(|entry| entry.named), Relaxed);
+    ANY_EXPLICIT.store(heaps.iter().any(|entry| entry.explicit), Relaxed);
     EPOCH.fetch_add(1, Release);
 }
 

@@ -1,26 +1,27 @@
-//! This process's view of a span: where its blocks and marks are, and which thread allocates from it. Only
-//! the marks in the object say which blocks are in use; `unused` is a copy that is quick to search, and is
+//! This process's view of a span: where its blocks and allocation bytes are, and which thread allocates from it. Only
+//! the allocation bytes in the object say which blocks are in use; `unused` is a copy that is quick to search, and is
 //! made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
-//! 1. `marks` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
-//!    marks were verified when it was adopted.
+//! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
+//!    allocation bytes were verified when it was adopted.
 //! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`, `place`,
-//!    `unheeded` and the links `next` and `prev`, and changes marks; except that anybody may free a block
+//!    `unheeded` and the links `next` and `prev`, and changes allocation bytes; except that anybody may free a block
 //!    that is in use.
 //! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
 //!    others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
 //!    that it has to free before the span is empty, or gets its first free block.
 //! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
-//!    among those of word *i* of `unused`; it is set after the mark, and cleared before marks are looked at.
+//!    among those of word *i* of `unused`; it is set after the allocation byte, and cleared
+//!    before allocation bytes are looked at.
 
 #![allow(unsafe_code)]
 
+use super::allocation;
 use super::cache::Cache;
 use super::layout::{CLASSES, SPAN_BLOCKS};
 use super::leaked::{Slot, Spare};
-use super::mark;
 use crate::sys::total::Ordering::{Relaxed, SeqCst};
 use crate::sys::total::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 use std::ptr;
@@ -50,7 +51,7 @@ pub(super) struct Span {
     data: AtomicUsize,
     /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
-    marks: AtomicPtr<AtomicU8>,
+    allocations: AtomicPtr<AtomicU8>,
     pub(super) owner: Slot<Cache>,
     count: AtomicU32,
     /// Blocks that its owner frees before it looks at the span again.
@@ -67,7 +68,7 @@ pub(super) struct Span {
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
     pages: AtomicU64,
-    /// Offset of the first mark in the object.
+    /// Offset of the first allocation byte in the object.
     first: AtomicU64,
     /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
@@ -86,7 +87,7 @@ pub(super) struct Site {
     pub(super) size: usize,
     /// Address of the first block.
     pub(super) data: usize,
-    /// Offset of the first mark in the object.
+    /// Offset of the first allocation byte in the object.
     pub(super) first: u64,
 }
 
@@ -98,7 +99,7 @@ impl Span {
         Span {
             data: AtomicUsize::new(0),
             reciprocal: AtomicU64::new(0),
-            marks: AtomicPtr::new(ptr::null_mut()),
+            allocations: AtomicPtr::new(ptr::null_mut()),
             owner: Slot::new(),
             count: AtomicU32::new(0),
             unheeded: AtomicU32::new(1),
@@ -120,17 +121,17 @@ impl Span {
         }
     }
 
-    /// Makes it stand for a span with these marks. A `new` one has no block in use.
+    /// Makes it stand for a span with these allocation bytes. A `new` one has no block in use.
     ///
     /// # Safety
     /// (1) holds from here on, as long as the span is live.
-    pub(super) unsafe fn become_of(&self, site: &Site, marks: &[AtomicU8], new: bool) {
+    pub(super) unsafe fn become_of(&self, site: &Site, bytes: &[AtomicU8], new: bool) {
         let Site { page, pages, class, size, data, first } = *site;
         self.data.store(data, Relaxed);
         self.reciprocal.store(u64::MAX / size as u64 + 1, Relaxed);
         self.size.store(size as u32, Relaxed);
-        self.count.store(marks.len() as u32, Relaxed);
-        self.marks.store(marks.as_ptr().cast_mut(), Relaxed);
+        self.count.store(bytes.len() as u32, Relaxed);
+        self.allocations.store(bytes.as_ptr().cast_mut(), Relaxed);
         self.ahead.store(u64::MAX >> (64 - (AHEAD / size).clamp(1, 64)), Relaxed);
         self.class.store(class as u8, Relaxed);
         self.page.store(page, Relaxed);
@@ -185,21 +186,21 @@ impl Span {
         self.data.load(Relaxed) + block * self.size()
     }
 
-    /// The mark of a block.
+    /// The allocation byte of a block.
     #[inline]
-    pub(super) fn mark(&self, block: usize) -> &AtomicU8 {
+    pub(super) fn allocation(&self, block: usize) -> &AtomicU8 {
         debug_assert!(block < self.count());
-        // SAFETY: one of the marks (1): callers have the number from `block`, `claim` or `count`.
-        unsafe { &*self.marks.load(Relaxed).add(block) }
+        // SAFETY: one of the allocation bytes (1): callers have the number from `block`, `claim` or `count`.
+        unsafe { &*self.allocations.load(Relaxed).add(block) }
     }
 
-    /// The mark of a block and those behind it.
-    pub(super) fn marks_from(&self, block: usize) -> *mut AtomicU8 {
-        self.marks.load(Relaxed).wrapping_add(block)
+    /// The allocation byte of a block and those behind it.
+    pub(super) fn allocations_from(&self, block: usize) -> *mut AtomicU8 {
+        self.allocations.load(Relaxed).wrapping_add(block)
     }
 
-    /// Offset of a block's mark in the object, for explicit tracking.
-    pub(super) fn mark_offset(&self, block: usize) -> u64 {
+    /// Offset of a block's allocation byte in the object, for explicit tracking.
+    pub(super) fn allocation_offset(&self, block: usize) -> u64 {
         self.first.load(Relaxed) + block as u64
     }
 
@@ -207,7 +208,7 @@ impl Span {
     pub(super) fn own(&self, cache: &'static Cache) {
         self.owner.set(Some(cache));
         if self.place.load(Relaxed) != place::NEW {
-            // Threads that mark a block from here on see the owner.
+            // Threads that change its allocation byte from here on see the owner.
             fence(SeqCst);
             self.survey();
         }
@@ -225,21 +226,21 @@ impl Span {
     pub(super) fn survey(&self) {
         for (word, free) in self.unused.iter().enumerate() {
             free.store(0, Relaxed);
-            self.gather(word, |mark| matches!(mark, mark::FREE | mark::FREED));
+            self.gather(word, |byte| matches!(byte, allocation::FREE | allocation::FREED));
         }
     }
 
-    /// Takes blocks of word `word` whose mark is `wanted` into `unused`.
+    /// Takes blocks of word `word` whose allocation byte is `wanted` into `unused`.
     fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
         let first = word * 64;
         let mut bits = self.unused[word].load(Relaxed);
         for block in first..self.count().min(first + 64) {
-            let mark = self.mark(block);
-            let found = mark.load(SeqCst);
+            let byte = self.allocation(block);
+            let found = byte.load(SeqCst);
             if wanted(found) {
                 bits |= 1 << (block - first);
-                if found == mark::FREED {
-                    mark.store(mark::FREE, Relaxed);
+                if found == allocation::FREED {
+                    byte.store(allocation::FREE, Relaxed);
                 }
             }
         }
@@ -249,7 +250,7 @@ impl Span {
     /// Takes in what others freed among the blocks of `words`. The caller may by (2).
     pub(super) fn collect(&self, words: u64) {
         for word in (0..WORDS).filter(|word| words >> word & 1 == 1) {
-            self.gather(word, |mark| mark == mark::FREED);
+            self.gather(word, |byte| byte == allocation::FREED);
         }
     }
 
@@ -300,8 +301,8 @@ impl Span {
     /// Frees a block for the owner, unless it is not in use, or the owner has to look at the span then.
     #[inline]
     pub(super) fn free_unheeded(&self, block: usize) -> bool {
-        let mark = self.mark(block);
-        if mark.load(Relaxed) != mark::USED {
+        let byte = self.allocation(block);
+        if byte.load(Relaxed) != allocation::USED {
             return false;
         }
         let unheeded = self.unheeded.load(Relaxed).wrapping_sub(1);
@@ -309,19 +310,23 @@ impl Span {
         if unheeded == 0 {
             return false;
         }
-        self.set_free(block, mark);
+        self.set_free(block, byte);
         true
     }
 
     /// Frees a block that is in use, for the owner, who looks at the span then.
     pub(super) fn free(&self, block: usize) {
-        self.set_free(block, self.mark(block));
+        self.set_free(block, self.allocation(block));
     }
 
     /// Frees a block for whoever owns the span, if it is in use. The owner notices when it opens its inbox;
-    /// if there is none any more, whoever comes next by the marks.
+    /// if there is none any more, the next thread that looks at the allocation bytes.
     pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
-        if self.mark(block).compare_exchange(mark::USED, mark::FREED, SeqCst, Relaxed).is_err() {
+        if self
+            .allocation(block)
+            .compare_exchange(allocation::USED, allocation::FREED, SeqCst, Relaxed)
+            .is_err()
+        {
             return false;
         }
         if let Some(owner) = self.owner.latest() {
@@ -331,8 +336,8 @@ impl Span {
     }
 
     #[inline]
-    fn set_free(&self, block: usize, mark: &AtomicU8) {
-        mark.store(mark::FREE, Relaxed);
+    fn set_free(&self, block: usize, byte: &AtomicU8) {
+        byte.store(allocation::FREE, Relaxed);
         let word = &self.unused[block / 64 % WORDS];
         word.store(word.load(Relaxed) | 1 << (block % 64), Relaxed);
     }

@@ -85,9 +85,9 @@ impl Shared {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether every operation takes the long way: stores have to be named, or blocks guarded.
+    /// Whether every operation takes the long way: stores have to be marked, or blocks guarded.
     pub(super) fn is_slow(&self) -> bool {
-        self.guard.is_some() || self.window.is_named()
+        self.guard.is_some() || self.window.is_explicit()
     }
 
     /// A cache for the calling thread.

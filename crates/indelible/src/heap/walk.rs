@@ -1,9 +1,9 @@
 //! Content of a heap: its live blocks, and how much of everything there is.
 
+use super::allocation_bytes::AllocationBytes;
 use super::directory::Directory;
 use super::error::Result;
 use super::layout::{CHUNK_PAGES, Kind, PAGE, Use};
-use super::marks::Marks;
 use super::pages::{Found, whole};
 use super::window::Window;
 
@@ -32,7 +32,7 @@ pub struct HeapStats {
     pub largest_free: u64,
     /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
     pub class_bytes: u64,
-    /// Bytes for neither: headers, marks, roots, ends of spans.
+    /// Bytes for neither: headers, allocation bytes, roots, ends of spans.
     pub overhead: u64,
     /// Named roots.
     pub roots: u64,
@@ -68,10 +68,10 @@ pub(super) fn chunk_blocks(window: &Window, number: u64, blocks: &mut Vec<Block>
         match entry.kind {
             Kind::Run => blocks.push(Block { address, size: (entry.pages * PAGE) as usize }),
             Kind::Span => {
-                let marks = Marks::open(window, page, entry.pages, usize::from(entry.class))?;
-                let (size, data) = (marks.geometry.size, address + marks.geometry.data);
-                let live = |block: &usize| marks.is_live(*block);
-                let all = (0..marks.geometry.count).filter(live);
+                let span = AllocationBytes::open(window, page, entry.pages, usize::from(entry.class))?;
+                let (size, data) = (span.geometry.size, address + span.geometry.data);
+                let live = |block: &usize| span.is_live(*block);
+                let all = (0..span.geometry.count).filter(live);
                 blocks.extend(all.map(|block| Block { address: data + block * size, size }));
             }
             _ => {}
@@ -110,9 +110,9 @@ pub(super) fn count(window: &Window) -> Result<HeapStats> {
                     stats.block_bytes += bytes;
                 }
                 Kind::Span => {
-                    let marks = Marks::open(window, page, entry.pages, usize::from(entry.class))?;
-                    let (size, count) = (marks.geometry.size as u64, marks.geometry.count);
-                    let live = (0..count).filter(|block| marks.is_live(*block)).count() as u64;
+                    let span = AllocationBytes::open(window, page, entry.pages, usize::from(entry.class))?;
+                    let (size, count) = (span.geometry.size as u64, span.geometry.count);
+                    let live = (0..count).filter(|block| span.is_live(*block)).count() as u64;
                     stats.blocks += live;
                     stats.block_bytes += live * size;
                     stats.class_bytes += (count as u64 - live) * size;

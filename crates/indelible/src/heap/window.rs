@@ -42,7 +42,7 @@ impl Window {
     }
 
     /// Whether stores have to be marked.
-    pub(super) fn is_named(&self) -> bool {
+    pub(super) fn is_explicit(&self) -> bool {
         self.marks.is_some()
     }
 

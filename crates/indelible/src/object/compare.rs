@@ -177,16 +177,16 @@ impl Pages<'_> {
     /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known lines: of all lines, or few are marked.
     #[inline(always)]
     unsafe fn changed(&self, page: u64, known: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
-        let (shadow, named) = (self.shadow.page_bytes(page), self.shadow.lines(page));
+        let (shadow, marked) = (self.shadow.page_bytes(page), self.shadow.lines(page));
         // SAFETY: the caller's promise; pages of the shadow are aligned.
         unsafe {
-            if named.count_ones() <= FEW {
-                return lines_changed_among(shadow, primary, named & known);
+            if marked.count_ones() <= FEW {
+                return lines_changed_among(shadow, primary, marked & known);
             }
             if self.samples && all_changed(shadow, primary) {
-                return named;
+                return marked;
             }
-            named & lines_changed(shadow, primary, [self.shadow.page_bytes(ahead.0), ahead.1])
+            marked & lines_changed(shadow, primary, [self.shadow.page_bytes(ahead.0), ahead.1])
         }
     }
 

@@ -140,7 +140,7 @@ impl Core {
     /// The set in which bytes are marked as dirty, and whether every store has to be.
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow.as_ref()?;
-        Some((shadow.marks()?, shadow.rung() == Some(Rung::Named)))
+        Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
     /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.

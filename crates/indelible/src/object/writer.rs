@@ -35,7 +35,7 @@ pub struct Object {
     /// Changes under the lock of `core`.
     len: AtomicUsize,
     marks: Arc<DirtyLines>,
-    /// Whether every store has to be marked: tracking `named`.
+    /// Whether every store has to be marked, with explicit tracking.
     explicit: bool,
     pool: Arc<PoolInner>,
     name: String,
@@ -102,7 +102,7 @@ impl Object {
         self.base
     }
 
-    /// First byte, for storing. With tracking `named`, mark stores through it with
+    /// First byte, for storing. With explicit tracking, mark stores through it with
     /// [`mark_dirty`](Object::mark_dirty); the other rungs find them by themselves.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
@@ -238,14 +238,14 @@ impl Object {
     ///   have its bytes. The first mark also keeps the object's pages where they are until detach; a [`grow`](Object::grow)
     ///   that moves the object ends what is pinned, so pin again after it.
     /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they ignore protection.
-    /// - **Tracking `named`**, which finds nothing by itself: after every store through a pointer. Heap and collections mark
+    /// - **Explicit tracking**, which finds nothing by itself: after every store through a pointer. Heap and collections mark
     ///   theirs. There a psync costs no page fault and no scan, and makes the lines of 64 bytes durable that were marked.
     ///   Stores without a mark may become durable, or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
 
-    /// Whether stores through pointers have to be [marked](Object::mark_dirty): with tracking `named`.
+    /// Whether stores through pointers have to be [marked](Object::mark_dirty): with explicit tracking.
     #[must_use]
     #[inline]
     pub fn needs_marks(&self) -> bool {
@@ -323,7 +323,7 @@ impl Object {
         self.pool.store.patience()
     }
 
-    /// The set in which every store has to be marked, with tracking `named`.
+    /// The set in which every store has to be marked, with explicit tracking.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
         self.explicit.then_some(&self.marks)
@@ -369,7 +369,7 @@ impl Object {
         self.core().writer().map_or(0, |writer| writer.recovered().lane_bytes)
     }
 
-    /// How stores are noticed: "wp-async", "mprotect" or "named".
+    /// How stores are noticed: "wp-async", "mprotect" or "explicit".
     #[must_use]
     pub fn rung(&self) -> String {
         self.core()

@@ -83,12 +83,12 @@ pub enum Tracking {
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
-    /// Stores are named: a psync looks at nothing else, and costs neither page faults nor a scan. The heap
-    /// and its [`collections`](crate::collections) name their own stores and the references that they hand
-    /// out (`&mut`, and atomics that are looked at); the program names its stores through pointers, also
+    /// The program marks its stores: a psync looks at nothing else, and costs neither page faults nor a scan. The heap
+    /// and its [`collections`](crate::collections) mark their own stores and the references that they hand
+    /// out (`&mut`, and atomics that are looked at); the program marks its stores through pointers, also
     /// those to blocks of [`Heap::malloc`](crate::Heap::malloc)
     /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). A store that nobody marks may be lost.
-    Named,
+    Explicit,
 }
 
 impl Tracking {
@@ -97,7 +97,7 @@ impl Tracking {
         ("auto", Tracking::Auto),
         ("wp-async", Tracking::WpAsync),
         ("mprotect", Tracking::Mprotect),
-        ("named", Tracking::Named),
+        ("explicit", Tracking::Explicit),
     ];
 
     fn rung(self) -> Option<Rung> {
@@ -105,7 +105,7 @@ impl Tracking {
             Tracking::Auto => None,
             Tracking::WpAsync => Some(Rung::WpAsync),
             Tracking::Mprotect => Some(Rung::Mprotect),
-            Tracking::Named => Some(Rung::Named),
+            Tracking::Explicit => Some(Rung::Explicit),
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) unsafe fn all_changed(shadow: *const u8, primary: *const u8) -> bool 
     })
 }
 
-/// Copies the lines named by `mask`, one after the other, to the start of `out`; returns their
+/// Copies the lines in `mask`, one after the other, to the start of `out`; returns their
 /// bytes. Copies nothing and returns `None` if `out` is too short.
 ///
 /// # Safety
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_named_lines_are_copied_in_order() {
+    fn the_lines_of_a_mask_are_copied_in_order() {
         let page: Vec<u8> = (0..PAGE).map(|i| (i / LINE) as u8).collect();
         let mut out = [0xff; 4 * LINE];
         let mask = 1 << 3 | 1 << 4 | 1 << 63;

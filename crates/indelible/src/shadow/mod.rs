@@ -246,7 +246,7 @@ impl Shadow {
     /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
     pub(crate) fn stored(&self, bytes: Range<usize>) {
         if let Some(tracker) = &self.tracker
-            && tracker.rung() == Rung::Named
+            && tracker.rung() == Rung::Explicit
         {
             tracker.marks().mark([bytes]);
         }

@@ -34,7 +34,7 @@ pub const POOL: u64 = 64 << 20;
 /// Runs a test in every world this machine can make; says which it cannot.
 pub fn everywhere(test: impl Fn(&World)) {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
-        for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Named] {
+        for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
             if !tracking.is_available() {
                 indelible_testing::not_tested(format_args!(
                     "on {ground:?}: this kernel lacks tracking by {tracking:?}"
@@ -91,7 +91,7 @@ impl World {
 
     /// Marks bytes that were stored to through a pointer, where tracking does not find that by itself.
     pub fn mark(&self, address: *const u8, len: usize) {
-        if self.tracking == Tracking::Named {
+        if self.tracking == Tracking::Explicit {
             indelible::raw::mark_dirty(address, len).unwrap();
         }
     }
@@ -138,7 +138,7 @@ pub fn options_of(name: &str) -> PoolOptions {
     let tracking = match words[1] {
         "WpAsync" => Tracking::WpAsync,
         "Mprotect" => Tracking::Mprotect,
-        "Named" => Tracking::Named,
+        "Explicit" => Tracking::Explicit,
         _ => Tracking::Auto,
     };
     PoolOptions::new().medium(medium).tracking(tracking).fault_in(words[2] == "true")

@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
-    pub fn set_kept_pages(&self, pages: usize) {
+    pub fn set_cached_pages(&self, pages: usize) {
         if let Some(page_cache) = &self.page_cache {
             lock(page_cache).set_limit(pages);
         }
@@ -135,7 +135,7 @@ impl Writer {
 
     /// Pages kept in memory.
     #[must_use]
-    pub fn kept_pages(&self) -> usize {
+    pub fn cached_pages(&self) -> usize {
         self.page_cache.as_ref().map_or(0, |page_cache| lock(page_cache).len())
     }
 

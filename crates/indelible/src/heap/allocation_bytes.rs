@@ -1,13 +1,13 @@
-//! A span's marks in the object, and the header that says where they are.
+//! A span's allocation bytes in the object, and the header that says where they are.
 //!
-//! Invariant of [`Marks`]: (1) the header was verified, and the marks and blocks lie in the window. Its marks are
-//! borrowed as the window is; spans that keep them longer end with the window.
+//! Invariant of [`AllocationBytes`]: (1) the header was verified, and the allocation bytes and blocks lie in the
+//! window. The bytes are borrowed as the window is; spans that keep them longer end with the window.
 
 #![allow(unsafe_code)]
 
 use super::class::Geometry;
 use super::error::{Result, damaged};
-use super::layout::{CLASSES, PAGE, SPAN_MAGIC, SpanHeader, mark};
+use super::layout::{CLASSES, PAGE, SPAN_MAGIC, SpanHeader, allocation};
 use super::span::{SPARE, Site, Span};
 use super::window::Window;
 use std::sync::atomic::AtomicU8;
@@ -20,16 +20,16 @@ impl Span {
         let Some(geometry) = Geometry::of(class, pages) else {
             return damaged(offset, "a span without room for blocks");
         };
-        let marks = geometry.marks(page);
+        let bytes = geometry.allocation(page);
         window.fill(offset, size_of::<SpanHeader>(), 0)?;
-        window.fill(offset + marks as u64, geometry.count, 0)?;
+        window.fill(offset + bytes as u64, geometry.count, 0)?;
         let header: &SpanHeader = window.at(offset)?;
         header.class.store(class as u32, Relaxed);
         header.page.store(page, Relaxed);
         header.pages.store(pages as u32, Relaxed);
         header.count.store(geometry.count as u32, Relaxed);
         header.data.store(geometry.data as u32, Relaxed);
-        header.marks.store(marks as u32, Relaxed);
+        header.allocation.store(bytes as u32, Relaxed);
         header.magic.store(SPAN_MAGIC, Relaxed);
         Ok(())
     }
@@ -42,31 +42,36 @@ impl Span {
         class: usize,
         new: bool,
     ) -> Result<&'static Span> {
-        let Marks { geometry: Geometry { size, data, .. }, marks, first } =
-            Marks::open(window, page, pages, class)?;
+        let AllocationBytes { geometry: Geometry { size, data, .. }, bytes, first } =
+            AllocationBytes::open(window, page, pages, class)?;
         let offset = page * PAGE;
-        let strange = |mark: &AtomicU8| mark.load(Relaxed) > mark::FREED;
-        if !new && let Some(block) = marks.iter().position(strange) {
-            return damaged(first + block as u64, "a mark that does not exist");
+        let strange = |byte: &AtomicU8| byte.load(Relaxed) > allocation::FREED;
+        if !new && let Some(block) = bytes.iter().position(strange) {
+            return damaged(first + block as u64, "an allocation byte of no meaning");
         }
         let span = SPARE.take(Span::blank);
         let data = window.base() + offset as usize + data;
         // SAFETY: verified and within the window (1), which is mapped as long as its heap has live spans.
-        unsafe { span.become_of(&Site { page, pages, class, size, data, first }, marks, new) };
+        unsafe { span.become_of(&Site { page, pages, class, size, data, first }, bytes, new) };
         Ok(span)
     }
 }
 
-/// A span's marks, its header verified.
-pub(super) struct Marks<'a> {
+/// A span's allocation bytes, its header verified.
+pub(super) struct AllocationBytes<'a> {
     pub(super) geometry: Geometry,
-    pub(super) marks: &'a [AtomicU8],
+    pub(super) bytes: &'a [AtomicU8],
     /// Offset of the first in the object.
     pub(super) first: u64,
 }
 
-impl<'a> Marks<'a> {
-    pub(super) fn open(window: &'a Window, page: u64, pages: u64, class: usize) -> Result<Marks<'a>> {
+impl<'a> AllocationBytes<'a> {
+    pub(super) fn open(
+        window: &'a Window,
+        page: u64,
+        pages: u64,
+        class: usize,
+    ) -> Result<AllocationBytes<'a>> {
         let offset = page * PAGE;
         let geometry = if class < CLASSES { Geometry::of(class, pages.min(255)) } else { None };
         let Some(geometry) = geometry else {
@@ -79,18 +84,18 @@ impl<'a> Marks<'a> {
             && u64::from(header.pages.load(Relaxed)) == pages
             && header.count.load(Relaxed) == geometry.count as u32
             && header.data.load(Relaxed) == geometry.data as u32;
-        let first = header.marks.load(Relaxed) as usize;
+        let first = header.allocation.load(Relaxed) as usize;
         let placed = (size_of::<SpanHeader>()..=geometry.data - geometry.count).contains(&first);
         if !same || !placed {
             return damaged(offset, "the header of a span contradicts its chunk");
         }
         window.pointer(offset, (pages * PAGE) as usize)?;
         let first = offset + first as u64;
-        Ok(Marks { geometry, marks: window.slice(first, geometry.count)?, first })
+        Ok(AllocationBytes { geometry, bytes: window.slice(first, geometry.count)?, first })
     }
 
     /// Whether the user has a block.
     pub(super) fn is_live(&self, block: usize) -> bool {
-        self.marks[block].load(Relaxed) == mark::USED
+        self.bytes[block].load(Relaxed) == allocation::USED
     }
 }

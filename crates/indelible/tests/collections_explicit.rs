@@ -73,7 +73,7 @@ fn fill(heap: &mut Heap) {
 }
 
 fn world() -> World {
-    World::new(Ground::Memory, Tracking::Named, false)
+    World::new(Ground::Memory, Tracking::Explicit, false)
 }
 
 fn filled(world: &World) -> Heap {
@@ -226,7 +226,7 @@ const SHARED: &[(&str, Change)] = &[
 ];
 
 #[test]
-fn every_byte_that_is_stored_is_named() {
+fn every_byte_that_is_stored_is_marked() {
     let world = world();
     let mut heap = filled(&world);
     for (kind, changes) in [("list", LISTS), ("hash map", HASHES), ("ordered map", TREES), ("shared", SHARED)]
@@ -245,7 +245,7 @@ fn every_byte_that_is_stored_is_named() {
 
 /// Splits, joins and everything between, each alone: no neighbour's names cover for them.
 #[test]
-fn each_insertion_and_removal_is_named_by_itself() {
+fn each_insertion_and_removal_is_marked_by_itself() {
     let world = world();
     let pool = world.format();
     pool.create("heap", 256 << 10).unwrap();
@@ -267,7 +267,7 @@ fn each_insertion_and_removal_is_named_by_itself() {
 
 /// A root itself: stored to by `&mut`, and by its atomics.
 #[test]
-fn roots_are_named_when_they_are_borrowed() {
+fn roots_are_marked_when_they_are_borrowed() {
     let world = world();
     let mut heap = filled(&world);
     *heap.root_or_insert_with::<Wide, _>("wide", |_| [1; 9]).unwrap() = [2; 9];
@@ -294,7 +294,7 @@ fn cost(heap: &mut Heap, f: impl FnOnce(&mut Heap)) -> (u64, u64) {
 
 #[test]
 fn a_psync_costs_what_was_stored_and_not_the_object() {
-    let world = World::new(Ground::Memory, Tracking::Named, false);
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let pool = world.format();
     pool.create("heap", 32 << 20).unwrap();
     let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();

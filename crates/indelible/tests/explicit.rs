@@ -1,5 +1,4 @@
-//! Stores that the program names (tracking `named`): a psync makes durable the lines that were, at the cost of
-//! these alone.
+//! Explicit tracking: a psync makes durable the lines that the program marked, at the cost of these alone.
 
 use indelible::{MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 const LEN: u64 = 1 << 20;
 
 fn open(path: &Path, medium: MediumKind) -> Pool {
-    PoolOptions::new().medium(medium).tracking(Tracking::Named).open(path).unwrap()
+    PoolOptions::new().medium(medium).tracking(Tracking::Explicit).open(path).unwrap()
 }
 
 /// An object of zeros that was psynced, in a pool of each kind.
@@ -16,7 +15,7 @@ fn on_each_medium(test: impl Fn(&Path, MediumKind, Object)) {
         let dir = tempfile::TempDir::new_in(folder).unwrap();
         let path: PathBuf = dir.path().join("pool");
         let pool =
-            PoolOptions::new().medium(medium).tracking(Tracking::Named).format(&path, 16 << 20).unwrap();
+            PoolOptions::new().medium(medium).tracking(Tracking::Explicit).format(&path, 16 << 20).unwrap();
         pool.create("object", LEN).unwrap();
         let mut object = pool.attach("object").unwrap();
         object.as_mut_slice().fill(0);
@@ -32,18 +31,18 @@ fn store(object: &mut Object, at: usize, byte: u8) {
 }
 
 #[test]
-fn the_lines_that_were_named_are_durable_and_no_others_are_logged() {
+fn the_lines_that_were_marked_are_durable_and_no_others_are_logged() {
     on_each_medium(|path, medium, mut object| {
         let before = object.stats().logged_bytes;
         // Both sides of a line's edge, of a page's edge, and the last byte.
-        for (at, name) in
+        for (at, marked) in
             [(127, 127..129), (128, 0..0), (8191, 8191..8193), (8192, 0..0), (LEN as usize - 1, 0..0)]
         {
             store(&mut object, at, 7);
-            object.mark_dirty(name);
+            object.mark_dirty(marked);
         }
         object.mark_dirty(LEN as usize - 1..LEN as usize + 100);
-        // Not named, but of a page and of pages that were.
+        // Not marked, but in pages that have marked lines, and in one that has none.
         store(&mut object, 1000, 8);
         store(&mut object, 16384, 8);
         object.psync().unwrap();
@@ -59,7 +58,7 @@ fn the_lines_that_were_named_are_durable_and_no_others_are_logged() {
 }
 
 #[test]
-fn what_was_named_once_is_named_for_one_psync() {
+fn a_mark_is_good_for_one_psync() {
     on_each_medium(|_, medium, mut object| {
         store(&mut object, 64, 1);
         object.mark_dirty(64..65);
@@ -75,7 +74,7 @@ fn what_was_named_once_is_named_for_one_psync() {
 }
 
 #[test]
-fn many_named_pages_are_compared_line_by_line() {
+fn many_explicit_pages_are_compared_line_by_line() {
     on_each_medium(|path, medium, mut object| {
         let before = object.stats().logged_bytes;
         let places: Vec<usize> =

@@ -1,4 +1,4 @@
-//! Values of a block's mark byte.
+//! Values of a block's allocation byte.
 
 /// It is free.
 pub const FREE: u8 = 0;
