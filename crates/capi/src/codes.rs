@@ -1,4 +1,4 @@
-//! The codes of errors, with a text for each. Those below 1000 are [`indelible::ErrorKind`]'s.
+//! The codes of errors, with a text for each. All but `PMO_ERR_ARGUMENT` are [`indelible::ErrorKind`]'s.
 
 use std::ffi::CStr;
 
@@ -51,6 +51,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (35, "PMO_ERR_ROOT_TYPE", c"the root is of another type, or its type has another layout"),
     (36, "PMO_ERR_UNTRUSTED", c"the object's bytes may have been stored by other means than typed code"),
     (37, "PMO_ERR_BAD_WINDOW", c"the address window cannot be used"),
+    (38, "PMO_ERR_DIFFERENT_POOLS", c"objects of different pools cannot change in one step"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

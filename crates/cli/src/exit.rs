@@ -36,7 +36,9 @@ pub const CODES: [(Exit, &str); 10] = [
 impl From<ErrorKind> for Exit {
     fn from(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::BadName | ErrorKind::BadSize | ErrorKind::BadWindow => Exit::Usage,
+            ErrorKind::BadName | ErrorKind::BadSize | ErrorKind::BadWindow | ErrorKind::DifferentPools => {
+                Exit::Usage
+            }
             ErrorKind::Damaged | ErrorKind::Gone => Exit::Damaged,
             ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
             ErrorKind::NoPool | ErrorKind::NotFound => Exit::NotFound,

@@ -94,6 +94,10 @@ pub enum ErrorKind {
     Untrusted = 36,
     /// The address window that was asked for cannot be used.
     BadWindow = 37,
+    /// Objects of different pools cannot change in one step.
+    DifferentPools = 38,
+    /// A defect of this library.
+    Internal = 1001,
 }
 
 /// Cause of an error, by layer.
@@ -111,6 +115,8 @@ pub(crate) enum Cause {
     Shadow(#[from] ShadowError),
     #[error("no attached object is at {0:#x}")]
     NotAttached(usize),
+    #[error("the attachment is no longer in force")]
+    Detached,
     #[error("the pool was opened by another process, of which this one is a fork")]
     Forked,
     #[error("the object is attached for reading")]
@@ -209,7 +215,7 @@ impl Error {
             Cause::Shadow(ShadowError::Dirty(error)) => dirty_kind(error),
             Cause::Shadow(ShadowError::Read(error)) => medium_kind(error),
             Cause::Shadow(_) => ErrorKind::Io,
-            Cause::NotAttached(_) => ErrorKind::NotAttached,
+            Cause::NotAttached(_) | Cause::Detached => ErrorKind::NotAttached,
             Cause::Forked => ErrorKind::Forked,
             Cause::ForReading => ErrorKind::ReadOnly,
             Cause::Copy(_) => ErrorKind::Unsuitable,
@@ -229,6 +235,7 @@ impl Error {
         }
         match &self.0.cause {
             Cause::ForReading => return "attach for writing",
+            Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
             Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
             _ => {}
         }
@@ -287,6 +294,8 @@ impl Error {
             ErrorKind::RootExists => "choose another name, or remove the root first",
             ErrorKind::BadWindow => "give a first address and a length that fit, or none: one is chosen then",
             ErrorKind::RootType => "use the type the root was made with, or convert the data",
+            ErrorKind::DifferentPools => "psync the objects of each pool by themselves",
+            ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }
     }
@@ -328,7 +337,7 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::BadWindow { .. } => ErrorKind::BadWindow,
         StoreError::NotFound => ErrorKind::NotFound,
         StoreError::Exists => ErrorKind::Exists,
-        StoreError::BadName { .. } => ErrorKind::BadName,
+        StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
         StoreError::Held { .. } => ErrorKind::Held,
@@ -337,7 +346,8 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         }
         StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
         StoreError::Poisoned => ErrorKind::Poisoned,
-        StoreError::NotAttached => ErrorKind::NotAttached,
+        StoreError::DifferentPools => ErrorKind::DifferentPools,
+        StoreError::NotAnnounced { .. } | StoreError::OutOfTablePages => ErrorKind::Internal,
         _ => ErrorKind::Damaged,
     }
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking};
+use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking, psync_all};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -369,6 +369,21 @@ fn names_are_text_of_1_to_511_bytes() {
         assert_eq!(kind(pool.create("π and 木", 1)), ErrorKind::Exists);
         assert_eq!(pool.list().count(), 6);
     });
+}
+
+#[test]
+fn objects_of_different_pools_are_no_one_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let [mut a, mut b] = ["a.pmo", "b.pmo"].map(|name| {
+        let pool = Pool::format(folder.path().join(name), 4 << 20).unwrap();
+        pool.create("object", 4096).unwrap();
+        pool.attach("object").unwrap()
+    });
+    let both = psync_all(&mut [&mut a, &mut b]).unwrap_err();
+    assert_eq!(both.kind(), ErrorKind::DifferentPools);
+    assert!(both.to_string().contains("psync the objects of each pool by themselves"), "{both}");
+    a.psync().unwrap();
+    b.psync().unwrap();
 }
 
 /// S0.8: sizes of every kind.

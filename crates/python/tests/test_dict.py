@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import indelible
@@ -214,6 +215,13 @@ def test_a_dict_where_something_else_is(pool: indelible.Pool) -> None:
     assert caught.value.kind == "NotAHeap" and caught.value.object == "w"
     # Nothing is left attached.
     assert pool.array("w").shape == (10,)
+
+
+def test_arrays_of_different_pools_are_no_step(pool: indelible.Pool, tmp_path: Path) -> None:
+    with indelible.open(tmp_path / "other.pmo", 8 * MIB) as other:
+        with pytest.raises(ValueError, match="different pools") as caught:
+            indelible.psync(pool.array("w", 10), other.array("w", 10))
+        assert isinstance(caught.value, indelible.Error) and caught.value.kind == "DifferentPools"
 
 
 def test_dict_and_arrays_are_one_step(open_pool: Open) -> None:

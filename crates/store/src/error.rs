@@ -174,6 +174,12 @@ pub enum StoreError {
         /// Reason.
         why: &'static str,
     },
+    /// The label of a pool cannot be used.
+    #[error("a label has at most 128 bytes, this one has {len}")]
+    BadLabel {
+        /// Length asked for, in bytes.
+        len: usize,
+    },
     /// The size cannot be used.
     #[error("{size} bytes are not a usable size: {why}")]
     BadSize {
@@ -223,9 +229,20 @@ pub enum StoreError {
         took effect as a whole or not at all"
     )]
     Poisoned,
-    /// The object was destroyed or its attach ended.
-    #[error("the attachment is no longer in force")]
-    NotAttached,
+    /// A psync of several objects has objects of several pools.
+    #[error("the objects are of different pools, which cannot change in one atomic step")]
+    DifferentPools,
+    /// A direct write outside of the range that was announced.
+    #[error(
+        "bytes up to {end} were to be written straight to the object's place without having been announced"
+    )]
+    NotAnnounced {
+        /// End of the write, in bytes from the object's start.
+        end: u64,
+    },
+    /// A new table needs more pages than were counted for it.
+    #[error("more pages are needed for the new table than were counted")]
+    OutOfTablePages,
 }
 
 /// The holder of a lock, as shown to people.

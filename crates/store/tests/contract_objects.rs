@@ -2,9 +2,9 @@
 
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{NAME_MAX, SIZE};
-use indelible_store::store::Store;
+use indelible_store::store::{FormatOptions, Store};
 use indelible_store::table::{CreateOptions, Key};
-use indelible_testing::pool::{check_tiling, contents, objects, process, psync, snapshot};
+use indelible_testing::pool::{check_tiling, contents, objects, process, psync, psync_many, snapshot};
 use indelible_testing::scenario::{formatted, media};
 use indelible_testing::{SimConfig, SimMedium};
 use std::sync::Arc;
@@ -43,6 +43,32 @@ fn objects_are_counted_and_entries_are_whole_cache_lines() {
     }
     store.destroy("object 5", KEY).unwrap();
     assert_eq!(open(&medium).info().unwrap().objects, 99);
+}
+
+#[test]
+fn objects_of_different_pools_are_no_one_step() {
+    let ((_, one), (_, other)) = (pool(4 << 20), pool(4 << 20));
+    let [mut a, mut b] = [&one, &other].map(|store| {
+        store.create("a", &of(4096)).unwrap();
+        store.attach_writer("a", KEY).unwrap()
+    });
+    let both = psync_many(&mut [(&mut a, &[(0, &[1])]), (&mut b, &[(0, &[1])])]);
+    assert!(matches!(both, Err(StoreError::DifferentPools)), "{both:?}");
+    for (store, writer) in [(one, &mut a), (other, &mut b)] {
+        assert_eq!(contents(&store, writer.object()).unwrap()[0], 0);
+        psync(writer, &[(0, &[2])]).unwrap();
+    }
+}
+
+#[test]
+fn labels_have_a_limit_of_their_own() {
+    let format = |label: String| {
+        let medium = SimMedium::new(4 << 20, SimConfig::default());
+        let how = FormatOptions { label, ..FormatOptions::default() };
+        Store::format(Arc::new(medium.handle()), process(1), &how).map(|store| store.superblock().label())
+    };
+    assert_eq!(format("l".repeat(128)).unwrap(), "l".repeat(128));
+    assert!(matches!(format("l".repeat(129)), Err(StoreError::BadLabel { len: 129 })));
 }
 
 #[test]

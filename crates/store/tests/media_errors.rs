@@ -86,8 +86,7 @@ impl Program {
                 | StoreError::Poisoned
                 | StoreError::NotFound
                 | StoreError::Exists
-                | StoreError::Held { .. }
-                | StoreError::NotAttached,
+                | StoreError::Held { .. },
             ) => {}
             Err(StoreError::Failed(_)) => self.states.extend(changed),
             Err(error) => panic!("{at}: {op:?}: {error}"),
@@ -98,14 +97,14 @@ impl Program {
     }
 
     fn writer(&mut self, name: &str) -> Result<&mut Writer> {
-        self.writers.get_mut(name).ok_or(StoreError::NotAttached)
+        self.writers.get_mut(name).ok_or(StoreError::NotFound)
     }
 
     /// The writer of an object that has so many bytes: a growth may have been refused.
     fn reaching(&mut self, name: &str, end: u64) -> Result<&mut Writer> {
         self.writer(name).and_then(|writer| match writer.object().entry.size.get() >= end {
             true => Ok(writer),
-            false => Err(StoreError::NotAttached),
+            false => Err(StoreError::NotFound),
         })
     }
 
@@ -117,7 +116,7 @@ impl Program {
                 self.writers.insert(name, writer);
                 Ok(())
             }
-            Detach(name) => self.writers.remove(name).ok_or(StoreError::NotAttached)?.detach(),
+            Detach(name) => self.writers.remove(name).ok_or(StoreError::NotFound)?.detach(),
             Create(name, size) => {
                 store.create(name, &CreateOptions { sparse: size > 50_000, ..of(size) }).map(drop)
             }
@@ -132,7 +131,7 @@ impl Program {
                 let bytes = [value; LEN as usize];
                 let mut parts: Vec<_> =
                     self.writers.iter_mut().filter(|(name, _)| [one, other].contains(name)).collect();
-                let [(_, one), (_, other)] = &mut parts[..] else { return Err(StoreError::NotAttached) };
+                let [(_, one), (_, other)] = &mut parts[..] else { return Err(StoreError::NotFound) };
                 psync_many(&mut [(one, &[(0, &bytes)]), (other, &[(0, &bytes)])])
             }
             Load(name, to, value) => {

@@ -213,6 +213,18 @@ static void faults(pmo_pool *pool, const char *which)
         *block = 1;
 }
 
+static void pools(pmo_pool *pool, const char *path)
+{
+    char second[4096];
+    CHECK(snprintf(second, sizeof second, "%s.second", path) < (int)sizeof second);
+    pmo_pool *other = pmo_open_or_format(second, 4 << 20, 0);
+    CHECK(other && pmo_create(other, "plain", 65536) == 0);
+    void *both[] = {pmo_attach(pool, "plain", PMO_WRITE, NULL, 0), pmo_attach(other, "plain", PMO_WRITE, NULL, 0)};
+    CHECK(both[0] && both[1]);
+    FAILS(pmo_psync_all(both, 2, 0) == -1, PMO_ERR_DIFFERENT_POOLS, "different pools");
+    CHECK(pmo_detach(both[0]) == 0 && pmo_detach(both[1]) == 0 && pmo_close(other) == 0);
+}
+
 int main(int argc, char **argv)
 {
     pmo_pool *pool = pmo_open_or_format(argv[1], 64 << 20, 0);
@@ -224,6 +236,7 @@ int main(int argc, char **argv)
     arguments(pool);
     objects(pool);
     address(pool);
+    pools(pool, argv[1]);
     heap(pool);
     CHECK(pmo_close(pool) == 0);
     FAILS(pmo_close(pool) == -1, PMO_ERR_ARGUMENT, "not open");

@@ -57,7 +57,7 @@ unsafe impl Send for Core {}
 
 /// Why there is no shadow.
 fn absent(lost: &Option<Shadow>) -> Cause {
-    Cause::Store(if lost.is_some() { StoreError::Poisoned } else { StoreError::NotAttached })
+    if lost.is_some() { Cause::Store(StoreError::Poisoned) } else { Cause::Detached }
 }
 
 impl Core {
@@ -98,7 +98,7 @@ impl Core {
     }
 
     pub(crate) fn writer(&self) -> Result<&Writer, Cause> {
-        self.writer.as_ref().ok_or(Cause::Store(StoreError::NotAttached))
+        self.writer.as_ref().ok_or(Cause::Detached)
     }
 
     pub(crate) fn shadow(&self) -> Result<&Shadow, Cause> {

@@ -83,6 +83,10 @@ class BadSize(Error, ValueError):
     """The size cannot be used."""
 
 
+class DifferentPools(Error, ValueError):
+    """Objects of different pools cannot change in one atomic step: psync those of each pool by themselves."""
+
+
 class Mismatch(Error, ValueError):
     """The array is of another shape, type or order than asked for."""
 

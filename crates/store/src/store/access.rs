@@ -2,7 +2,7 @@
 //!
 //! Invariants, while the table is held:
 //! 1. Every batch of the table lane has been applied to the table's pages.
-//! 2. `TableLog::log` is the end of the table lane.
+//! 2. `TableLog::known` has the end of the table lane.
 //! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
 //! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
@@ -29,17 +29,23 @@ use crate::sync::{Condvar, Mutex};
 
 /// This process's knowledge of the table lane.
 pub(super) struct TableLog {
-    log: Option<LaneLog>,
-    /// Of which `log` and `nodes` are.
-    epoch: Option<Epoch>,
+    /// `None`: the lane is to be read from its beginning.
+    known: Option<Known>,
     batch: Batch,
     nodes: Nodes,
 }
 
 impl TableLog {
     pub(super) fn unread() -> Self {
-        TableLog { log: None, epoch: None, batch: Batch::new(), nodes: Nodes::default() }
+        TableLog { known: None, batch: Batch::new(), nodes: Nodes::default() }
     }
+}
+
+/// The end of the table lane, and the epoch in which that, and the nodes, are known.
+#[derive(Clone)]
+struct Known {
+    log: LaneLog,
+    epoch: Epoch,
 }
 
 /// The table, as the threads of this process take turns with it.
@@ -124,14 +130,14 @@ impl Store {
     ) -> Result<S> {
         self.writable()?;
         let mut held = self.hold_table()?;
-        let epoch = held.catch_up()?;
+        let known = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
-        let changed = trusted(&epoch, || {
-            let mut table = TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&nodes);
+        let changed = trusted(&known.epoch, || {
+            let mut table = TableTransaction::begin(&known.epoch, self.seed, self.len)?.with_nodes(&nodes);
             let out = change(&mut table)?;
             Ok((table, out))
         });
-        let changed = changed.and_then(|(table, out)| held.publish(&epoch, table).map(|()| out));
+        let changed = changed.and_then(|(table, out)| held.publish(&known, table).map(|()| out));
         held.state.nodes = nodes;
         match changed {
             Ok(out) => Ok(after(out)),
@@ -156,7 +162,7 @@ impl Store {
             });
         }
         let mut held = self.hold_table()?;
-        let epoch = held.catch_up()?;
+        let Known { epoch, .. } = held.catch_up()?;
         trusted(&epoch, || {
             look(&TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
         })
@@ -227,19 +233,19 @@ pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> 
 }
 
 impl Held<'_> {
-    /// Reads the batches that others published. Returns the epoch in which all of them are known.
-    fn catch_up(&mut self) -> Result<Epoch> {
+    /// Reads the batches that others published.
+    fn catch_up(&mut self) -> Result<Known> {
         let seed = self.store.seed;
         let state = &mut self.state;
-        let known = state.log.take().zip(state.epoch.take().filter(|epoch| !epoch.is_over()));
+        let known = state.known.take().filter(|known| !known.epoch.is_over());
         if Mutant::StaleTable.is_on()
-            && let Some((log, epoch)) = known
+            && let Some(known) = known
         {
-            (state.log, state.epoch) = (Some(log), Some(epoch.clone()));
-            return Ok(epoch);
+            state.known = Some(known.clone());
+            return Ok(known);
         }
         let (known, epoch) = match known {
-            Some((log, epoch)) if log.is_current(&epoch, seed)? => (Some(log), epoch),
+            Some(Known { log, epoch }) if log.is_current(&epoch, seed)? => (Some(log), epoch),
             _ => (None, self.store.latch.enter()),
         };
         let mut log = match known {
@@ -250,11 +256,12 @@ impl Held<'_> {
         if known != Some(log) && !Mutant::NodesKept.is_on() {
             state.nodes.clear();
         }
-        (state.log, state.epoch) = (Some(log), Some(epoch.clone()));
-        Ok(epoch)
+        let known = Known { log, epoch };
+        state.known = Some(known.clone());
+        Ok(known)
     }
 
-    fn publish(&mut self, epoch: &Epoch, mut table: TableTransaction<'_>) -> Result<()> {
+    fn publish(&mut self, known: &Known, mut table: TableTransaction<'_>) -> Result<()> {
         let seed = self.store.seed;
         let state = &mut self.state;
         if table.root_changed() {
@@ -268,9 +275,11 @@ impl Held<'_> {
             return Ok(());
         }
         batch.seal(seed);
-        let Some(mut log) = state.log.take() else { return Err(StoreError::NotAttached) };
-        append(epoch, seed, &mut log, batch)?;
-        state.log = Some(log);
+        // After a failure the lane is read anew.
+        state.known = None;
+        let Known { mut log, epoch } = known.clone();
+        append(&epoch, seed, &mut log, batch)?;
+        state.known = Some(Known { log, epoch });
         table.forget_changed();
         Ok(())
     }

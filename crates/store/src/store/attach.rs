@@ -34,6 +34,7 @@ pub struct Reader {
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
+    /// `None` before the binding is published, and once the attachment has ended.
     object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
@@ -142,7 +143,7 @@ impl Store {
     /// without that lane, as none of it was published.
     fn bind_writer(
         self: &Arc<Self>,
-        change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Pending>,
+        change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
     ) -> Result<Writer> {
         loop {
             self.forget_failed_lanes();
@@ -161,8 +162,8 @@ impl Store {
         table: &mut TableTransaction<'_>,
         mut object: Located,
         search: &mut LaneSearch,
-    ) -> Result<Pending> {
-        let object_lock = Some(ObjectLock::take(self, &object, LockMode::Exclusive)?);
+    ) -> Result<Unbound> {
+        let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
         let recovered = self.recover(table, &object)?;
         let progress = table.progress(&object)?;
         let standing = Standing {
@@ -180,7 +181,7 @@ impl Store {
         let writer = Writer {
             store: self.clone(),
             lane,
-            object_lock,
+            object_lock: None,
             object,
             standing,
             // An earlier writer may have died in a direct write.
@@ -191,12 +192,13 @@ impl Store {
             backed: Vec::new(),
             recovered,
         };
-        Ok(Pending(Some(writer)))
+        Ok(Unbound { object_lock, writer })
     }
 
     /// Finishes the attach once the binding is published.
-    fn attached(&self, mut pending: Pending) -> Result<Writer> {
-        let Some(mut writer) = pending.0.take() else { return Err(StoreError::NotAttached) };
+    fn attached(&self, pending: Unbound) -> Result<Writer> {
+        let Unbound { object_lock, mut writer } = pending;
+        writer.object_lock = Some(object_lock);
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
         self.keep_lane(&writer.lane);
         writer.cancel_direct()?;
@@ -278,15 +280,10 @@ fn undefined(table: &TableTransaction<'_>, object: &Located) -> Result<Option<(u
     Ok((from < to).then_some((from, to)))
 }
 
-/// A writer whose binding is not published: dropping it must not detach.
-struct Pending(Option<Writer>);
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some(writer) = self.0.take() {
-            writer.abandon();
-        }
-    }
+/// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept apart.
+struct Unbound {
+    object_lock: ObjectLock,
+    writer: Writer,
 }
 
 impl Reader {
@@ -406,11 +403,6 @@ impl Writer {
             object.entry.lane = U32::new(NO_LANE);
             table.put_entry(&object)
         })
-    }
-
-    /// Gives everything up without changing the table.
-    fn abandon(mut self) {
-        self.object_lock = None;
     }
 }
 

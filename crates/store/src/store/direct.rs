@@ -53,12 +53,12 @@ impl Writer {
     ///
     /// # Errors
     /// `NoSpace`: nothing was published; the direct write may be begun again, or the next psync takes it back.
-    /// `BadSize`: the range was not announced. `Poisoned`, or a failure of the medium: the object is poisoned.
+    /// `NotAnnounced`: the range was not announced. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
         match (&self.direct, self.announced()) {
             (Direct::Open, Some((from, to))) if from <= offset && end <= to => {}
-            _ => return Err(StoreError::BadSize { size: end, why: "the direct write was not announced" }),
+            _ => return Err(StoreError::NotAnnounced { end }),
         }
         let target = self.object.entry.primary_offset() + offset;
         self.back(target, bytes.len() as u64)?;

@@ -41,7 +41,7 @@ impl Store {
     /// Formats the medium and opens the new pool.
     ///
     /// # Errors
-    /// `BadLength`, `AlreadyAPool` (without `force`), `BadName` for the label, or the medium's.
+    /// `BadLength`, `AlreadyAPool` (without `force`), `BadLabel`, or the medium's.
     pub fn format(device: Arc<dyn Device>, identity: Identity, how: &FormatOptions) -> Result<Arc<Store>> {
         let len = device.len() / PAGE * PAGE;
         let max = 32 * TIB;
@@ -49,7 +49,7 @@ impl Store {
             return Err(StoreError::BadLength { len, min: MIN_POOL, max });
         }
         if how.label.len() > 128 {
-            return Err(StoreError::BadName { why: "a label has at most 128 bytes" });
+            return Err(StoreError::BadLabel { len: how.label.len() });
         }
         let given = how.window.map(|window| window.verify(len)).transpose()?;
         wipe_superblocks(&*device, how.force)?;

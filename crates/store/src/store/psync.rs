@@ -4,7 +4,7 @@ use super::attach::Writer;
 use super::direct::Direct;
 use super::primary::Primary;
 use super::writer_lane::{Advance, LaneUse};
-use crate::error::{Result, StoreError};
+use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
@@ -12,7 +12,7 @@ use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
-use crate::table::{directory, put_directory};
+use crate::table::{directory, directory_slot, put_directory};
 use std::sync::Arc;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
@@ -109,7 +109,8 @@ impl Writer {
             store.update_then(
                 |table| {
                     let index = self.lane.index;
-                    let before = directory(table, index)?.ok_or(StoreError::NotAttached)?;
+                    let before = directory(table, index)?
+                        .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(index)))?;
                     let generation = old.generation + 1;
                     let mut found = store.place_lane(table, index, len, generation)?;
                     table.give_extent(old.offset / PAGE, old.len / PAGE)?;
@@ -161,7 +162,7 @@ pub fn stage<'l>(
     let mut apart = false;
     for (writer, _) in parts.iter() {
         if !Arc::ptr_eq(&writer.store, &first.store) {
-            return Err(StoreError::BadName { why: "objects of different pools cannot be one step" });
+            return Err(StoreError::DifferentPools);
         }
         apart |= !Arc::ptr_eq(&writer.lane, &first.lane);
         writer.check()?;

@@ -16,20 +16,18 @@ mod nodes;
 mod plan;
 mod rebuild;
 mod scan;
+mod settled;
 mod table;
 mod trust;
 
 use super::Store;
-use super::access::{append, unlocked};
+use super::access::unlocked;
 use super::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
 use super::wait::Deadline;
 use crate::error::{Holder, Part, Result, StoreError};
 use crate::format::LANES;
-use crate::format::batch::kind;
 use crate::format::superblock::Superblock;
-use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
-use crate::space::TableTransaction;
 use std::fmt;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -88,8 +86,6 @@ struct Repair {
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,
-    /// End of the table lane, once its batches are applied and voided.
-    log: Option<LaneLog>,
 }
 
 impl Store {
@@ -148,7 +144,6 @@ impl Repair {
             len: superblock.length.get(),
             options: *options,
             actions: Vec::new(),
-            log: None,
         };
         let survey = repair.survey(progress)?;
         repair.nobody_has(&**device, &survey, progress)?;
@@ -200,27 +195,27 @@ impl Repair {
         if !asked(&survey, &all) {
             return self.say_what_is_left(&survey);
         }
-        self.settle_table(&survey, progress)?;
-        survey = self.survey(progress)?;
+        let mut settled = self.settle_table(&survey, progress)?;
+        survey = settled.survey(progress)?;
         // Nodes below a mended node may need mending too.
         for _ in 0..crate::format::root::TREES.len() {
-            if !self.mend(&survey)? {
+            if !settled.mend(&survey)? {
                 break;
             }
-            survey = self.survey(progress)?;
+            survey = settled.survey(progress)?;
         }
         let rebuilt = asked(&survey, &[Cure::Rebuild]) || (drop && asked(&survey, &[Cure::Drop]));
         if rebuilt {
-            self.rebuild(&survey, progress)?;
-            survey = self.survey(progress)?;
+            settled.rebuild(&survey, progress)?;
+            survey = settled.survey(progress)?;
         }
         if survey.root.is_some() {
-            self.recover(&survey, rebuilt)?;
+            settled.recover(&survey, rebuilt)?;
             // A lane that was given up writes no progress lines, which may then be damaged still.
-            survey = self.survey(progress)?;
-            self.rewrite_progress(&survey)?;
+            survey = settled.survey(progress)?;
+            settled.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
-                self.reap(&survey)?;
+                settled.reap(&survey)?;
             }
         }
         let survey = self.survey(progress)?;
@@ -258,30 +253,6 @@ impl Repair {
         if let Some(action) = self.actions.last_mut() {
             action.done = false;
         }
-    }
-
-    /// Publishes a change to a table that is sound.
-    fn update(&mut self, change: impl FnOnce(&mut TableTransaction<'_>) -> Result<()>) -> Result<()> {
-        let medium = self.medium.clone();
-        let mut table = TableTransaction::begin(&*medium, self.seed, self.len)?;
-        change(&mut table)?;
-        if table.root_changed() {
-            table.seal_root()?;
-        }
-        self.publish(|batch| table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
-    }
-
-    /// Publishes the lines that `fill` adds.
-    fn publish(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
-        let mut batch = Batch::new();
-        batch.begin(kind::TABLE, 0, 0);
-        fill(&mut batch);
-        if batch.is_empty() {
-            return Ok(());
-        }
-        batch.seal(self.seed);
-        let log = self.log.as_mut().ok_or(StoreError::NotAttached)?;
-        append(&*self.medium, self.seed, log, &mut batch)
     }
 }
 

@@ -179,7 +179,7 @@ pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
             let found = recovered(&sim.power_cut(choice.clone()).medium()).unwrap();
             assert!(found == expected && found["a"][4096] == 2, "{config:?}, {choice:?}");
         }
-        assert!(matches!(a.write_direct(8192, &[3]), Err(StoreError::BadSize { .. })), "it is over");
+        assert!(matches!(a.write_direct(8192, &[3]), Err(StoreError::NotAnnounced { .. })), "it is over");
     }
     Ok(())
 }

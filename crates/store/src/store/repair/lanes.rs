@@ -1,8 +1,9 @@
 //! Recovery of every object whose writer is gone, and lanes the directory has lost.
 
 use super::plan::Plan;
+use super::scan;
+use super::settled::SettledRepair;
 use super::table::highest_generation;
-use super::{Repair, scan};
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::{Entry, NO_LANE, PROGRESS, STATE_D};
@@ -22,7 +23,7 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Entries changed in one batch: the table's lane has room for that.
 pub(super) const TOGETHER: usize = 128;
 
-impl Repair {
+impl SettledRepair<'_> {
     /// Recovers the lanes' batches and detaches the objects bound to them.
     ///
     /// After a new table was built from the remaining slots, no lane keeps batches that name other slots.

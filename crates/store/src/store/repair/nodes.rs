@@ -41,7 +41,7 @@ pub(super) fn build(
     while !slots.is_empty() {
         let mut above: Vec<Pair> = Vec::with_capacity(slots.len().div_ceil(FILL));
         for part in slots.chunks(FILL) {
-            let offset = pages.next().ok_or(StoreError::NotAttached)?;
+            let offset = pages.next().ok_or(StoreError::OutOfTablePages)?;
             let mut node = Node::empty(level, offset);
             for (index, (key, value)) in part.iter().enumerate() {
                 node.insert(index, Slot::new(*key, *value));

@@ -1,10 +1,10 @@
 //! A new table from the entries: trees, lists and counters, built in free space and put in force by one
 //! batch.
 
-use super::Repair;
 use super::lanes::TOGETHER;
 use super::nodes::{Pair, build, nodes_for};
 use super::plan::Plan;
+use super::settled::SettledRepair;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{Entry, SIZE};
 use crate::format::lane::Directory;
@@ -30,7 +30,7 @@ impl Site {
     }
 }
 
-impl Repair {
+impl SettledRepair<'_> {
     /// Builds a new table, if the damage allows it.
     pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(plan) = self.plan(survey, progress)? else {

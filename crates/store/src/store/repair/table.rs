@@ -2,6 +2,7 @@
 
 use super::Repair;
 use super::rebuild::next_binding;
+use super::settled::SettledRepair;
 use crate::error::{Part, Result};
 use crate::format::batch::{self, kind};
 use crate::format::lane::{HEADERS, Header};
@@ -52,7 +53,12 @@ impl Repair {
         Ok(())
     }
 
-    pub(super) fn settle_table(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// Applies and voids the batches of the table's lane, so that changes can be published.
+    pub(super) fn settle_table(
+        &mut self,
+        survey: &Survey,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SettledRepair<'_>> {
         let (medium, seed) = (self.medium.clone(), self.seed);
         let (offset, len) = (TABLE_LANE, TABLE_LANE_LEN);
         let start = match survey.table.start {
@@ -85,8 +91,7 @@ impl Repair {
         log.next_generation(&*medium, seed)?;
         // The second copy, too: both are whole before anything relies on them.
         medium.barrier()?;
-        self.log = Some(log);
-        Ok(())
+        Ok(SettledRepair::new(self, log))
     }
 
     /// Changes of the table are lost with its lane: neither the root nor the mark of any object counts on them.

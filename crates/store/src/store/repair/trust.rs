@@ -8,6 +8,7 @@ use super::Repair;
 use super::lanes::TOGETHER;
 use super::plan::{Plan, entries_are_known};
 use super::scan;
+use super::settled::SettledRepair;
 use crate::error::{Part, Result};
 use crate::format::LINE;
 use crate::format::entry::{Entry, FLAG_TYPED};
@@ -18,17 +19,6 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets of their entries.
-    pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
-        for part in self.without_mark(entries)?.chunks(TOGETHER) {
-            self.publish(|batch| {
-                part.iter().for_each(|(offset, entry)| batch.copy_lines(*offset, entry.as_bytes()));
-            })?;
-            self.did_distrust(part);
-        }
-        Ok(())
-    }
-
     /// Takes the mark from every object, in place: changes of the table are about to be lost, among them, perhaps, that
     /// a mark was taken before foreign bytes were psynced. The table's lane cannot be used, and still shows what is wrong,
     /// so that nobody can open the pool meanwhile. An entry that tears lacks one bit, the mark's, or its checksum:
@@ -69,6 +59,19 @@ impl Repair {
             let what = "no longer trusted: a program that uses its typed roots verifies its heap first";
             self.did(Part::Entry, *offset, Some(entry.name()), what);
         }
+    }
+}
+
+impl SettledRepair<'_> {
+    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets of their entries.
+    pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
+        for part in self.without_mark(entries)?.chunks(TOGETHER) {
+            self.publish(|batch| {
+                part.iter().for_each(|(offset, entry)| batch.copy_lines(*offset, entry.as_bytes()));
+            })?;
+            self.did_distrust(part);
+        }
+        Ok(())
     }
 
     /// Takes the mark from objects that a new table brings back, or settles the space of: those whose pages something
