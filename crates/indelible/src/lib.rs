@@ -56,6 +56,7 @@ pub mod raw;
 mod relative;
 mod shadow;
 mod sys;
+mod types;
 
 pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};

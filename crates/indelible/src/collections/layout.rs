@@ -49,6 +49,12 @@ impl Layout {
         self.word("}");
     }
 
+    /// All of the description.
+    #[cfg(test)]
+    pub(crate) fn stream(&self) -> &str {
+        &self.stream
+    }
+
     /// The text, of at most `most` bytes.
     pub(super) fn text(&self, most: usize) -> String {
         let mut text = self.definitions.concat();

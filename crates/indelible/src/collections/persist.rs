@@ -241,10 +241,10 @@ macro_rules! pointer {
                 unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
                 fn describe(layout: &mut Layout) {
                     layout.word($name);
-                    layout.word(target::<T>());
+                    layout.word(&target::<T>());
                     layout.atomics |= $shared;
                 }
-                fn type_name(out: &mut String) { out.push_str($name); out.push_str(target::<T>()); }
+                fn type_name(out: &mut String) { out.push_str($name); out.push_str(&target::<T>()); }
             }
         )*
     };
@@ -253,11 +253,11 @@ macro_rules! pointer {
 pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>, "*mut ", false);
 pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false);
 
-/// Last part of a type's name: what raw pointers point at need not be `Persist`.
-fn target<T>() -> &'static str {
+/// Last part of a type's name, in one word: what raw pointers point at need not be `Persist`.
+fn target<T>() -> String {
     let name = std::any::type_name::<T>();
     let head = name.find('<').unwrap_or(name.len());
-    name[..head].rsplit("::").next().unwrap_or(name)
+    name[..head].rsplit("::").next().unwrap_or(name).replace(' ', "")
 }
 
 // SAFETY: elements lie back to back.

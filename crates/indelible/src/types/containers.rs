@@ -1,0 +1,104 @@
+//! Containers as they lie in an object (FORMAT.md, section 10): where their parts are.
+
+use super::Type;
+
+/// Bytes of a vector or text: address, room, length.
+pub(super) const VECTOR: u64 = 24;
+/// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
+pub(super) const HASHED: u64 = 40;
+/// Bytes of an ordered map: root, levels, keys.
+pub(super) const ORDERED: u64 = 24;
+
+/// Slots of a hash table that are searched at once.
+pub(crate) const GROUP: usize = 16;
+/// Control byte of a slot that was never used.
+pub(crate) const EMPTY: u8 = 0xff;
+/// Control byte of a slot whose key was removed.
+pub(crate) const REMOVED: u8 = 0x80;
+
+/// Keys in a node of an ordered map at most.
+pub(crate) const KEYS: usize = 15;
+/// Keys in a node at least, but for the root.
+pub(crate) const LEAST: usize = KEYS / 2;
+/// Levels of an ordered map at most: more keys than 64 bits can address.
+pub(crate) const LEVELS: usize = 16;
+
+/// Bytes of a node before its keys: how many, level.
+const NODE_HEAD: u64 = 8;
+
+/// A key and its value, as a struct of C.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    /// Offset of the value.
+    pub(super) value: u64,
+    pub(super) size: u64,
+    align: u64,
+}
+
+impl Pair {
+    pub(super) fn of(key: &Type, value: &Type) -> Pair {
+        let align = key.align.max(value.align);
+        let at = key.size.next_multiple_of(value.align);
+        Pair { value: at, size: (at + value.size).next_multiple_of(align), align }
+    }
+}
+
+/// The block of a hash table.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    pub(super) pair: Pair,
+    /// How many.
+    pub(super) count: u64,
+    /// Offset of the first one, behind the control bytes.
+    pub(super) first: u64,
+    pub(super) bytes: u64,
+    pub(super) align: u64,
+}
+
+impl Slots {
+    /// `None`: no block can be as large.
+    pub(super) fn of(key: &Type, value: &Type, count: u64) -> Option<Slots> {
+        let pair = Pair::of(key, value);
+        let align = pair.align.max(GROUP as u64);
+        let first = count.checked_next_multiple_of(align)?;
+        let bytes = pair.size.checked_mul(count)?.checked_add(first)?;
+        Some(Slots { pair, count, first, bytes, align })
+    }
+
+    /// Slots with a key or removed ones, at most.
+    pub(super) fn most(&self) -> u64 {
+        self.count / 8 * 7
+    }
+}
+
+/// A node of an ordered map.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    /// Offset of the keys.
+    pub(super) keys: u64,
+    /// Offset of the values.
+    pub(super) values: u64,
+    /// Offset of the children.
+    pub(super) children: u64,
+    pub(super) align: u64,
+    leaf: u64,
+    inner: u64,
+}
+
+impl Node {
+    pub(super) fn of(key: &Type, value: &Type) -> Node {
+        let most = KEYS as u64;
+        let align = key.align.max(value.align).max(4);
+        let keys = NODE_HEAD.next_multiple_of(key.align);
+        let values = (keys + most * key.size).next_multiple_of(value.align);
+        let leaf = (values + most * value.size).next_multiple_of(align);
+        let (children, align) = (leaf.next_multiple_of(8), align.max(8));
+        let inner = (children + 8 * (most + 1)).next_multiple_of(align);
+        Node { keys, values, children, align, leaf, inner }
+    }
+
+    /// Bytes of a node of this level.
+    pub(super) fn bytes(&self, level: u64) -> u64 {
+        if level == 0 { self.leaf } else { self.inner }
+    }
+}

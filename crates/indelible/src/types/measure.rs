@@ -1,0 +1,125 @@
+//! Sizes of types, and what a type may consist of.
+
+use super::containers::{HASHED, ORDERED, VECTOR};
+use super::{Kind, Type, TypeId, Valid};
+
+/// Size and alignment of a type whose parts are known. `None`: a size beyond all numbers.
+///
+/// Structs and enums state theirs.
+pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
+    let of = |id: &TypeId| (types[*id].size, types[*id].align);
+    match kind {
+        Kind::Scalar { .. } | Kind::Struct { .. } | Kind::Enum { .. } => None,
+        Kind::Pointer { .. } | Kind::Boxed { .. } => Some((8, 8)),
+        Kind::Array { element, count } => {
+            let (size, align) = of(element);
+            Some((size.checked_mul(*count)?, align))
+        }
+        Kind::Text | Kind::Vector(_) => Some((VECTOR, 8)),
+        Kind::Optional(value) => {
+            let (size, align) = of(value);
+            Some((align.checked_add(size)?.checked_next_multiple_of(align)?, align))
+        }
+        Kind::Hashed { .. } => Some((HASHED, 8)),
+        Kind::Ordered { .. } => Some((ORDERED, 8)),
+        Kind::Lock { .. } => Some((16, 8)),
+    }
+}
+
+/// Types whose values are part of a value of this kind.
+fn parts(kind: &Kind) -> Vec<TypeId> {
+    match kind {
+        Kind::Array { element, .. } => vec![*element],
+        Kind::Optional(value) => vec![*value],
+        Kind::Struct { fields, .. } => fields.iter().map(|field| field.of).collect(),
+        Kind::Enum { variants, .. } => {
+            variants.iter().flat_map(|variant| &variant.fields).map(|field| field.of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Fails unless each value's parts lie in it, apart from each other, and no type is a part of itself. Returns the types, each
+/// behind its parts.
+pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
+    for Type { size, align, kind, .. } in types {
+        match kind {
+            Kind::Struct { name, fields } => apart(types, name, fields, (0, *size), *align)?,
+            Kind::Enum { name, tag, variants } => {
+                if *tag > *size {
+                    return Err(format!("{name}: its tag has more bytes than the enum"));
+                }
+                for variant in variants {
+                    apart(types, name, &variant.fields, (*tag, *size), *align)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    in_order(types)
+}
+
+/// Whether fields follow each other between two offsets, aligned.
+fn apart(
+    types: &[Type],
+    name: &str,
+    fields: &[super::Field],
+    (start, end): (u64, u64),
+    align: u64,
+) -> Result<(), String> {
+    let mut at = start;
+    for field in fields {
+        let of = &types[field.of];
+        let right = field.offset >= at && field.offset.is_multiple_of(of.align) && of.align <= align;
+        at = field.offset.saturating_add(of.size);
+        if !right || at > end {
+            return Err(format!("field {} of {name} is not where a field can be", field.name));
+        }
+    }
+    Ok(())
+}
+
+/// Types, each behind its parts. Fails if one is a part of itself.
+fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Done,
+    }
+    let (mut states, mut order) = (vec![State::New; types.len()], Vec::new());
+    for start in 0..types.len() {
+        let mut path = vec![(start, parts(&types[start].kind))];
+        if states[start] != State::New {
+            continue;
+        }
+        while let Some((id, left)) = path.last_mut() {
+            states[*id] = State::Open;
+            match left.pop() {
+                None => {
+                    states[*id] = State::Done;
+                    order.push(*id);
+                    path.pop();
+                }
+                Some(part) if states[part] == State::New => path.push((part, parts(&types[part].kind))),
+                Some(part) if states[part] == State::Open => {
+                    return Err("a type that is a part of itself".to_owned());
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Finds out which types are plain; `order`: each behind its parts.
+pub(super) fn settle_plain(types: &mut [Type], order: &[TypeId]) {
+    for &id in order {
+        types[id].plain = match &types[id].kind {
+            Kind::Scalar { valid, .. } => *valid == Valid::Any,
+            Kind::Array { element, count } => *count == 0 || types[*element].plain,
+            Kind::Struct { fields, .. } => fields.iter().all(|field| types[field.of].plain),
+            _ => false,
+        };
+    }
+}

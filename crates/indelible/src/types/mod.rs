@@ -1,0 +1,136 @@
+//! Types as they lie in objects, read back from their descriptions: for programs and tools that do not have them.
+//!
+//! A description is a text of words (FORMAT.md, section 10). [`Description`] is one that was read and found to make sense: every
+//! type has a size, values lie within the values that they are parts of, and none is a part of itself. [`walk`](walk::walk)
+//! goes through the values of a described type in the bytes of an object, whatever these bytes are.
+//!
+//! All of it is safe code: what it reads is a slice, and what it finds may be wrong, but nothing else.
+
+mod containers;
+mod lines;
+mod measure;
+mod parse;
+mod path;
+mod scalar;
+#[cfg(test)]
+mod tests;
+pub(crate) mod walk;
+
+pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
+pub(crate) use parse::Malformed;
+pub(crate) use scalar::Valid;
+
+/// Number of a type in its description.
+pub(crate) type TypeId = usize;
+
+/// A type, and those that it consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Description {
+    types: Vec<Type>,
+    root: TypeId,
+}
+
+/// One type of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Type {
+    /// Bytes of a value.
+    pub(crate) size: u64,
+    /// Its alignment, a power of two.
+    pub(crate) align: u64,
+    /// Whether any bytes are a value that neither owns nor points at anything: nothing is to be looked at.
+    pub(crate) plain: bool,
+    pub(crate) kind: Kind,
+}
+
+/// The inner structure of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Scalar {
+        word: &'static str,
+        valid: Valid,
+    },
+    /// An address that a program follows at its own risk; `target` is the name of what lies there.
+    Pointer {
+        how: Pointer,
+        target: String,
+    },
+    Array {
+        element: TypeId,
+        count: u64,
+    },
+    Struct {
+        name: String,
+        fields: Vec<Field>,
+    },
+    Enum {
+        name: String,
+        /// Bytes of the integer at the beginning that says which variant it is.
+        tag: u64,
+        variants: Vec<Variant>,
+    },
+    /// Text in a block.
+    Text,
+    /// Values in a block.
+    Vector(TypeId),
+    /// A value in a block of its own; optional: or zero.
+    Boxed {
+        value: TypeId,
+        optional: bool,
+    },
+    /// A byte that says whether there is a value, then the value.
+    Optional(TypeId),
+    /// A hash table; a set has values without bytes.
+    Hashed {
+        key: TypeId,
+        value: TypeId,
+        set: bool,
+    },
+    /// A B-tree.
+    Ordered {
+        key: TypeId,
+        value: TypeId,
+    },
+    /// A word, and a value in a block.
+    Lock {
+        word: &'static str,
+        value: TypeId,
+    },
+}
+
+/// Kinds of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pointer {
+    Mutable,
+    Constant,
+    Atomic,
+    /// A distance from where it lies; zero: none.
+    Relative,
+}
+
+/// A field of a struct, or of a variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) offset: u64,
+    pub(crate) of: TypeId,
+}
+
+/// A variant of an enum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    pub(crate) name: String,
+    /// The tag, as an integer of its size, without sign.
+    pub(crate) number: u128,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Description {
+    /// The type that is described.
+    pub(crate) fn root(&self) -> TypeId {
+        self.root
+    }
+
+    pub(crate) fn get(&self, id: TypeId) -> &Type {
+        &self.types[id]
+    }
+}

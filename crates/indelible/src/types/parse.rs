@@ -1,0 +1,268 @@
+//! Reading a description.
+//!
+//! Types are named by the number in which their definition was met, so that a type may be mentioned before its
+//! own definition ends. Whatever the text says is untrusted.
+
+use super::measure::{check_parts, layout_of, settle_plain};
+use super::scalar;
+use super::{Description, Field, Kind, Pointer, Type, TypeId, Valid, Variant};
+
+/// Longest description, in bytes.
+pub(crate) const MOST: usize = 1 << 20;
+/// Types within types at most: this is how deep the reading goes.
+const DEEPEST: usize = 100;
+/// Bytes of a type at most.
+const LARGEST: u64 = 1 << 46;
+
+/// Why a text describes no type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("word {word}: {what}")]
+pub(crate) struct Malformed {
+    /// Number of the word, from 1; 0: the text as a whole.
+    pub(crate) word: usize,
+    pub(crate) what: String,
+}
+
+type Result<T> = std::result::Result<T, Malformed>;
+
+impl Description {
+    /// Reads a description of at most [`MOST`] bytes.
+    ///
+    /// # Errors
+    /// The first word that describes no type, or a type that cannot be.
+    pub(crate) fn parse(text: &str) -> Result<Description> {
+        if text.len() > MOST {
+            return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });
+        }
+        let mut parser =
+            Parser { words: text.split_ascii_whitespace(), word: 0, types: Vec::new(), defined: Vec::new() };
+        let root = parser.describe(0)?;
+        match parser.words.next() {
+            Some(_) => parser.fail("behind the end of the type"),
+            None => finish(parser.types, root),
+        }
+    }
+}
+
+fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
+    let order = check_parts(&types).map_err(|what| Malformed { word: 0, what })?;
+    settle_plain(&mut types, &order);
+    Ok(Description { types, root })
+}
+
+struct Parser<'t> {
+    words: std::str::SplitAsciiWhitespace<'t>,
+    /// Words read so far.
+    word: usize,
+    types: Vec<Type>,
+    /// Structs and enums, by number.
+    defined: Vec<TypeId>,
+}
+
+impl<'t> Parser<'t> {
+    fn fail<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(Malformed { word: self.word, what: what.into() })
+    }
+
+    fn next(&mut self) -> Result<&'t str> {
+        self.word += 1;
+        match self.words.next() {
+            Some(word) => Ok(word),
+            None => self.fail("the text ends in the middle of a type"),
+        }
+    }
+
+    fn put(&mut self, size: u64, align: u64, kind: Kind) -> TypeId {
+        self.types.push(Type { size, align, plain: false, kind });
+        self.types.len() - 1
+    }
+
+    /// Adds a type whose size follows from its parts.
+    fn made(&mut self, kind: Kind) -> Result<TypeId> {
+        match layout_of(&self.types, &kind) {
+            Some((size, align)) if size <= LARGEST => Ok(self.put(size, align, kind)),
+            _ => self.fail("a type larger than any object"),
+        }
+    }
+
+    fn describe(&mut self, depth: usize) -> Result<TypeId> {
+        if depth > DEEPEST {
+            return self.fail(format!("more than {DEEPEST} types within each other"));
+        }
+        let word = self.next()?;
+        if let Some((word, size, valid)) = scalar::find(word) {
+            return Ok(self.put(size, size.max(1), Kind::Scalar { word, valid }));
+        }
+        if let Some(number) = word.strip_prefix('=') {
+            return match number.parse::<usize>().ok().and_then(|number| self.defined.get(number)) {
+                Some(id) => Ok(*id),
+                None => self.fail(format!("{word}: no such type")),
+            };
+        }
+        if let Some(count) = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let Ok(count) = count.parse() else { return self.fail(format!("{word}: no length")) };
+            let element = self.describe(depth + 1)?;
+            return self.made(Kind::Array { element, count });
+        }
+        match word {
+            "*mut" => self.pointer(Pointer::Mutable),
+            "*const" => self.pointer(Pointer::Constant),
+            "atomic" => self.pointer_of("*mut", Pointer::Atomic),
+            "relative" => self.pointer_of("*mut", Pointer::Relative),
+            "Option" => {
+                self.expect("PBox")?;
+                let value = self.describe(depth + 1)?;
+                self.made(Kind::Boxed { value, optional: true })
+            }
+            "PBox" => {
+                let value = self.describe(depth + 1)?;
+                self.made(Kind::Boxed { value, optional: false })
+            }
+            "PString" => self.made(Kind::Text),
+            "PVec" => {
+                let element = self.describe(depth + 1)?;
+                self.made(Kind::Vector(element))
+            }
+            "POption" => {
+                let value = self.describe(depth + 1)?;
+                self.made(Kind::Optional(value))
+            }
+            "PHashMap" => {
+                let (key, value) = (self.describe(depth + 1)?, self.describe(depth + 1)?);
+                self.made(Kind::Hashed { key, value, set: false })
+            }
+            "PHashSet" => {
+                let key = self.describe(depth + 1)?;
+                let value = self.put(0, 1, Kind::Scalar { word: "()", valid: Valid::Any });
+                self.made(Kind::Hashed { key, value, set: true })
+            }
+            "PBTreeMap" => {
+                let (key, value) = (self.describe(depth + 1)?, self.describe(depth + 1)?);
+                self.made(Kind::Ordered { key, value })
+            }
+            "PMutex" => self.lock("PMutex", depth),
+            "PRwLock" => self.lock("PRwLock", depth),
+            _ => self.define(word, depth),
+        }
+    }
+
+    fn expect(&mut self, wanted: &str) -> Result<()> {
+        match self.next()? {
+            word if word == wanted => Ok(()),
+            word => self.fail(format!("{word:?} where {wanted:?} should be")),
+        }
+    }
+
+    fn pointer(&mut self, how: Pointer) -> Result<TypeId> {
+        let target = self.next()?.to_owned();
+        Ok(self.put(8, 8, Kind::Pointer { how, target }))
+    }
+
+    fn pointer_of(&mut self, next: &str, how: Pointer) -> Result<TypeId> {
+        self.expect(next)?;
+        self.pointer(how)
+    }
+
+    fn lock(&mut self, word: &'static str, depth: usize) -> Result<TypeId> {
+        let value = self.describe(depth + 1)?;
+        self.made(Kind::Lock { word, value })
+    }
+
+    /// A struct or an enum: `name:size:align {` and what belongs to it.
+    fn define(&mut self, head: &str, depth: usize) -> Result<TypeId> {
+        let mut parts = head.rsplitn(3, ':');
+        let (align, size, name) = (parts.next(), parts.next(), parts.next());
+        let number = |part: Option<&str>| part.and_then(|part| part.parse::<u64>().ok());
+        let (Some(size), Some(align), Some(name)) = (number(size), number(align), name) else {
+            return self.fail(format!("{head}: no type of that name"));
+        };
+        let fits =
+            align.is_power_of_two() && align <= 1 << 29 && size <= LARGEST && size.is_multiple_of(align);
+        if name.is_empty() || !fits {
+            return self.fail(format!("{head}: no size and alignment of a type"));
+        }
+        self.expect("{")?;
+        let name = name.to_owned();
+        let id = self.put(size, align, Kind::Struct { name: name.clone(), fields: Vec::new() });
+        self.defined.push(id);
+        self.types[id].kind = self.members(name, size, depth)?;
+        Ok(id)
+    }
+
+    fn members(&mut self, name: String, size: u64, depth: usize) -> Result<Kind> {
+        let (mut fields, mut variants, mut tag) = (Vec::new(), Vec::<Variant>::new(), None);
+        let mut open = false;
+        loop {
+            let word = self.next()?;
+            if word == "}" {
+                break;
+            } else if let Some(integer) = word.strip_prefix("tag:") {
+                tag = scalar::find(integer).map(|(_, size, _)| size);
+                if tag.is_none() || !variants.is_empty() || !fields.is_empty() {
+                    return self.fail(format!("{word}: no tag of an enum"));
+                }
+            } else if word == "(" && open {
+                open = false;
+                let Some(variant) = variants.last_mut() else { return self.fail("fields of no variant") };
+                let mut fields = std::mem::take(&mut variant.fields);
+                while let Some(field) = self.field_or(")", depth)? {
+                    fields.push(field);
+                }
+                if let Some(variant) = variants.last_mut() {
+                    variant.fields = fields;
+                }
+            } else if word.contains('@') {
+                fields.push(self.field(word, depth)?);
+            } else {
+                variants.push(self.variant(word, tag.unwrap_or(size))?);
+                open = true;
+            }
+        }
+        match (fields.is_empty(), variants.is_empty()) {
+            (false, false) => self.fail("a type with fields and variants"),
+            (true, false) => Ok(Kind::Enum { name, tag: tag.unwrap_or(size), variants }),
+            _ if tag.is_some() => self.fail("an enum without variants"),
+            _ => Ok(Kind::Struct { name, fields }),
+        }
+    }
+
+    /// A field, or `None` at `end`.
+    fn field_or(&mut self, end: &str, depth: usize) -> Result<Option<Field>> {
+        match self.next()? {
+            word if word == end => Ok(None),
+            word => self.field(word, depth).map(Some),
+        }
+    }
+
+    /// `name@offset:size`, and the type.
+    fn field(&mut self, word: &str, depth: usize) -> Result<Field> {
+        let parts = word.split_once('@').and_then(|(name, place)| Some((name, place.split_once(':')?)));
+        let Some((name, (offset, size))) = parts else { return self.fail(format!("{word}: no field")) };
+        let (Ok(offset), Ok(size)) = (offset.parse::<u64>(), size.parse::<u64>()) else {
+            return self.fail(format!("{word}: no place of a field"));
+        };
+        let at = self.word;
+        let of = self.describe(depth + 1)?;
+        match self.types[of].size == size {
+            true => Ok(Field { name: name.to_owned(), offset, of }),
+            false => Err(Malformed {
+                word: at,
+                what: format!("{word}: its type has {} bytes", self.types[of].size),
+            }),
+        }
+    }
+
+    /// `name=number`.
+    fn variant(&mut self, word: &str, tag: u64) -> Result<Variant> {
+        let parts =
+            word.split_once('=').and_then(|(name, number)| Some((name, number.parse::<i128>().ok()?)));
+        match parts {
+            Some((name, number)) if matches!(tag, 1 | 2 | 4 | 8 | 16) => {
+                let unused = 128 - 8 * tag as u32;
+                let number = (number as u128) << unused >> unused;
+                Ok(Variant { name: name.to_owned(), number, fields: Vec::new() })
+            }
+            _ => self.fail(format!("{word}: no variant of an enum")),
+        }
+    }
+}
