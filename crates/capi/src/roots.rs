@@ -78,7 +78,7 @@ pub unsafe extern "C" fn pmo_roots(
         // SAFETY: the caller's promise.
         for root in unsafe { raw::roots(object.cast()) }? {
             let string = |text: &str| CString::new(text).unwrap_or_default();
-            let (name, ty, layout) = (string(&root.name), string(&root.type_name), string(&root.layout));
+            let (name, ty, layout) = (string(&root.name), string(&root.type_name), string(&root.lines()));
             let given = Root {
                 name: name.as_ptr(),
                 address: with_exposed_provenance_mut(root.address),

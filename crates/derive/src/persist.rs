@@ -82,7 +82,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     }
     let (heap, generics) = generics(input)?;
     let (mut any, mut shared) = (Vec::new(), Vec::new());
-    let (mut check, mut claim, mut describe) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut check, mut describe) = (Vec::new(), Vec::new());
     for (member, ty) in data.fields.iter().enumerate().map(member) {
         refuse(ty)?;
         let (span, text) = (span_of(ty), member_text(&member));
@@ -90,9 +90,6 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
         check.push(quote_spanned! {span=>
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
-        });
-        claim.push(quote_spanned! {span=>
-            <#ty as ::indelible::Persist<#heap>>::claim(&raw const (*at).#member, claims)
         });
         describe.push(quote_spanned! {span=>
             members.field::<#ty>(#text, ::core::mem::offset_of!(Self, #member));
@@ -108,12 +105,6 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
             // SAFETY: the fields of what the caller promises.
             true #(&& unsafe { #check })*
         }
-
-        unsafe fn claim(at: *const Self, claims: &mut ::indelible::collections::Claims<'_>) {
-            let _ = (at, &claims);
-            // SAFETY: the fields of what the caller promises.
-            #(unsafe { #claim })*
-        }
     };
     Ok(assemble(input, &heap, &generics, body, quote!(#(#describe)*)))
 }
@@ -122,19 +113,15 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
     let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
     let (mut shared, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
-    let mut claim = Vec::new();
     for variant in &variants.all {
         let (tag, offsets) = (&variant.tag, variants.offsets(variant));
-        let (mut checks, mut claims, mut fields) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut checks, mut fields) = (Vec::new(), Vec::new());
         for (index, (member, ty)) in variant.fields.iter().enumerate() {
             refuse(ty)?;
             let (span, text) = (span_of(ty), member_text(member));
             shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
             checks.push(quote_spanned! {span=>
                 <#ty as ::indelible::Persist<#heap>>::check(at.byte_add(offsets[#index]).cast::<#ty>(), bounds)
-            });
-            claims.push(quote_spanned! {span=>
-                <#ty as ::indelible::Persist<#heap>>::claim(at.byte_add(offsets[#index]).cast::<#ty>(), claims)
             });
             fields.push(quote_spanned!(span=> members.field::<#ty>(#text, offsets[#index]);));
         }
@@ -145,14 +132,6 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
                 return true #(&& #checks)*;
             }
         });
-        if !claims.is_empty() {
-            claim.push(quote! {
-                if tag == #tag {
-                    let offsets = #offsets;
-                    #(#claims;)*
-                }
-            });
-        }
         let name = variant.ident.to_string();
         describe.push(match fields.is_empty() {
             true => quote!(members.value(#name, #tag as i128);),
@@ -182,16 +161,6 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
                 let tag = at.cast::<#integer>().read();
                 #(#check)*
                 false
-            }
-        }
-
-        unsafe fn claim(at: *const Self, claims: &mut ::indelible::collections::Claims<'_>) {
-            let _ = &claims;
-            // SAFETY: as for `check`, which found a variant.
-            unsafe {
-                let tag = at.cast::<#integer>().read();
-                let _ = tag;
-                #(#claim)*
             }
         }
     };

@@ -170,7 +170,7 @@ macro_rules! shapes {
                         Shape::Unit,
                     ];
                     heap.root_or_insert_with::<[Shape; 7], _>("all", make).unwrap();
-                    let layout = heap.root_any("all").unwrap().layout;
+                    let layout = heap.root_any("all").unwrap().lines();
                     let head = format!("Shape: size {}, ", size_of::<Shape>());
                     assert!(layout.starts_with(&head), "{layout}");
                     for shape in heap.root_ref::<[Shape; 7]>("all").unwrap() {

@@ -109,6 +109,7 @@ fn the_constants_are_as_format_md_says() {
         ("SPAN_BLOCKS", SPAN_BLOCKS.to_string()),
         ("NAME_MAX", NAME_MAX.to_string()),
         ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
+        ("LONG_ROOTS", LONG_ROOTS.to_string()),
     ];
     let tables = tables(include_str!("../../../FORMAT.md"), "Heap constant");
     let rows: Vec<(&str, String)> = tables.values().flatten().map(|row| (&*row[0], row[1].clone())).collect();

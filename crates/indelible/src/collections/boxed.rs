@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, expect, finally, free, lend, stored, verify};
@@ -177,14 +176,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
         bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
     }
 
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a box, as `check` found.
-        let value = unsafe { (*at).at };
-        if claims.block(value.addr().get() as u64, size_of::<T>().max(1) as u64) {
-            claims.values(value.as_ptr(), 1);
-        }
-    }
-
     fn describe(layout: &mut Layout) {
         describe::<T>(layout, "PBox");
     }
@@ -202,15 +193,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: readable, and any bits are an integer; then as for the box.
         unsafe { at.cast::<u64>().read() == 0 || PBox::<T>::check(at.cast(), bounds) }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a box or none, as `check` found.
-        unsafe {
-            if (*at).is_some() {
-                PBox::<T>::claim(at.cast(), claims);
-            }
-        }
     }
 
     fn describe(layout: &mut Layout) {

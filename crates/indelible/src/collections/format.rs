@@ -1,6 +1,5 @@
 //! Layouts and constants for the test that compares FORMAT.md with the code.
 
-use super::layout::Layout;
 use super::mutex::PMutex;
 use super::option::POption;
 use super::table::Table;
@@ -13,7 +12,7 @@ pub type Field = (&'static str, usize, usize);
 
 /// Constants by name.
 pub const CONSTANTS: [(&str, u64); 7] = [
-    ("VERSION", Layout::VERSION as u64),
+    ("VERSION", crate::types::VERSION as u64),
     ("GROUP", group::GROUP as u64),
     ("EMPTY", group::EMPTY as u64),
     ("REMOVED", group::REMOVED as u64),

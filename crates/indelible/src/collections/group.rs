@@ -5,10 +5,7 @@
 
 #![allow(unsafe_code)]
 
-/// Slots of a group.
-pub(super) const GROUP: usize = 16;
-pub(super) const EMPTY: u8 = 0xff;
-pub(super) const REMOVED: u8 = 0x80;
+pub(super) use crate::types::{EMPTY, GROUP, REMOVED};
 
 /// The control byte of a slot in use.
 #[inline]

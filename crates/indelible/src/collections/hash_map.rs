@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::hash_entry::{Entry, OccupiedEntry, VacantEntry};
 use super::hash_iter::{HashDrain, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
 use super::key::{Lookup, StableHash};
@@ -321,11 +320,6 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PHashMap<'h, K, 
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { Table::check(at.cast::<Table<'h, K, V>>(), bounds) }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: the same bytes.
-        unsafe { Table::claim(at.cast::<Table<'h, K, V>>(), claims) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -1,6 +1,5 @@
 //! A hash set: a map to nothing.
 
-use super::claims::Claims;
 use super::hash_iter::HashKeys;
 use super::hash_map::PHashMap;
 use super::key::{Lookup, StableHash};
@@ -137,11 +136,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PHashSet<'h, T> {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { PHashMap::check(at.cast::<PHashMap<'h, T, ()>>(), bounds) }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: the same bytes.
-        unsafe { PHashMap::claim(at.cast::<PHashMap<'h, T, ()>>(), claims) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -88,7 +88,6 @@
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
 mod boxed;
-mod claims;
 #[doc(hidden)]
 pub mod format;
 mod group;
@@ -99,6 +98,8 @@ mod hash_set;
 mod key;
 mod layout;
 mod lock_word;
+#[cfg(test)]
+mod measured;
 mod mutex;
 mod node;
 mod option;
@@ -123,7 +124,6 @@ mod verify;
 
 pub use boxed::PBox;
 #[doc(hidden)]
-pub use claims::Claims;
 pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
 pub use hash_map::PHashMap;

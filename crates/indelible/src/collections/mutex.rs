@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use super::boxed::PBox;
-use super::claims::Claims;
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared, try_acquire};
@@ -101,11 +100,6 @@ macro_rules! lock {
             unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
                 // SAFETY: a field of what the caller promises; it does not change while it is shared.
                 unsafe { PBox::check(&raw const (*at).value, bounds) }
-            }
-
-            unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-                // SAFETY: a field of what the caller promises; nobody has the lock.
-                unsafe { PBox::claim(&raw const (*at).value, claims) }
             }
 
             fn describe(layout: &mut Layout) {

@@ -21,14 +21,10 @@ use std::mem::{MaybeUninit, offset_of};
 use std::ops::Range;
 use std::ptr;
 
-/// Keys in a node at most.
-pub(super) const KEYS: usize = 15;
-/// Keys in a node at least, but for the root.
-pub(super) const LEAST: usize = KEYS / 2;
+pub(super) use crate::types::{KEYS, LEAST, LEVELS};
+
 /// Bytes of a leaf that are worth fetching before they are needed.
 const FETCHED: usize = 512;
-/// Levels of a tree at most: more keys than 64 bits can address.
-pub(super) const LEVELS: usize = 16;
 
 #[repr(C)]
 struct Leaf<K, V> {

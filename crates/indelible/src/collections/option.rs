@@ -4,7 +4,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
@@ -140,15 +139,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
                 0 => true,
                 1 => T::check((&raw const (*at).value).cast(), bounds),
                 _ => false,
-            }
-        }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a tag, and a value if it says so, as `check` found.
-        unsafe {
-            if (*at).is_some() {
-                T::claim((&raw const (*at).value).cast(), claims);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::key::Compare;
 use super::layout::Layout;
 use super::node::Node;
@@ -305,11 +304,6 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PBTreeMap<'h, K,
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { Tree::check(at.cast::<Tree<'h, K, V>>(), bounds) }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: the same bytes.
-        unsafe { Tree::claim(at.cast::<Tree<'h, K, V>>(), claims) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -7,7 +7,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::layout::Layout;
 use super::place::HeapRef;
 use crate::error::Result;
@@ -113,7 +112,8 @@ use std::sync::atomic;
 ///
 /// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the type and whose
 /// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
-/// layout must be fixed. `SHARED` is that of any of its fields. `claim` and `describe` leave no field out.
+/// layout must be fixed. `SHARED` is that of any of its fields. `describe` leaves no field out, and says of each where it lies and
+/// of which type it is: that is how the blocks that a value owns are found.
 ///
 /// Safe code can store any value of the fields' types: another program's type of the same name and layout is
 /// the same type to a heap. If an implementer's own unsafe code relies on more than that, `check` has to
@@ -139,13 +139,6 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// `at` is aligned and readable, and nobody writes to it meanwhile.
     #[doc(hidden)]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
-
-    /// Claims the blocks that the value owns, and has those claimed that the values in them own.
-    ///
-    /// # Safety
-    /// `at` is readable and passed `check`; nobody writes to the object meanwhile.
-    #[doc(hidden)]
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>);
 
     /// Adds all that the layout consists of.
     #[doc(hidden)]
@@ -186,7 +179,6 @@ macro_rules! primitive {
                 const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
-                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
                 fn describe(layout: &mut Layout) {
                     layout.word(stringify!($ty));
                     layout.atomics |= $shared;
@@ -219,7 +211,6 @@ macro_rules! transparent {
                     // SAFETY: readable, and any bits are an integer.
                     ok(unsafe { at.cast::<$inner>().read() })
                 }
-                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
                 fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
                 fn type_name(out: &mut String) { out.push_str(stringify!($ty)); }
             }
@@ -238,7 +229,6 @@ macro_rules! pointer {
                 const SHARED: bool = $shared;
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
-                unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
                 fn describe(layout: &mut Layout) {
                     layout.word($name);
                     layout.word(&target::<T>());
@@ -271,12 +261,6 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
         T::ANY || (0..N).all(|index| unsafe { T::check(at.cast::<T>().add(index), bounds) })
     }
 
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        let count = if T::ANY { 0 } else { N };
-        // SAFETY: N elements, values as the whole is.
-        (0..count).for_each(|index| unsafe { T::claim(at.cast::<T>().add(index), claims) });
-    }
-
     fn describe(layout: &mut Layout) {
         layout.word(&format!("[{N}]"));
         T::describe(layout);
@@ -300,11 +284,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
         unsafe { T::check(at.cast(), bounds) }
     }
 
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: the same bytes.
-        unsafe { T::claim(at.cast(), claims) }
-    }
-
     fn describe(layout: &mut Layout) {
         T::describe(layout);
     }
@@ -322,8 +301,6 @@ unsafe impl<'h, T: 'h> Persist<'h> for PhantomData<T> {
     unsafe fn check(_: *const Self, _: &Bounds) -> bool {
         true
     }
-
-    unsafe fn claim(_: *const Self, _: &mut Claims<'_>) {}
 
     fn describe(_: &mut Layout) {}
 

@@ -9,14 +9,16 @@ use super::layout::{Layout, truncate};
 use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use crate::error::{Cause, Error, ErrorKind, Result};
-use crate::heap::layout::{LAYOUT_MAX, NAME_MAX};
+use crate::heap::layout::NAME_MAX;
 use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, Root, RootCache, TypeInfo};
 use crate::object::Object;
+use crate::types::{Description, Malformed};
 
 /// Description of a type, with which its roots are compared.
 pub(super) struct Described {
     name: String,
     fingerprint: u128,
+    /// The description.
     layout: String,
     atomics: bool,
 }
@@ -44,11 +46,16 @@ impl Describing {
         (self.name)(&mut name);
         truncate(&mut name, NAME_MAX);
         let (fingerprint, atomics) = (layout.fingerprint(), layout.atomics);
-        Described { name, fingerprint, layout: layout.text(LAYOUT_MAX), atomics }
+        Described { name, fingerprint, layout: layout.stream, atomics }
     }
 }
 
 impl Described {
+    /// The description, read.
+    pub(super) fn read(&self) -> Result<Description, Malformed> {
+        Description::parse(&self.layout)
+    }
+
     pub(super) fn info(&self) -> TypeInfo<'_> {
         TypeInfo { name: &self.name, fingerprint: self.fingerprint, layout: &self.layout }
     }

@@ -1,7 +1,6 @@
 //! Text: a [`PVec`] of bytes. That they are UTF-8 is checked whenever they are used as `str`; comparing and
 //! hashing look at bytes.
 
-use super::claims::Claims;
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
 use super::place::{HeapRef, damaged, expect};
@@ -275,15 +274,6 @@ unsafe impl<'h> Persist<'h> for PString<'h> {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: transparent.
         unsafe { PVec::<u8>::check(at.cast(), bounds) }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: transparent; then the bytes lie in the object, as `check` found.
-        unsafe {
-            let text = &*at;
-            claims.expect(std::str::from_utf8(text.as_bytes()).is_ok(), at.addr(), "text that is not UTF-8");
-            PVec::<u8>::claim(at.cast(), claims);
-        }
     }
 
     fn describe(layout: &mut Layout) {

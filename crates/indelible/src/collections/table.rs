@@ -12,7 +12,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::format::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
@@ -409,32 +408,6 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
             && slots >= GROUP as u64
             && len.checked_add(left).is_some_and(|most| most <= load(slots))
             && bounds.holds(block, bytes, 1, Self::ALIGN)
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a table, as `check` found.
-        let table = unsafe { &*at };
-        if table.slots == 0 || !claims.block(table.at, Self::size(table.slots).unwrap_or(u64::MAX)) {
-            return;
-        }
-        claims.expect(
-            table.iter().count() as u64 == table.len,
-            at.addr(),
-            "a hash table with another number of keys",
-        );
-        if !K::ANY || !V::ANY {
-            claims.later(at, 1, |at, _, claims| {
-                // SAFETY: a table, whose block is its own; values are looked at before they are claimed.
-                let table = unsafe { &*at.cast::<Self>() };
-                for slot in table.iter() {
-                    // SAFETY: a slot of the block.
-                    unsafe {
-                        claims.value(&raw const (*slot).key);
-                        claims.value(&raw const (*slot).value);
-                    }
-                }
-            });
-        }
     }
 
     fn describe(layout: &mut super::layout::Layout) {

@@ -9,7 +9,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::format::{Field, fields};
 use super::key::Compare;
 use super::layout::Layout;
@@ -355,26 +354,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Drop for Tree<'h, K, V> {
     }
 }
 
-/// Claims a node, and has those below it claimed: levels go down, and each node is claimed once.
-fn claim_node<'h, K: Persist<'h>, V: Persist<'h>>(address: u64, level: usize, claims: &mut Claims<'_>) {
-    let Some(node) = Node::<K, V>::try_open(address, level, claims.bounds()) else {
-        return claims.expect(false, address as usize, "a node of an ordered map");
-    };
-    if !claims.block(address, Node::<K, V>::size(level) as u64) {
-        return;
-    }
-    for index in 0..node.len() {
-        // SAFETY: in the node, which is the tree's own.
-        unsafe {
-            claims.value(node.key(index));
-            claims.value(node.value(index));
-        }
-    }
-    if level > 0 {
-        (0..=node.len()).for_each(|index| claim_node::<K, V>(node.child(index), level - 1, claims));
-    }
-}
-
 // SAFETY: pointer and numbers are checked (1).
 unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
     const ANY: bool = false;
@@ -390,14 +369,6 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
                     && (1..=bounds.len as u64).contains(&len)
                     && Node::<K, V>::fits(root, height as usize - 1, bounds)
             }
-        }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a tree, as `check` found.
-        let tree = unsafe { &*at };
-        if let Some(level) = tree.height().checked_sub(1) {
-            claim_node::<K, V>(tree.root, level, claims);
         }
     }
 

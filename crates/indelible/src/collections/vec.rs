@@ -8,7 +8,6 @@
 
 #![allow(unsafe_code)]
 
-use super::claims::Claims;
 use super::format::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, IntoPersist, Persist};
@@ -364,14 +363,6 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVec<'h, T> {
         (len <= cap && bounds.holds(block, cap, size_of::<T>(), align_of::<T>())) || {
             cold();
             cap == 0 && len == 0 && (block == 0 || block == bounds.base as u64)
-        }
-    }
-
-    unsafe fn claim(at: *const Self, claims: &mut Claims<'_>) {
-        // SAFETY: a vector, as `check` found.
-        let vec = unsafe { &*at };
-        if vec.cap > 0 && claims.block(vec.at, vec.cap * size_of::<T>() as u64) {
-            claims.values(vec.start(), vec.len());
         }
     }
 

@@ -1,26 +1,29 @@
 //! Verification of a heap with foreign bytes: every root is a value of its type, and no two values have a block in common (docs/decisions/0024-trust.md).
 
-use super::claims::Claims;
-use super::persist::{Bounds, Persist};
-use super::roots::{Describing, place};
+use super::persist::Persist;
+use super::roots::Describing;
 use crate::error::{Cause, ErrorKind, Result};
-use crate::heap::{Heap, HeapError, HeapFinding, Place, ReadHeap, Root, TypeInfo};
+use crate::heap::{Heap, HeapError, HeapFinding, ReadHeap, Root, TypeInfo};
+use crate::types::walk::{Memory, Visitor, Walk};
+use crate::types::{Description, Path};
 
 /// Names of roots, and the types they are expected to be of.
 #[derive(Debug, Default)]
 pub struct RootTypes<'n> {
-    all: Vec<(&'n str, Describing, Claim)>,
+    all: Vec<(&'n str, Describing)>,
 }
 
-/// Claims the block of a root and the blocks it owns; fails if the root itself is wrong.
-type Claim = fn(Place, &mut Claims<'_>) -> Result<(), HeapError>;
+/// Findings, each with the way to it.
+struct Findings {
+    base: u64,
+    all: Vec<HeapFinding>,
+}
 
-fn claim_root<'h, T: Persist<'h>>(root: Place, claims: &mut Claims<'_>) -> Result<(), HeapError> {
-    let at = place::<T>(root, claims.bounds())?;
-    if claims.block(root.address as u64, size_of::<T>().max(1) as u64) {
-        claims.values(at, 1);
+impl Visitor for Findings {
+    fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
+        let offset = address.wrapping_sub(self.base);
+        self.all.push(HeapFinding { offset, what: format!("{path}: {what}") });
     }
-    Ok(())
 }
 
 impl<'n> RootTypes<'n> {
@@ -33,41 +36,44 @@ impl<'n> RootTypes<'n> {
     /// The root `name`, if there is one, is a `T`.
     #[must_use]
     pub fn root<'h, T: Persist<'h>>(mut self, name: &'n str) -> Self {
-        self.all.push((name, Describing::of::<T>(), claim_root::<T>));
+        self.all.push((name, Describing::of::<T>()));
         self
     }
 
     fn names(&self, name: &str) -> bool {
-        self.all.iter().any(|(known, ..)| *known == name)
+        self.all.iter().any(|(known, _)| *known == name)
     }
 
     /// Findings in the data of these roots.
     fn walk(
         &self,
-        bounds: Bounds,
-        live: &dyn Fn(usize) -> Option<usize>,
+        memory: Memory<'_>,
+        live: &dyn Fn(u64) -> Option<u64>,
         find: impl Fn(&str, &TypeInfo<'_>) -> Result<Root>,
     ) -> Vec<HeapFinding> {
-        let mut claims = Claims::new(bounds, live);
-        let mut findings = Vec::new();
-        let mut walked = Vec::new();
-        for (name, how, claim) in &self.all {
-            if walked.contains(name) {
+        let mut found = Findings { base: memory.base, all: Vec::new() };
+        let mut roots: Vec<(&str, Root, Description)> = Vec::new();
+        for (index, (name, how)) in self.all.iter().enumerate() {
+            if self.all[..index].iter().any(|(before, _)| before == name) {
                 continue;
             }
-            walked.push(name);
-            let result = match find(name, &how.describe().info()) {
-                Ok(root) => claim(Place { address: root.address, size: root.size }, &mut claims)
-                    .map_err(|error| error.to_string()),
-                Err(error) if error.kind() == ErrorKind::RootMissing => Ok(()),
-                Err(error) => Err(error.to_string()),
+            let described = how.describe();
+            let what = match (find(name, &described.info()), described.read()) {
+                (Ok(root), Ok(of)) => {
+                    roots.push((name, root, of));
+                    continue;
+                }
+                (Err(error), _) if error.kind() == ErrorKind::RootMissing => continue,
+                (Err(error), _) => error.to_string(),
+                (_, Err(error)) => error.to_string(),
             };
-            if let Err(what) = result {
-                findings.push(HeapFinding { offset: 0, what: format!("root {name:?}: {what}") });
-            }
+            found.all.push(HeapFinding { offset: 0, what: format!("root {name:?}: {what}") });
         }
-        findings.extend(claims.finish());
-        findings
+        let mut walk = Walk::new(memory, live, found);
+        for (name, root, of) in &roots {
+            walk.root(name, of, root.address as u64, root.size);
+        }
+        walk.finish().0.all
     }
 }
 
@@ -78,9 +84,11 @@ impl Heap {
         let mut findings = self.check();
         // The walk of the data relies on blocks that do not overlap.
         if findings.is_empty() {
-            let bounds = Bounds { base: self.base().addr(), len: self.size() };
-            let live = |address: usize| self.usable_size(std::ptr::without_provenance(address)).ok();
-            findings = types.walk(bounds, &live, |name, ty| self.root(name, ty));
+            let memory = Memory::of(self.attached().as_slice());
+            let live = |address: u64| {
+                self.usable_size(std::ptr::without_provenance(address as usize)).ok().map(|len| len as u64)
+            };
+            findings = types.walk(memory, &live, |name, ty| self.root(name, ty));
         }
         findings
     }
@@ -142,9 +150,11 @@ impl ReadHeap {
     pub fn check_roots(&self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
         if findings.is_empty() {
-            let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
-            let live = |address: usize| self.usable_size(std::ptr::without_provenance(address)).ok();
-            findings = types.walk(bounds, &live, |name, ty| self.root(name, ty));
+            let memory = Memory::of(self.object().as_slice());
+            let live = |address: u64| {
+                self.usable_size(std::ptr::without_provenance(address as usize)).ok().map(|len| len as u64)
+            };
+            findings = types.walk(memory, &live, |name, ty| self.root(name, ty));
         }
         findings
     }

@@ -5,6 +5,7 @@ use super::chunk::{get, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
 use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, allocation};
+use super::root_record::{pages_of, read};
 use super::roots;
 use super::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,11 +211,15 @@ impl Check {
                 }
                 continue;
             }
-            if self.meta.remove(&page).is_none() {
+            let own = self.meta.remove(&page);
+            if own.is_none() {
                 self.say(offset, "the page of a root is not the heap's own");
             }
-            match roots::read(directory.window, page) {
+            match read(directory.window, page) {
                 Ok(root) => {
+                    if own.is_some_and(|pages| pages != pages_of(&root)) {
+                        self.say(offset, "a root has another number of pages");
+                    }
                     if roots::hash(&root.name) != slot.hash.load(Relaxed) {
                         self.say(offset, "the hash of a root's name is another");
                     }

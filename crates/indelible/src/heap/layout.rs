@@ -123,7 +123,7 @@ pub struct RootRecord {
     pub type_len: u16,
     pub layout_len: u32,
     pub reserved: u32,
-    /// XXH3 of all `PAGE` bytes with this field zero, seeded with the page's number.
+    /// XXH3 of all its pages with this field zero, seeded with the page's number.
     pub checksum: u64,
     /// Offset in the object.
     pub offset: u64,
@@ -132,12 +132,12 @@ pub struct RootRecord {
     pub reserved2: u64,
 }
 
-/// Bytes of a root's page for its texts.
-pub const ROOT_TEXT: usize = PAGE as usize - size_of::<RootRecord>();
 /// Longest name of a root, and of its type, in bytes.
 pub const NAME_MAX: usize = 255;
 /// Longest description of a layout, in bytes.
-pub const LAYOUT_MAX: usize = ROOT_TEXT - 2 * NAME_MAX;
+pub const LAYOUT_MAX: usize = crate::types::MOST;
+/// Bit of `features`: roots may have several pages.
+pub const LONG_ROOTS: u32 = 1;
 
 const _: () = assert!(cfg!(target_endian = "little"), "heaps are little-endian, as the data in them");
 const _: () = assert!(size_of::<Header>() == PAGE as usize);

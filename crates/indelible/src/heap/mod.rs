@@ -10,6 +10,7 @@
 pub mod allocation;
 mod allocation_bytes;
 mod allocator;
+mod audit;
 mod cache;
 mod check;
 mod chunk;
@@ -27,6 +28,7 @@ mod raw;
 mod read;
 mod registry;
 mod root_cache;
+mod root_record;
 mod roots;
 mod span;
 mod state;
@@ -36,6 +38,7 @@ mod walk;
 mod window;
 mod writer;
 
+pub use audit::{AuditedPointer, AuditedRoot, HeapAudit};
 pub use check::HeapFinding;
 pub use raw::HeapOptions;
 pub use read::ReadHeap;

@@ -5,11 +5,10 @@
 
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
-use super::layout::{
-    INDEX_MAGIC, Kind, LAYOUT_MAX, NAME_MAX, PAGE, ROOT_MAGIC, ROOT_TEXT, RootIndex, RootRecord, RootSlot,
-};
+use super::layout::{INDEX_MAGIC, Kind, LONG_ROOTS, NAME_MAX, PAGE, RootIndex, RootSlot};
+use super::root_record::{pages_of, read, write};
 use super::state::{Inner, Shared};
-use super::window::Window;
+use crate::types::{Description, MOST};
 use indelible_store::format::checksum;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +19,8 @@ pub struct TypeInfo<'a> {
     pub name: &'a str,
     /// 128 bits that differ if names, types, offsets or sizes of its fields do.
     pub fingerprint: u128,
-    /// The layout for people, up to 3,522 bytes: what an error shows.
+    /// The description of its layout (FORMAT.md, section 10), by which tools and programs without the type find their way
+    /// through its values; or a text for people, which errors show. Up to 1 MiB.
     pub layout: &'a str,
 }
 
@@ -37,108 +37,56 @@ pub struct Root {
     pub type_name: String,
     /// The type's fingerprint.
     pub fingerprint: u128,
-    /// The type's layout, as whoever made the root described it.
+    /// The type's layout, as whoever made the root described it; [`lines`](Root::lines) has it for people.
     pub layout: String,
 }
 
 impl Root {
+    /// The layout for people: all structs and enums with their fields.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        lines(&self.layout)
+    }
+
+    /// The description, if the layout is one, and the one that the fingerprint is of.
+    pub(crate) fn description(&self) -> Option<Description> {
+        let of = Description::parse(&self.layout).ok()?;
+        (crate::types::fingerprint(&self.layout) == self.fingerprint).then_some(of)
+    }
+
     /// Fails if the root is of another type.
     pub(super) fn expect(self, wanted: &TypeInfo<'_>) -> Result<Root> {
         if self.fingerprint == wanted.fingerprint && self.type_name == wanted.name {
             return Ok(self);
         }
-        let what = if self.type_name == wanted.name { "another layout" } else { "another type" };
+        let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
+            (Ok(heap), Ok(program)) => heap.difference(&program).map(|first| format!("; first, {first}")),
+            _ => None,
+        };
         let difference = format!(
-            "{what}: in the heap is\n{} (fingerprint {:032x})\n{}\nand the program has\n{} (fingerprint {:032x})\n{}\n",
-            self.type_name, self.fingerprint, self.layout, wanted.name, wanted.fingerprint, wanted.layout,
+            "{}{}: in the heap is\n{} (fingerprint {:032x})\n{}\nand the program has\n{} (fingerprint {:032x})\n{}\n",
+            if self.type_name == wanted.name { "another layout" } else { "another type" },
+            what.unwrap_or_default(),
+            self.type_name,
+            self.fingerprint,
+            self.lines(),
+            wanted.name,
+            wanted.fingerprint,
+            lines(wanted.layout),
         );
         Err(HeapError::RootType { name: self.name, difference })
     }
 }
 
+fn lines(layout: &str) -> String {
+    match Description::parse(layout) {
+        Ok(of) => of.lines(),
+        Err(_) => layout.to_owned(),
+    }
+}
+
 pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])
-}
-
-const RECORD: usize = size_of::<RootRecord>();
-
-/// Offsets of the fields of a record.
-mod at {
-    use super::RootRecord;
-    use std::mem::offset_of;
-    pub(super) const NAME_LEN: usize = offset_of!(RootRecord, name_len);
-    pub(super) const TYPE_LEN: usize = offset_of!(RootRecord, type_len);
-    pub(super) const LAYOUT_LEN: usize = offset_of!(RootRecord, layout_len);
-    pub(super) const CHECKSUM: usize = offset_of!(RootRecord, checksum);
-    pub(super) const OFFSET: usize = offset_of!(RootRecord, offset);
-    pub(super) const SIZE: usize = offset_of!(RootRecord, size);
-    pub(super) const FINGERPRINT: usize = offset_of!(RootRecord, fingerprint);
-}
-
-fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    std::array::from_fn(|index| bytes[at + index])
-}
-
-fn sum(bytes: &mut [u8], page: u64) -> u64 {
-    bytes[at::CHECKSUM..at::CHECKSUM + 8].fill(0);
-    checksum(page, &[bytes])
-}
-
-/// Reads the root at `page`.
-pub(super) fn read(window: &Window, page: u64) -> Result<Root> {
-    let mut bytes = vec![0; PAGE as usize];
-    let offset = page.saturating_mul(PAGE);
-    window.read(offset, &mut bytes)?;
-    let wrong = || damaged(offset, "the page of a root does not verify");
-    let stored = u64::from_le_bytes(field(&bytes, at::CHECKSUM));
-    if sum(&mut bytes, page) != stored || u32::from_le_bytes(field(&bytes, 0)) != ROOT_MAGIC {
-        return wrong();
-    }
-    let len = |at| usize::from(u16::from_le_bytes(field(&bytes, at)));
-    let (name, kind) = (len(at::NAME_LEN), len(at::TYPE_LEN));
-    let layout = u32::from_le_bytes(field(&bytes, at::LAYOUT_LEN)) as usize;
-    if name + kind + layout > ROOT_TEXT {
-        return wrong();
-    }
-    let text = |from: usize, len: usize| {
-        let text = bytes.get(RECORD + from..RECORD + from + len);
-        text.and_then(|text| std::str::from_utf8(text).ok()).map(str::to_owned)
-    };
-    let texts = (text(0, name), text(name, kind), text(name + kind, layout));
-    let (Some(name), Some(type_name), Some(layout)) = texts else { return wrong() };
-    let start = u64::from_le_bytes(field(&bytes, at::OFFSET));
-    let size = u64::from_le_bytes(field(&bytes, at::SIZE));
-    if start.checked_add(size).is_none_or(|end| end > window.pages() * PAGE) {
-        return damaged(offset, "a root lies beyond the heap");
-    }
-    Ok(Root {
-        name,
-        address: window.base().wrapping_add(start as usize),
-        size,
-        type_name,
-        fingerprint: u128::from_le_bytes(field(&bytes, at::FINGERPRINT)),
-        layout,
-    })
-}
-
-fn write(window: &Window, page: u64, root: &Root) -> Result<()> {
-    let mut bytes = vec![0; PAGE as usize];
-    let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-    put(0, &ROOT_MAGIC.to_le_bytes());
-    put(at::NAME_LEN, &(root.name.len() as u16).to_le_bytes());
-    put(at::TYPE_LEN, &(root.type_name.len() as u16).to_le_bytes());
-    put(at::LAYOUT_LEN, &(root.layout.len() as u32).to_le_bytes());
-    put(at::OFFSET, &((root.address - window.base()) as u64).to_le_bytes());
-    put(at::SIZE, &root.size.to_le_bytes());
-    put(at::FINGERPRINT, &root.fingerprint.to_le_bytes());
-    let mut text = RECORD;
-    for part in [&root.name, &root.type_name, &root.layout] {
-        put(text, part.as_bytes());
-        text += part.len();
-    }
-    let sum = sum(&mut bytes, page);
-    bytes[at::CHECKSUM..at::CHECKSUM + 8].copy_from_slice(&sum.to_le_bytes());
-    window.write(page * PAGE, &bytes)
 }
 
 /// The slots in the header and in the pages behind it: each with its offset.
@@ -217,9 +165,14 @@ pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
         return Err(HeapError::RootExists { name: root.name.clone() });
     }
     let slot = free_slot(&mut inner, shared)?;
-    let page = meta_page(&mut inner, shared)?;
-    write(&shared.window, page, root)?;
+    let pages = pages_of(root);
+    let page = meta_pages(&mut inner, shared, pages)?;
     let directory = Directory::open(&shared.window)?;
+    if pages > 1 {
+        directory.header.features.fetch_or(LONG_ROOTS, Relaxed);
+        shared.window.mark_dirty(0, PAGE as usize);
+    }
+    write(&shared.window, page, root)?;
     if let Some((offset, slot)) = slots(&directory)?.into_iter().find(|(offset, _)| *offset == slot) {
         slot.hash.store(hash(&root.name), Relaxed);
         slot.page.store(page, Relaxed);
@@ -247,7 +200,7 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     if let Some((offset, _)) = free {
         return Ok(offset);
     }
-    let page = meta_page(inner, shared)?;
+    let page = meta_pages(inner, shared, 1)?;
     shared.window.fill(page * PAGE, PAGE as usize, 0)?;
     let index: &RootIndex = shared.window.at(page * PAGE)?;
     index.magic.store(INDEX_MAGIC, Relaxed);
@@ -257,15 +210,16 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page * PAGE + 16)
 }
 
-fn meta_page(inner: &mut Inner, shared: &Shared) -> Result<u64> {
-    if let Some(run) = inner.pages(shared)?.allocate(1, 1, Kind::Meta, 0)? {
+/// The first of so many pages for the heap's own use.
+fn meta_pages(inner: &mut Inner, shared: &Shared, count: u64) -> Result<u64> {
+    if let Some(run) = inner.pages(shared)?.allocate(count, 1, Kind::Meta, 0)? {
         return Ok(run.page);
     }
     inner.reclaim(shared)?;
     let mut pages = inner.pages(shared)?;
-    match pages.allocate(1, 1, Kind::Meta, 0)? {
+    match pages.allocate(count, 1, Kind::Meta, 0)? {
         Some(run) => Ok(run.page),
-        None => Err(super::pages::full(&pages, PAGE as usize)),
+        None => Err(super::pages::full(&pages, (count * PAGE) as usize)),
     }
 }
 
@@ -273,7 +227,7 @@ fn check_texts(root: &Root) -> Result<()> {
     let limits = [
         ("a root's name", root.name.len(), 1, NAME_MAX),
         ("the name of a root's type", root.type_name.len(), 1, NAME_MAX),
-        ("the description of a layout", root.layout.len(), 0, LAYOUT_MAX),
+        ("the description of a layout", root.layout.len(), 0, MOST),
     ];
     for (what, len, least, most) in limits {
         if len < least || len > most {

@@ -45,7 +45,7 @@ pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     for Type { size, align, kind, .. } in types {
         match kind {
             Kind::Struct { name, fields } => apart(types, name, fields, (0, *size), *align)?,
-            Kind::Enum { name, tag, variants } => {
+            Kind::Enum { name, tag, variants, .. } => {
                 if *tag > *size {
                     return Err(format!("{name}: its tag has more bytes than the enum"));
                 }

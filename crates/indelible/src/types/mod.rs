@@ -7,6 +7,8 @@
 //! All of it is safe code: what it reads is a slice, and what it finds may be wrong, but nothing else.
 
 mod containers;
+mod difference;
+mod fingerprint;
 mod lines;
 mod measure;
 mod parse;
@@ -17,7 +19,9 @@ mod tests;
 pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
-pub(crate) use parse::Malformed;
+pub(crate) use fingerprint::{VERSION, fingerprint};
+pub(crate) use parse::{MOST, Malformed};
+pub(crate) use path::Path;
 pub(crate) use scalar::Valid;
 
 /// Number of a type in its description.
@@ -66,6 +70,8 @@ pub(crate) enum Kind {
         name: String,
         /// Bytes of the integer at the beginning that says which variant it is.
         tag: u64,
+        /// Its type, if variants have fields.
+        integer: Option<&'static str>,
         variants: Vec<Variant>,
     },
     /// Text in a block.
@@ -119,8 +125,8 @@ pub(crate) struct Field {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) name: String,
-    /// The tag, as an integer of its size, without sign.
-    pub(crate) number: u128,
+    /// The tag.
+    pub(crate) number: i128,
     pub(crate) fields: Vec<Field>,
 }
 

@@ -9,7 +9,7 @@ use super::{Description, Field, Kind, Pointer, Type, TypeId, Valid, Variant};
 
 /// Longest description, in bytes.
 pub(crate) const MOST: usize = 1 << 20;
-/// Types within types at most: this is how deep the reading goes.
+/// Types within each other at most: this is how deep the reading goes.
 const DEEPEST: usize = 100;
 /// Bytes of a type at most.
 const LARGEST: u64 = 1 << 46;
@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
             if word == "}" {
                 break;
             } else if let Some(integer) = word.strip_prefix("tag:") {
-                tag = scalar::find(integer).map(|(_, size, _)| size);
+                tag = scalar::find(integer).map(|(word, size, _)| (word, size));
                 if tag.is_none() || !variants.is_empty() || !fields.is_empty() {
                     return self.fail(format!("{word}: no tag of an enum"));
                 }
@@ -214,13 +214,16 @@ impl<'t> Parser<'t> {
             } else if word.contains('@') {
                 fields.push(self.field(word, depth)?);
             } else {
-                variants.push(self.variant(word, tag.unwrap_or(size))?);
+                variants.push(self.variant(word, tag.map_or(size, |tag| tag.1))?);
                 open = true;
             }
         }
         match (fields.is_empty(), variants.is_empty()) {
             (false, false) => self.fail("a type with fields and variants"),
-            (true, false) => Ok(Kind::Enum { name, tag: tag.unwrap_or(size), variants }),
+            (true, false) => {
+                let integer = tag.map(|tag| tag.0);
+                Ok(Kind::Enum { name, tag: tag.map_or(size, |tag| tag.1), integer, variants })
+            }
             _ if tag.is_some() => self.fail("an enum without variants"),
             _ => Ok(Kind::Struct { name, fields }),
         }
@@ -258,8 +261,6 @@ impl<'t> Parser<'t> {
             word.split_once('=').and_then(|(name, number)| Some((name, number.parse::<i128>().ok()?)));
         match parts {
             Some((name, number)) if matches!(tag, 1 | 2 | 4 | 8 | 16) => {
-                let unused = 128 - 8 * tag as u32;
-                let number = (number as u128) << unused >> unused;
                 Ok(Variant { name: name.to_owned(), number, fields: Vec::new() })
             }
             _ => self.fail(format!("{word}: no variant of an enum")),

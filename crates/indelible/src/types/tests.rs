@@ -1,96 +1,6 @@
-//! Descriptions of real types, and of forged ones.
+//! Descriptions that make sense, and forged ones.
 
 use super::*;
-use crate::collections::{
-    Layout, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString, PVec, Persist,
-};
-use crate::relative::Relative;
-use std::sync::atomic::AtomicU64;
-
-/// The description of a type of the program, read back.
-fn described<'h, T: Persist<'h>>() -> Description {
-    let mut layout = Layout::default();
-    T::describe(&mut layout);
-    Description::parse(layout.stream()).unwrap()
-}
-
-fn measured<'h, T: Persist<'h>>() {
-    let of = described::<T>();
-    let ty = of.get(of.root());
-    let mut name = String::new();
-    T::type_name(&mut name);
-    assert_eq!((ty.size, ty.align), (size_of::<T>() as u64, align_of::<T>() as u64), "{name}");
-    assert_eq!(of.name(of.root()), name);
-    assert!(!ty.plain || T::ANY, "{name}");
-}
-
-#[derive(indelible_derive::Persist)]
-#[repr(C)]
-struct Account<'h> {
-    id: u32,
-    owner: PString<'h>,
-    kind: Kind<'h>,
-    level: Level,
-    transfers: PVec<'h, [u64; 2]>,
-    parent: Option<PBox<'h, Account<'h>>>,
-    peers: PHashMap<'h, PString<'h>, PBox<'h, Account<'h>>>,
-    raw: *mut u8,
-    near: Relative<u64>,
-    last: POption<char>,
-}
-
-#[derive(indelible_derive::Persist)]
-#[repr(u8)]
-enum Kind<'h> {
-    Private,
-    Business { register: PString<'h>, number: u64 },
-    Shared(PVec<'h, u32>, bool) = 200,
-}
-
-#[derive(indelible_derive::Persist, Clone, Copy)]
-#[repr(i16)]
-enum Level {
-    Low = -3,
-    High = 7,
-}
-
-#[derive(indelible_derive::Persist)]
-#[repr(C, u16)]
-enum Wide<'h> {
-    None,
-    One(u128),
-    Two(u8, PMutex<'h, u64>),
-}
-
-#[derive(indelible_derive::Persist)]
-#[repr(C, align(64))]
-struct Aligned {
-    byte: u8,
-    counter: AtomicU64,
-}
-
-#[test]
-fn types_are_measured_as_the_compiler_lays_them_out() {
-    measured::<u8>();
-    measured::<i128>();
-    measured::<()>();
-    measured::<[[char; 3]; 5]>();
-    measured::<Account<'static>>();
-    measured::<Kind<'static>>();
-    measured::<Level>();
-    measured::<Wide<'static>>();
-    measured::<Aligned>();
-    measured::<POption<Wide<'static>>>();
-    measured::<POption<bool>>();
-    measured::<PVec<'static, Aligned>>();
-    measured::<PHashSet<'static, PString<'static>>>();
-    measured::<PHashMap<'static, u64, Account<'static>>>();
-    measured::<PBTreeMap<'static, PString<'static>, Kind<'static>>>();
-    measured::<PRwLock<'static, Account<'static>>>();
-    measured::<*const u64>();
-    measured::<std::sync::atomic::AtomicPtr<Aligned>>();
-    measured::<Option<std::ptr::NonNull<[u8; 4]>>>();
-}
 
 #[test]
 fn forged_descriptions_are_refused() {
@@ -144,11 +54,11 @@ fn the_first_difference_is_named() {
     };
     let same = "S:16:8 { a@0:8 u64 b@8:8 *mut S }";
     assert_eq!(difference(same, same), None);
-    assert_eq!(difference(same, "S:16:8 { a@0:8 u64 c@8:8 *mut S }").unwrap(), "S: field b here, c there");
+    assert_eq!(difference(same, "S:16:8 { a@0:8 u64 c@8:8 *mut S }").unwrap(), "S.b here, S.c there");
     assert_eq!(difference(same, "S:16:8 { a@0:8 i64 b@8:8 *mut S }").unwrap(), "S.a: u64 here, i64 there");
     assert_eq!(
         difference("PVec S:8:8 { a@0:8 u64 }", "PVec S:16:8 { a@0:8 u64 b@8:8 u64 }").unwrap(),
-        "PVec<S>[0]: field b is there only"
+        "PVec<S>[0].b is there only"
     );
     assert_eq!(
         difference("S:16:8 { a@0:4 u32 b@4:4 u32 }", "S:16:8 { a@0:4 u32 b@8:4 u32 }").unwrap(),
@@ -159,4 +69,81 @@ fn the_first_difference_is_named() {
         difference("A:8:8 { b@0:8 B:8:8 { c@0:8 u64 } }", "A:8:8 { b@0:8 B:8:8 { c@0:8 f64 } }").unwrap(),
         "A.b.c: u64 here, f64 there"
     );
+}
+
+/// Words that mostly make a type.
+fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
+    let leaves = ["u8", "u64", "bool", "char", "()", "PString", "*mut X", "relative *mut X", "u128"];
+    if depth == 0 || rng.u8(..4) == 0 {
+        return leaves[rng.usize(..leaves.len())].to_owned();
+    }
+    let inner = random_type(rng, depth - 1);
+    match rng.u8(..12) {
+        0 => format!("PVec {inner}"),
+        1 => format!("PBox {inner}"),
+        2 => format!("Option PBox {inner}"),
+        3 => format!("POption {inner}"),
+        4 => format!("PHashMap {inner} {}", random_type(rng, depth - 1)),
+        5 => format!("PHashSet {inner}"),
+        6 => format!("PBTreeMap {inner} {}", random_type(rng, depth - 1)),
+        7 => format!("PMutex {inner}"),
+        8 => format!("[{}] {inner}", rng.u8(..5)),
+        9 => format!("E:8:8 {{ tag:u8 A=0 B=1 ( p@8:8 PBox {inner} ) }}"),
+        10 => format!("={}", rng.u8(..3)),
+        _ => {
+            let Ok(of) = Description::parse(&inner) else { return inner };
+            let (size, align) = (of.get(of.root()).size, of.get(of.root()).align);
+            format!("S:{}:{align} {{ x@0:{size} {inner} y@{size}:{size} {inner} }}", 2 * size)
+        }
+    }
+}
+
+struct Count(u64);
+
+impl walk::Visitor for Count {
+    fn block(&mut self, _: u64, path: &Path<'_, '_>) {
+        self.0 += path.to_string().len() as u64;
+    }
+
+    fn pointer(&mut self, _: u64, _: u64, path: &Path<'_, '_>) {
+        self.0 += path.to_string().len() as u64;
+    }
+
+    fn wrong(&mut self, _: u64, _: &str, path: &Path<'_, '_>) {
+        self.0 += path.to_string().len() as u64;
+    }
+}
+
+/// Any description, any bytes: the walk ends, and reads nothing but the bytes.
+#[test]
+fn a_walk_through_any_bytes_ends() {
+    let mut rng = indelible_testing::Seeded::new(1);
+    let (base, block) = (0x10_0000_u64, 256_u64);
+    let (mut parsed, mut visited) = (0, 0);
+    for _ in 0..4000 {
+        let Ok(of) = Description::parse(&random_type(&mut rng, 4)) else { continue };
+        assert!(of.lines().len() < 1 << 20 && of.difference(&of).is_none());
+        let mut bytes: Vec<u8> = Vec::new();
+        // Words that look like addresses, lengths and control bytes.
+        while bytes.len() < 16 * block as usize {
+            let word = match rng.u8(..8) {
+                0..=2 => base + block * rng.u64(..16),
+                3 => base + rng.u64(..16 * block),
+                4 => rng.u64(..20),
+                5 => 16,
+                6 => 0,
+                _ => rng.u64(..),
+            };
+            bytes.extend(word.to_le_bytes());
+        }
+        let live = |address: u64| (address.wrapping_sub(base) % block == 0).then_some(block * 4);
+        let memory = walk::Memory { base, bytes: &bytes };
+        let mut walk = walk::Walk::new(memory, &live, Count(0));
+        walk.root("root", &of, base, of.get(of.root()).size);
+        let (count, owned) = walk.finish();
+        assert!(owned.len() <= 16);
+        parsed += 1;
+        visited += u64::from(count.0 > 0);
+    }
+    assert!(parsed > 1000 && visited > 300, "{parsed} types, {visited} with anything to visit");
 }

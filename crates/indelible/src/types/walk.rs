@@ -19,6 +19,11 @@ pub(crate) struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
+    /// The bytes of an object where they are mapped.
+    pub(crate) fn of(bytes: &'m [u8]) -> Memory<'m> {
+        Memory { base: bytes.as_ptr().addr() as u64, bytes }
+    }
+
     /// `len` bytes at an address, if they lie in the object.
     pub(crate) fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
         let start = address.checked_sub(self.base)?;
@@ -188,8 +193,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
         path: &Path<'_, 'w>,
     ) -> bool {
         let Some(bytes) = self.memory.get(at, tag) else { return false };
-        let number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u128::from(*byte));
-        let Some(variant) = variants.iter().find(|variant| variant.number == number) else { return false };
+        let is = |variant: &&super::Variant| variant.number.to_le_bytes()[..bytes.len()] == *bytes;
+        let Some(variant) = variants.iter().find(is) else { return false };
         let path = path.then(Step::Variant(&variant.name));
         for field in &variant.fields {
             self.value(of, field.of, at + field.offset, &path.then(Step::Field(&field.name)));

@@ -1,0 +1,248 @@
+//! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses that lead nowhere.
+//!
+//! Values of described types are gone through by type. Blocks whose content nobody described, of roots without a
+//! description and behind raw pointers, are gone through word by word: each word that could be the address of a block
+//! counts as one. So a block that is called leaked is one that nothing in the heap refers to; but a block that nobody will ever
+//! free may go unnoticed, because a number looks like its address.
+
+use super::check::HeapFinding;
+use super::error::HeapError;
+use super::read::ReadHeap;
+use super::roots::Root;
+use super::walk::Block;
+use super::writer::Heap;
+use crate::error::{Cause, Result};
+use crate::types::walk::{Memory, Visitor, Walk};
+use crate::types::{Description, Path};
+
+/// Result of an audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapAudit {
+    /// The roots, sorted by name.
+    pub roots: Vec<AuditedRoot>,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Of these, blocks that values of described types own.
+    pub owned: u64,
+    /// Of these, other blocks that something in the heap refers to.
+    pub referred: u64,
+    /// Blocks that nothing refers to, in the order of addresses.
+    pub leaks: Vec<Block>,
+    /// Raw pointers of described types that lead to no block in use.
+    pub pointers: Vec<AuditedPointer>,
+    /// Bytes that are no values of the described types, and blocks with two owners.
+    pub findings: Vec<HeapFinding>,
+}
+
+/// A root, as the audit saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditedRoot {
+    /// Its name.
+    pub name: String,
+    /// Name of its type.
+    pub type_name: String,
+    /// Whether the heap has a description of its type that could be used.
+    pub described: bool,
+}
+
+/// A raw pointer that leads to no block in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditedPointer {
+    /// Offset of the pointer in the object, in bytes.
+    pub offset: u64,
+    /// The way to it: `list[3].next`.
+    pub path: String,
+    /// The address that it has.
+    pub target: u64,
+    /// Whether that lies in the object: in free memory, then.
+    pub inside: bool,
+}
+
+/// The blocks in use.
+struct Index {
+    all: Vec<Block>,
+}
+
+impl Index {
+    /// Number of the block that an address lies in.
+    fn around(&self, address: u64) -> Option<usize> {
+        let after = self.all.partition_point(|block| block.address as u64 <= address);
+        let index = after.checked_sub(1)?;
+        let block = self.all[index];
+        (address - (block.address as u64) < block.size as u64).then_some(index)
+    }
+
+    /// Bytes of the block that begins at an address.
+    fn at(&self, address: u64) -> Option<u64> {
+        let index = self.all.binary_search_by_key(&address, |block| block.address as u64).ok()?;
+        Some(self.all[index].size as u64)
+    }
+}
+
+/// Told by the walk by type.
+struct Seen<'a> {
+    index: &'a Index,
+    memory: Memory<'a>,
+    findings: Vec<HeapFinding>,
+    /// Pointers that lead nowhere.
+    pointers: Vec<AuditedPointer>,
+    /// Numbers of blocks that other pointers lead to.
+    referred: Vec<usize>,
+}
+
+impl Visitor for Seen<'_> {
+    fn pointer(&mut self, at: u64, target: u64, path: &Path<'_, '_>) {
+        match self.index.around(target) {
+            Some(index) => self.referred.push(index),
+            None => self.pointers.push(AuditedPointer {
+                offset: at.wrapping_sub(self.memory.base),
+                path: path.to_string(),
+                target,
+                inside: self.memory.get(target, 1).is_some(),
+            }),
+        }
+    }
+
+    fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
+        let offset = address.wrapping_sub(self.memory.base);
+        self.findings.push(HeapFinding { offset, what: format!("{path}: {what}") });
+    }
+}
+
+/// Blocks that are reached word by word.
+struct Words<'a> {
+    index: &'a Index,
+    memory: Memory<'a>,
+    reached: Vec<bool>,
+    pending: Vec<usize>,
+}
+
+impl Words<'_> {
+    fn refer(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.reached[index], true) {
+            self.pending.push(index);
+        }
+    }
+
+    fn scan(&mut self, address: u64, len: u64) {
+        for word in self.memory.get(address, len).unwrap_or_default().as_chunks::<8>().0 {
+            if let Some(index) = self.index.around(u64::from_le_bytes(*word)) {
+                self.refer(index);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<bool> {
+        while let Some(index) = self.pending.pop() {
+            let Block { address, size } = self.index.all[index];
+            self.scan(address as u64, size as u64);
+        }
+        self.reached
+    }
+}
+
+/// The error of an audit if the check of a heap found something.
+fn sound(findings: &[HeapFinding]) -> std::result::Result<(), HeapError> {
+    match findings {
+        [] => Ok(()),
+        [HeapFinding { offset, what }, others @ ..] => {
+            Err(HeapError::Findings { offset: *offset, what: what.clone(), more: others.len() })
+        }
+    }
+}
+
+const AUDIT: &str = "audit the heap of";
+
+impl Heap {
+    /// Everything in the heap by the descriptions that its roots have: blocks that nothing refers to, raw pointers that lead to no
+    /// block in use, and damaged values. Values of types without a description are gone through word by word, so that a number
+    /// that looks like the address of a block keeps it from being called leaked.
+    ///
+    /// Time and memory grow with the number of blocks, and time with their bytes, plain values excepted.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// use indelible::Heap;
+    /// use indelible::collections::PVec;
+    ///
+    /// let mut heap = Heap::format(pool.create_attached("o", 1 << 20)?)?;
+    /// heap.root_or_default::<PVec<u64>>("list")?.push(7);
+    /// let lost = heap.malloc(100)?; // and nobody keeps the address
+    ///
+    /// let audit = heap.audit()?;
+    /// assert_eq!((audit.blocks, audit.leaks.len()), (3, 1)); // the root, its elements, and this:
+    /// assert_eq!(audit.leaks[0].address, lost.as_ptr().addr());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Damaged`, with the first finding of [`check`](Heap::check): nothing was audited.
+    pub fn audit(&mut self) -> Result<HeapAudit> {
+        let findings = self.check();
+        sound(&findings).map_err(|error| self.attached().error(AUDIT, Cause::Heap(error)))?;
+        let (roots, blocks) = (self.roots()?, self.blocks().collect::<Result<_>>()?);
+        Ok(audit(Memory::of(self.attached().as_slice()), roots, blocks))
+    }
+}
+
+impl ReadHeap {
+    /// As [`Heap::audit`].
+    ///
+    /// # Errors
+    /// `Damaged`, with the first finding of [`check`](ReadHeap::check): nothing was audited.
+    pub fn audit(&self) -> Result<HeapAudit> {
+        sound(&self.check()).map_err(|error| self.object().error(AUDIT, Cause::Heap(error)))?;
+        let (roots, blocks) = (self.roots()?, self.blocks().collect::<Result<_>>()?);
+        Ok(audit(Memory::of(self.object().as_slice()), roots, blocks))
+    }
+}
+
+/// Audits a heap whose own check found nothing: `blocks` in use, in the order of addresses. Takes time and memory in proportion to
+/// the blocks, and time to the bytes that are not plain.
+fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
+    let index = Index { all: blocks };
+    let described: Vec<Option<Description>> = roots.iter().map(Root::description).collect();
+    let live = |address: u64| index.at(address);
+    let seen =
+        Seen { index: &index, memory, findings: Vec::new(), pointers: Vec::new(), referred: Vec::new() };
+    let mut walk = Walk::new(memory, &live, seen);
+    for (root, of) in roots.iter().zip(&described) {
+        if let Some(of) = of {
+            walk.root(&root.name, of, root.address as u64, root.size);
+        }
+    }
+    let (seen, owned) = walk.finish();
+    let mut reached = vec![false; index.all.len()];
+    owned.iter().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
+    let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
+    seen.referred.iter().for_each(|index| words.refer(*index));
+    for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_none()) {
+        match index.around(root.address as u64) {
+            Some(index) => words.refer(index),
+            // The bytes of a root may be anywhere in the object.
+            None => words.scan(root.address as u64, root.size),
+        }
+    }
+    let reached = words.finish();
+    let leaks: Vec<Block> =
+        index.all.iter().zip(&reached).filter(|(_, reached)| !**reached).map(|(block, _)| *block).collect();
+    let audited = |(root, of): (Root, &Option<Description>)| AuditedRoot {
+        name: root.name,
+        type_name: root.type_name,
+        described: of.is_some(),
+    };
+    HeapAudit {
+        blocks: index.all.len() as u64,
+        owned: owned.len() as u64,
+        referred: (index.all.len() - owned.len() - leaks.len()) as u64,
+        leaks,
+        roots: roots.into_iter().zip(&described).map(audited).collect(),
+        pointers: seen.pointers,
+        findings: seen.findings,
+    }
+}
