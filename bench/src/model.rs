@@ -4,7 +4,6 @@
 //! 1. Everything a report shows is in here; nothing is measured or looked up while rendering.
 //! 2. A row has one cell per column. Durations are nanoseconds, sizes bytes, rates units a second.
 
-use crate::plot::Plot;
 use crate::stats::Spread;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +47,38 @@ pub struct Section {
     pub plots: Vec<Plot>,
     pub goals: Vec<Goal>,
     pub notes: Vec<String>,
+}
+
+/// Curves over one axis, both axes logarithmic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plot {
+    /// Name of its file, without an ending.
+    pub file: String,
+    pub title: String,
+    pub x: Axis,
+    pub y: Axis,
+    pub curves: Vec<Curve>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    pub label: String,
+    pub unit: Unit,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    pub name: String,
+    pub points: Vec<Point>,
+}
+
+/// A figure, with the middle half of its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

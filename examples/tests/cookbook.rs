@@ -21,12 +21,31 @@ fn the_page_for_rust_is_true() {
     let home = std::env::var("HOME").unwrap_or_default();
     let of_home =
         |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| format!("{home}/{default}"));
+    let bin = folder.path().join("bin");
+    // Without debug information: nobody debugs these programs.
     let page = format!(
-        "```sh\nexport CARGO_HOME={} RUSTUP_HOME={} CARGO_TARGET_DIR={}\n```\n```text\n```\n{page}",
+        "```sh\nexport CARGO_HOME={} RUSTUP_HOME={} CARGO_TARGET_DIR={} CARGO_PROFILE_DEV_DEBUG=false\n\
+         export PATH=\"{}:$PATH\"\n```\n```text\n```\n{page}",
         of_home("CARGO_HOME", ".cargo"),
         of_home("RUSTUP_HOME", ".rustup"),
         scratch.display(),
+        bin.display(),
     );
-    let compared = follow(&page, folder.path(), &["toml", "rust"], &|_| unreachable!("nothing to install"));
+    let compared = follow(&page, folder.path(), &["toml", "rust"], &|block| {
+        assert_eq!(block, "cargo install --path indelible/crates/cli\n");
+        install_tool(project, &bin);
+    });
     assert_eq!(compared, 5);
+}
+
+/// The tool as the workspace's tests have it: built for them already, with its dependencies.
+fn install_tool(project: &Path, bin: &Path) {
+    let mut build = std::process::Command::new("cargo");
+    build.args(["build", "--workspace", "--bin", "pmo", "--message-format=json"]).current_dir(project);
+    let output = build.stderr(std::process::Stdio::inherit()).output().unwrap();
+    assert!(output.status.success(), "the tool does not build");
+    let messages = String::from_utf8(output.stdout).unwrap();
+    let path = messages.split("\"executable\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    std::fs::create_dir(bin).unwrap();
+    std::os::unix::fs::symlink(path, bin.join("pmo")).unwrap();
 }

@@ -1,8 +1,7 @@
 //! All layers of evidence, one after the other, then the page.
 
 use crate::command::{Result, step};
-use crate::test::power_cut;
-use crate::{fuzz, tools};
+use crate::{fuzz, power_cut, tools};
 
 /// A layer: what it is called, and the commands of its short form and of a campaign.
 struct Layer {
@@ -31,7 +30,7 @@ const LAYERS: &[Layer] = &[
 
 pub(crate) fn run(long: bool) -> Result {
     // First, as the table of mutants has its verdicts, too.
-    let tested = power_cut(if long { &[][..] } else { &["--quick"] })?;
+    let tested = power_cut::run(if long { &[][..] } else { &["--quick"] })?;
     layers(long)?;
     if long {
         fuzz::run(60, 1)?;

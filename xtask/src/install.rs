@@ -1,7 +1,7 @@
 //! `cargo xtask install --prefix P`: what `make install` does for the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
-use crate::man;
+use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?;
-    let source = root.join("crates/capi");
+    let source = programs::project()?.join("crates/capi");
     let archive = archive(profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
     for header in ["pmo.h", "pmo.hpp"] {

@@ -7,7 +7,10 @@ mod install;
 mod man;
 mod nightly;
 mod plan;
+mod power_cut;
+mod programs;
 mod python;
+mod suite;
 mod test;
 mod tools;
 mod unprivileged;
@@ -38,6 +41,9 @@ enum Task {
         /// As --all, but fail where the machine lacks what power cuts need
         #[arg(long)]
         require_rig: bool,
+        /// Only the steps with this in their names, of all of them
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
     },
     /// The tests once more as an unprivileged user (needs root)
     Unprivileged,
@@ -93,14 +99,14 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Task::Test { all, require_rig } => test::run(all, require_rig),
+        Task::Test { all, require_rig, only } => test::run(all, require_rig, only.as_deref()),
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),
         Task::Fuzz { minutes, jobs } => fuzz::run(minutes, jobs as usize),
         Task::Tools { names } => tools::run(&names),
         Task::Evidence { long } => evidence::run(long),
-        Task::PowerCut { arguments } => power_cut(&arguments),
+        Task::PowerCut { arguments } => power_cuts(&arguments),
         Task::Bench { arguments } => test::bench(&arguments),
     };
     match result {
@@ -119,6 +125,6 @@ fn python(arguments: &[String]) -> command::Result {
     Ok(())
 }
 
-fn power_cut(arguments: &[String]) -> command::Result {
-    if test::power_cut(arguments)? { Ok(()) } else { Err("nothing was tested".into()) }
+fn power_cuts(arguments: &[String]) -> command::Result {
+    if power_cut::run(arguments)? { Ok(()) } else { Err("nothing was tested".into()) }
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// Outcome of a step that did not fail.
 pub(crate) enum Outcome {
     Passed,
+    /// It passed, but for parts that this machine cannot test: a line for each.
+    PassedWithout(Vec<String>),
     /// The machine lacks something; the text names what was not tested, and why.
     NotTested(String),
 }
@@ -53,8 +55,10 @@ pub(crate) fn run(steps: &[Step]) -> Result {
         let outcome = (step.run)().map_err(|error| format!("{}: {error}", step.name))?;
         let took = started.elapsed();
         times.push((step, took));
-        if let Outcome::NotTested(what) = outcome {
-            untested.push(format!("{}: {what}", step.name));
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::PassedWithout(parts) => untested.extend(parts),
+            Outcome::NotTested(what) => untested.push(format!("{}: {what}", step.name)),
         }
     }
     println!("\nall {} steps passed in {}", steps.len(), readable(begin.elapsed()));
@@ -74,7 +78,7 @@ fn forecast(rest: &[Step], done: &[(&Step, Duration)]) -> String {
     readable(Duration::from_secs_f64(seconds as f64 * scale))
 }
 
-fn readable(time: Duration) -> String {
+pub(crate) fn readable(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),

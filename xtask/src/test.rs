@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the steps of a test run, each a command a person could type.
 
-use crate::command::{Result, step, step_with, timed};
+use crate::command::{Result, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{evidence, python, unprivileged};
+use crate::{evidence, power_cut, python, suite, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -11,7 +11,8 @@ const QUICK: &[Step] = &[
     Step::new("lints", 100, || {
         done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
-    Step::new("tests", 330, || done(step("tests", &["test", "--workspace"]))),
+    Step::new("tests", 330, suite::run),
+    Step::new("examples in documentation", 30, || done(step("doc tests", &["test", "--workspace", "--doc"]))),
 ];
 
 /// The steps that `--all` adds.
@@ -19,7 +20,7 @@ const REST: &[Step] = &[
     Step::new("protocol faults are caught", 50, || {
         done(step(
             "mutants",
-            &["test", "-p", "indelible-store", "--features", "mutants", "--test", "mutants*"],
+            &["test", "-p", "indelible-store", "--features", "mutants", "--test", "main", "mutants"],
         ))
     }),
     Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
@@ -35,18 +36,24 @@ const REST: &[Step] = &[
     Step::new("every benchmark once", 300, benchmarks).needs("5 GiB free in /dev/shm"),
 ];
 
-/// Runs the quick steps, or all of them.
-pub(crate) fn run(all: bool, require_rig: bool) -> Result {
+/// Runs the quick steps, or all of them, or of all of them those with `only` in their names.
+pub(crate) fn run(all: bool, require_rig: bool, only: Option<&str>) -> Result {
     let mut steps = QUICK.to_vec();
-    if all || require_rig {
+    if all || require_rig || only.is_some() {
         steps.extend(REST);
     }
     if require_rig {
         let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
         rig.expect("the list has it").run = || power_cuts(true);
     }
+    if let Some(name) = only {
+        steps.retain(|step| step.name.contains(name));
+        if steps.is_empty() {
+            return Err(format!("no step has {name:?} in its name"));
+        }
+    }
     plan::run(&steps)?;
-    if !all {
+    if !all && !require_rig && only.is_none() {
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())
@@ -90,21 +97,9 @@ pub(crate) fn bench<S: AsRef<str>>(arguments: &[S]) -> Result {
 }
 
 fn power_cuts(required: bool) -> Result<Outcome> {
-    match power_cut(&["--quick"])? {
+    match power_cut::run(&["--quick"])? {
         true => Ok(Outcome::Passed),
         false if required => Err("they have to be tested here (--require-rig), and cannot be".into()),
         false => Ok(Outcome::NotTested("why not is said above".into())),
-    }
-}
-
-/// Hands over to the rig. `false`: this machine lacks something that could not be installed.
-pub(crate) fn power_cut<S: AsRef<str>>(arguments: &[S]) -> Result<bool> {
-    const LACKING: i32 = 77;
-    let mut all = vec!["run", "--release", "--quiet", "-p", "indelible-rig", "--"];
-    all.extend(arguments.iter().map(AsRef::as_ref));
-    match timed("power cuts", &all, &[])?.code() {
-        Some(0) => Ok(true),
-        Some(LACKING) => Ok(false),
-        _ => Err("a power cut was not survived, or the rig failed; see above".into()),
     }
 }

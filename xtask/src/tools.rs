@@ -30,16 +30,9 @@ const ADDRESS: &[&str] = &[
     "--skip=s0_15_access_after_detach_is_a_fault",
 ];
 /// Tests that do not map objects at fixed addresses.
-const THREAD: &[&str] = &[
-    "-p",
-    "indelible-store",
-    "--lib",
-    "--test",
-    "interpreted",
-    "--test",
-    "contract_locks",
-    "--test",
-    "regressions",
+const THREAD: [&[&str]; 2] = [
+    &["-p", "indelible-store", "--lib", "--test", "interpreted"],
+    &["-p", "indelible-store", "--test", "main", "--", "contract_locks::", "regressions::"],
 ];
 
 /// The tools there are.
@@ -75,7 +68,8 @@ fn tests(tool: &str, counts: &mut BTreeMap<String, u64>) -> Result {
         "loom" => vec![cargo(&["test", "--release", "-p", "indelible-models", "--", "--nocapture"])],
         sanitizer => {
             nightly::components(&["rust-src"])?;
-            vec![sanitized(sanitizer)]
+            let tests = if sanitizer == "address" { &[ADDRESS][..] } else { &THREAD };
+            tests.iter().map(|tests| sanitized(sanitizer, tests)).collect()
         }
     };
     for command in commands {
@@ -111,8 +105,7 @@ fn run_tests(command: Command, counts: &mut BTreeMap<String, u64>) -> Result {
     if ran { Ok(()) } else { Err("no test was run".into()) }
 }
 
-fn sanitized(sanitizer: &str) -> Command {
-    let tests = if sanitizer == "address" { ADDRESS } else { THREAD };
+fn sanitized(sanitizer: &str, tests: &[&str]) -> Command {
     let mut command = nightly::cargo(&["test", "-Zbuild-std", "--target", HOST, "--no-fail-fast"]);
     command.args(tests).env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"));
     command.env("CARGO_TARGET_DIR", build_folder().join(sanitizer));

@@ -1,6 +1,8 @@
 //! Tests once more as an unprivileged user, where this one is root.
 
-use crate::command::{Result, cargo};
+use crate::command::Result;
+use crate::programs::{self, Program};
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -30,8 +32,7 @@ impl Nobody {
         let failed = |error: std::io::Error| format!("cannot prepare {}: {error}", scratch.display());
         fs::create_dir_all(&scratch).map_err(failed)?;
         fs::set_permissions(&scratch, fs::Permissions::from_mode(0o1777)).map_err(failed)?;
-        let mut project =
-            Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?.to_owned();
+        let mut project = programs::project()?.to_owned();
         if !reachable(&project) {
             let copy = scratch.join("project");
             let _ = fs::remove_dir_all(&copy);
@@ -89,11 +90,15 @@ pub(crate) fn run() -> Result {
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
     crate::install::run(&prefix, "dev")?;
-    for Binary { path, package } in binaries(target.as_deref())? {
+    let mut arguments: Vec<OsString> =
+        PACKAGES.iter().flat_map(|package| ["-p", package]).map(Into::into).collect();
+    arguments
+        .extend(target.iter().flat_map(|target| ["--target-dir".into(), target.clone().into_os_string()]));
+    for Program { path, folder, .. } in programs::build(&arguments)? {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
         // As cargo would set them: the project that this user can read, and where the library is installed.
-        test.env("CARGO_MANIFEST_DIR", nobody.project.join(package)).env("INDELIBLE_PREFIX", &prefix);
+        test.env("CARGO_MANIFEST_DIR", nobody.project.join(folder)).env("INDELIBLE_PREFIX", &prefix);
         if !Nobody::succeeds(&mut test)? {
             return Err(format!("failed as an unprivileged user: {}", path.display()));
         }
@@ -125,36 +130,4 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-struct Binary {
-    path: PathBuf,
-    /// Its package's folder, in the project.
-    package: PathBuf,
-}
-
-/// Builds the test binaries.
-fn binaries(target: Option<&Path>) -> Result<Vec<Binary>> {
-    let mut arguments = vec!["test".into(), "--no-run".into(), "--message-format=json".into()];
-    for package in PACKAGES {
-        arguments.extend(["-p".into(), package.into()]);
-    }
-    if let Some(target) = target {
-        arguments.extend(["--target-dir".into(), target.as_os_str().to_owned()]);
-    }
-    let output =
-        cargo(&arguments).stderr(std::process::Stdio::inherit()).output().map_err(|e| e.to_string())?;
-    if !output.status.success() {
-        return Err("the tests do not build".into());
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is not there")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let tests = messages.filter(|message| message["profile"]["test"] == true);
-    let binary = |message: serde_json::Value| {
-        let path = PathBuf::from(message["executable"].as_str()?);
-        let package = Path::new(message["manifest_path"].as_str()?).parent()?.strip_prefix(root).ok()?;
-        Some(Binary { path, package: package.to_owned() })
-    };
-    Ok(tests.filter_map(binary).collect())
 }

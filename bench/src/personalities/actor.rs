@@ -5,7 +5,7 @@ use super::random::gamma;
 use super::{Meter, Personality, Step};
 use crate::Result;
 use crate::pattern::Random;
-use crate::volumes::{File, Volume};
+use crate::volumes::{File, Purpose, Volume};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ fn read(
     len: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut file = volume.open(name, super::Purpose::Read)?;
+    let mut file = volume.open(name, Purpose::Read)?;
     file.read(buffer)?;
     if buffer.len() != len {
         return Err(format!("{name}: {} bytes where {len} were written", buffer.len()).into());

@@ -1,6 +1,7 @@
 //! Time of a personality, by step.
 
 use super::Step;
+use crate::volumes::Purpose;
 use std::time::Duration;
 
 /// Kinds of operations, as reported.
@@ -19,8 +20,8 @@ impl Meter {
         let kind = match step {
             Step::Create => 0,
             Step::WriteWhole | Step::Append | Step::AppendToLog => 1,
-            Step::Open(super::Purpose::Append) => 2,
-            Step::Open(super::Purpose::Read) => 3,
+            Step::Open(Purpose::Append) => 2,
+            Step::Open(Purpose::Read) => 3,
             Step::Read => 4,
             Step::Close => 5,
             Step::Delete => 6,

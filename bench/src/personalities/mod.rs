@@ -18,6 +18,7 @@ mod random;
 pub use actor::{Actor, Journal};
 pub use meter::{KINDS, Meter};
 
+use crate::volumes::Purpose;
 use Step::{Append, AppendToLog, Close, Create, Delete, Read, Stat, WriteWhole};
 
 const KIB: usize = 1024;
@@ -36,13 +37,6 @@ pub enum Step {
     Read,
     Close,
     Stat,
-}
-
-/// Purpose of opening a file: whether anything is going to be appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    Read,
-    Append,
 }
 
 const READ: Step = Step::Open(Purpose::Read);

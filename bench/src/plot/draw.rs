@@ -1,9 +1,8 @@
 //! A plot as a picture.
 
 use super::slope::slope;
-use super::{Axis, Curve, Plot};
 use crate::Result;
-use crate::model::Unit;
+use crate::model::{Axis, Curve, Plot, Unit};
 use crate::render::value;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -200,8 +199,8 @@ impl ValueFormatter<f64> for Decades {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Point;
     use super::*;
+    use crate::model::Point;
 
     #[test]
     fn a_picture_names_its_axes_and_curves() {

@@ -3,42 +3,11 @@
 mod draw;
 mod slope;
 
-use crate::model::{Cell, Table, Unit};
-use serde::{Deserialize, Serialize};
+use crate::model::{Axis, Cell, Curve, Point, Table};
+
+pub use crate::model::Plot;
 
 pub use draw::svg;
-
-/// Curves over one axis, both axes logarithmic.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plot {
-    /// Name of its file, without an ending.
-    pub file: String,
-    pub title: String,
-    pub x: Axis,
-    pub y: Axis,
-    pub curves: Vec<Curve>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Axis {
-    pub label: String,
-    pub unit: Unit,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Curve {
-    pub name: String,
-    pub points: Vec<Point>,
-}
-
-/// A figure, with the middle half of its samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    pub x: f64,
-    pub y: f64,
-    pub low: f64,
-    pub high: f64,
-}
 
 impl Plot {
     /// Draws column `y` over column `x`: a curve for each text that the columns `by` hold.
@@ -130,6 +99,7 @@ fn point(cell: &Cell) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Unit;
     use crate::stats::Spread;
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a cost grows: the exponent that fits best.
 
-use super::Point;
+use crate::model::Point;
 
 /// The slope of the straight line through the points' logarithms: 1 is proportional, 0 is constant. `None` with
 /// fewer than three places on the axis.

@@ -1,8 +1,7 @@
 //! Memory of the process: nothing is kept.
 
-use super::{File, Place, Volume};
+use super::{File, Place, Purpose, Volume};
 use crate::Result;
-use crate::personalities::Purpose;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 

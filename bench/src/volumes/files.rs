@@ -1,8 +1,7 @@
 //! Files, written by system calls and synced.
 
-use super::{Place, Volume};
+use super::{Place, Purpose, Volume};
 use crate::Result;
-use crate::personalities::Purpose;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

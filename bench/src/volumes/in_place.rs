@@ -1,10 +1,9 @@
 //! Mapped files, flushed where they were stored to: no crash consistency (S0.30, NCC).
 
-use super::{File, Place, Volume};
+use super::{File, Place, Purpose, Volume};
 use crate::Result;
 use crate::ground::Medium;
 use crate::mapped::Mapped;
-use crate::personalities::Purpose;
 use std::path::PathBuf;
 
 struct InPlace {

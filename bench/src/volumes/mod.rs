@@ -8,8 +8,14 @@ mod replaced;
 
 use crate::Result;
 use crate::ground::Medium;
-use crate::personalities::Purpose;
 use std::path::Path;
+
+/// Purpose of opening a file: whether anything is going to be appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Read,
+    Append,
+}
 
 /// Keeps files by name, for several threads. No two use a file at the same time.
 pub trait Volume: Sync {

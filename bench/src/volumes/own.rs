@@ -3,9 +3,8 @@
 //! As a program does that appends, an object has room to spare: how many of its bytes are the file's stands at its
 //! start, and becomes durable by the psync that makes those bytes durable.
 
-use super::{File, Place, Volume};
+use super::{File, Place, Purpose, Volume};
 use crate::Result;
-use crate::personalities::Purpose;
 use indelible::{CreateOptions, Object, Pool, PoolOptions, ReadObject};
 
 struct Own(Pool);

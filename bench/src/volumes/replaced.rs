@@ -1,9 +1,8 @@
 //! At every update a new file that takes the place of the old one.
 
 use super::files::{open_file, read_whole};
-use super::{Place, Volume};
+use super::{Place, Purpose, Volume};
 use crate::Result;
-use crate::personalities::Purpose;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@
 mod args;
 mod codes;
 mod guard;
+mod handles;
 mod heap;
 mod objects;
 mod paper;

@@ -2,7 +2,7 @@
 
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::guard::{Failure, Result, guarded, status};
-use crate::pools::{pmo_pool, pool};
+use crate::handles::{pmo_pool, pool};
 use indelible::raw;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;

@@ -2,7 +2,7 @@
 
 use crate::args::{permission, text};
 use crate::guard::{Result, guarded, status};
-use crate::pools::pool;
+use crate::handles::pool;
 use indelible::{CreateOptions, raw};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};

@@ -1,58 +1,17 @@
-//! Pools, and the default pool of calls that name none.
+//! Opening, formatting and closing pools.
 
 use crate::args::{fill, flags, text};
 use crate::guard::{Failure, Result, guarded, status};
+use crate::handles::{pmo_pool, pool, pools};
 use crate::objects::Stat;
 use indelible::PoolOptions;
-use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// The target of a handle: nothing. A handle is a number, so that one of a closed pool is noticed.
-#[allow(non_camel_case_types)]
-pub struct pmo_pool(());
 
 const READ_ONLY: c_uint = 1;
 const FORCE: c_uint = 2;
 const ALLOW_REMOTE: c_uint = 4;
-
-#[derive(Default)]
-struct Pools {
-    open: BTreeMap<usize, indelible::Pool>,
-    last: usize,
-    /// Of `pmo_use`.
-    used: Option<indelible::Pool>,
-}
-
-static POOLS: Mutex<Pools> = Mutex::new(Pools { open: BTreeMap::new(), last: 0, used: None });
-
-fn pools<R>(f: impl FnOnce(&mut Pools) -> R) -> R {
-    f(&mut POOLS.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// The pool that a handle means.
-pub(crate) fn pool(handle: *mut pmo_pool) -> Result<indelible::Pool> {
-    let (found, null) = (pools(|pools| pools.open.get(&handle.addr()).cloned()), handle.is_null());
-    match found {
-        Some(pool) => Ok(pool),
-        None if null => used(),
-        None => Err(Failure::argument("the pool is not open")),
-    }
-}
-
-fn used() -> Result<indelible::Pool> {
-    if let Some(pool) = pools(|pools| pools.used.clone()) {
-        return Ok(pool);
-    }
-    let Some(path) = std::env::var_os("PMO_POOL") else {
-        let why = "no pool is given (call pmo_use, or set PMO_POOL to the path of one)";
-        return Err(Failure::argument(why));
-    };
-    let pool = indelible::Pool::open(path)?;
-    Ok(pools(|pools| pools.used.get_or_insert(pool).clone()))
-}
 
 fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
     guarded(null_mut(), || {

@@ -1,8 +1,6 @@
 //! Paths that are no pools, or no longer, or not to be had: each is refused in one line, with its code.
 
-mod common;
-
-use common::{PMO, Rig, Run, is_root, skipped};
+use crate::common::{self, PMO, Rig, Run, is_root, skipped};
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,6 @@
 //! Damaged pools: check names what is wrong and exits with 3, repair puts it right or says what it gives up.
 
-mod common;
-
-use common::Rig;
+use crate::common::Rig;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 

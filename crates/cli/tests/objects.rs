@@ -1,8 +1,6 @@
 //! Every command on a pool that is well: what it does, what it prints, what it refuses.
 
-mod common;
-
-use common::{MKPMO, Rig, Run, pmo};
+use crate::common::{self, MKPMO, Rig, Run, pmo};
 use std::process::Command;
 
 #[test]

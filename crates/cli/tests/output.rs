@@ -1,8 +1,6 @@
 //! Output that is not about a pool, and what becomes of it when nobody reads it.
 
-mod common;
-
-use common::{PMO, Rig, pmo};
+use crate::common::{self, PMO, Rig, pmo};
 use std::io::Read;
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,6 @@
 //! Output of `pmo ls` for objects that processes have, or had when they died (S0.11, S0.25, S0.26).
 
-mod common;
-
-use common::{Holder, Rig};
+use crate::common::{Holder, Rig};
 use std::io::{Read, Write};
 use std::process::Command;
 
@@ -26,7 +24,7 @@ fn writer() {
 
 fn start_writer(rig: &Rig) -> Holder {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", "writer", "--ignored", "--nocapture"]).env("PMO_TEST_POOL", &rig.pool);
+    command.args(["--exact", "states::writer", "--ignored", "--nocapture"]).env("PMO_TEST_POOL", &rig.pool);
     Holder::start(command, "holding")
 }
 

@@ -1,11 +1,9 @@
 //! The contract of the collections: typed roots, what is refused, what is freed, what a full heap does.
 
-mod support;
-
+use crate::support::{self, Ground, World, everywhere, name_root};
 use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
-use support::{Ground, World, everywhere, name_root};
 
 const MIB: u64 = 1 << 20;
 

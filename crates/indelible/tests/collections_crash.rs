@@ -3,14 +3,12 @@
 //! The child is this test binary again. A generation makes the same changes from the same state in every
 //! run, so that what each psync left is known from its number.
 
-mod support;
-
+use crate::support::{self, Ground, World};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
 use indelible::{Heap, Persist, Pool, Tracking};
 use indelible_testing::{Limits, Seeded, for_each_crash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::{Ground, World};
 
 #[derive(Persist, Default)]
 #[repr(C)]
@@ -111,7 +109,8 @@ fn killed_at_any_moment_the_collections_are_as_a_psync_left_them() {
         let mut random = Seeded::new(12);
         let mut said = 0;
         for _ in 0..20 {
-            said = support::killed_at_work(&world, random.usize(..12)).unwrap_or(said);
+            said = support::killed_at_work(&world, "collections_crash::work", random.usize(..12))
+                .unwrap_or(said);
             let mut heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
             let found = verify(&mut heap);
             assert!(found >= said, "round {said} was said to be durable, {found} is there");

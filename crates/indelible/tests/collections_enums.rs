@@ -1,10 +1,8 @@
 //! Enums with fields in an object: found again, freed, told apart, and checked before they are believed.
 
-mod support;
-
+use crate::support::{Ground, World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Root, StableHash, Tracking};
-use support::{Ground, World, everywhere};
 
 const MIB: u64 = 1 << 20;
 

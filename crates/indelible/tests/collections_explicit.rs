@@ -1,14 +1,12 @@
 //! With explicit tracking, heap and collections mark their own stores: every way of storing, byte by byte,
 //! and no more than that. Cuts find data that was lent before them.
 
-mod support;
-
+use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
     Entry, OrderedEntry, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString, PVec,
 };
 use indelible::{Heap, HeapOptions, Persist, Tracking};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use support::{Ground, World, psynced_whole};
 
 /// More than a line.
 type Wide = [u64; 9];

@@ -1,13 +1,11 @@
 //! Hostile bytes in collections: an error, a panic that says so, or wrong values; never a crash, a hang, or an
 //! access outside the object.
 
-mod support;
-
+use crate::support::{Ground, World};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes};
 use indelible::{ErrorKind, Heap, Object, Persist, Pool, Tracking};
 use indelible_testing::Seeded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use support::{Ground, World};
 
 const SIZE: u64 = 512 << 10;
 

@@ -1,15 +1,13 @@
 //! Random programs on every collection against std's, with psync and crashes, the heap's own check after
 //! each, and nothing left when all is dropped.
 
-mod support;
-
+use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PBTreeMap, PHashMap, PHashSet, PString, PVec};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, Tracking};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
-use support::{Ground, World, psynced_whole};
 
 #[derive(Persist, Default)]
 #[repr(C)]

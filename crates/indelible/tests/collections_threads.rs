@@ -1,12 +1,10 @@
 //! Threads share an object through its own locks, whose state does not survive a crash.
 
-mod support;
-
+use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PBTreeMap, PHashMap, PMutex, PRwLock, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Tracking};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use support::{Ground, World, everywhere};
 
 type Words<'h> = PMutex<'h, PHashMap<'h, PString<'h>, PVec<'h, u64>>>;
 

@@ -1,11 +1,9 @@
 //! The contract of DESIGN §2, through the public API, in every world.
 
-mod support;
-
+use crate::support::{self, everywhere};
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, psync_all, raw};
 use indelible_testing::Seeded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use support::everywhere;
 
 #[derive(Plain)]
 #[repr(C)]

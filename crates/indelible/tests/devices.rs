@@ -62,7 +62,7 @@ impl Holder {
     fn start(pool: &Path) -> Holder {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child
-            .args(["--exact", "hold", "--ignored", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "devices::hold", "--ignored", "--nocapture", "--test-threads=1"])
             .env("HOLD_POOL", pool);
         let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();

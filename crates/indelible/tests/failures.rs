@@ -1,15 +1,13 @@
 //! Bad input and failing systems: each gets a typed error that names object, operation and remedy;
 //! nothing psynced is lost.
 
-mod support;
-
+use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking, psync_all};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
 use std::time::SystemTime;
-use support::{Ground, World, everywhere};
 
 fn disk() -> World {
     World::new(Ground::File, Tracking::Auto, false)

@@ -1,10 +1,8 @@
 //! Growth that fails: the object is as it was, or says that it is lost to this attachment; its memory never faults.
 
-mod support;
-
+use crate::support::everywhere;
 use indelible::{ErrorKind, Heap, Object, Pool, Tracking};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use support::everywhere;
 
 const PAGE: usize = 4096;
 

@@ -1,10 +1,8 @@
 //! The heap's contract: what is refused, what is reused, what is found again.
 
-mod support;
-
+use crate::support::{Ground, World, name_root};
 use indelible::heap::HeapStats;
 use indelible::{ErrorKind, Heap, HeapOptions, Object, Pool, ReadHeap, TypeInfo};
-use support::{Ground, World, name_root};
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;

@@ -3,12 +3,10 @@
 //! The child is this test binary again. It keeps a linked list of blocks of all sizes whose contents
 //! follow from a number, and says which number each psync made durable.
 
-mod support;
-
+use crate::support::{self, Ground, World, name_root};
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};
 use indelible_testing::Seeded;
 use std::collections::BTreeSet;
-use support::{Ground, World, name_root};
 
 const LIST: TypeInfo =
     TypeInfo { name: "List", fingerprint: 77, layout: "head: *Node at 0\ncount: u64 at 8\nround: u64 at 16" };
@@ -113,7 +111,7 @@ fn killed_at_any_moment_heap_and_data_agree() {
         let mut random = Seeded::new(11);
         let mut said = 0;
         for _ in 0..25 {
-            said = support::killed_at_work(&world, random.usize(..12)).unwrap_or(said);
+            said = support::killed_at_work(&world, "heap_crash::work", random.usize(..12)).unwrap_or(said);
             let mut heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
             let root = heap.root("list", &LIST).unwrap().address;
             // SAFETY: the root's block.

@@ -1,10 +1,8 @@
 //! Hostile bytes in a heap: errors, never a panic, a hang, or an access outside the object.
 
-mod support;
-
+use crate::support::{Ground, World, name_root};
 use indelible::{Heap, Object, Pool, Tracking, TypeInfo};
 use indelible_testing::Seeded;
-use support::{Ground, World, name_root};
 
 const TYPE: TypeInfo = TypeInfo { name: "T", fingerprint: 1, layout: "u8 at 0" };
 const SIZE: u64 = 5 << 20;

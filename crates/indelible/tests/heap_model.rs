@@ -1,12 +1,10 @@
 //! Random programs against a model of live blocks with their contents, the heap's own check after each.
 
-mod support;
-
+use crate::support::{Ground, World};
 use indelible::{Heap, HeapOptions, Tracking};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
-use support::{Ground, World};
 
 /// One step of a program.
 #[derive(Clone, Debug)]

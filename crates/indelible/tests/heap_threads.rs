@@ -1,13 +1,11 @@
 //! Threads that allocate, free each other's blocks, end, and are cut through.
 
-mod support;
-
+use crate::support::{Ground, World};
 use indelible::{CreateOptions, ErrorKind, Heap, Tracking};
 use indelible_testing::Seeded;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{Ground, World};
 
 fn heap_of(world: &World, size: u64) -> Heap {
     let pool = world.format();

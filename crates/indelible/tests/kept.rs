@@ -1,8 +1,7 @@
 //! Pages that psync keeps in memory where the medium is slow: what they spare, and that nothing is lost
 //! on their account.
 
-mod support;
-
+use crate::support;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, Tracking};
 use indelible_testing::{Fault, OpKind, Seeded, SimConfig, SimMedium};
 use std::os::unix::fs::FileExt;

@@ -1,13 +1,11 @@
 //! The capabilities of the paper that are not in `contract.rs`, by their numbers, in every world.
 
-mod support;
-
+use crate::support::{self, Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, Relative, State, doctor, raw};
 use indelible_store::medium::{Device, Fatal};
 use indelible_testing::{Choice, Hook, Hooked, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use support::{Ground, World, everywhere};
 
 /// The pool as another process, or the machine after a power cut, would find it: the medium's bytes alone, on
 /// a medium of their own whose locks are nobody's. A copy of the file is refused beside the original.
@@ -327,7 +325,7 @@ fn s0_28_a_kill_before_persist_and_one_between_persist_and_copy() {
         pool.create("a", 4096).unwrap();
         for (when, expected) in [("before", 1), ("after", 0x0202_0202_0202_0202)] {
             let status = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "die_at_psync", "--ignored"])
+                .args(["--exact", "paper::die_at_psync", "--ignored"])
                 .env("DIE_POOL", world.path())
                 .env("DIE_WORLD", format!("{:?} {:?} {}", world.ground, world.tracking, world.fault_in))
                 .env("DIE_WHEN", when)

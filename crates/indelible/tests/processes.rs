@@ -3,14 +3,12 @@
 //! A child is this test binary again, running one hidden test that does as it is told and talks over
 //! its pipes: no sleeps.
 
-mod support;
-
+use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use support::{Ground, World, everywhere};
 
 /// A process that obeys.
 struct Other {
@@ -33,7 +31,7 @@ impl Other {
         // SAFETY: what the tests do there is one system call.
         unsafe { command.pre_exec(setup) };
         let mut child = command
-            .args(["--exact", "obey", "--nocapture", "--ignored"])
+            .args(["--exact", "processes::obey", "--nocapture", "--ignored"])
             .env("OTHER_POOL", world.path())
             .env("OTHER_WORLD", format!("{:?} {:?} {}", world.ground, world.tracking, world.fault_in))
             .stdin(Stdio::piped())

@@ -1,12 +1,10 @@
 //! Heaps by address: what the C interface is made of.
 
-mod support;
-
+use crate::support::{Ground, World, everywhere};
 use indelible::raw::{self, Permission};
 use indelible::{ErrorKind, Heap, HeapOptions, Pool, TypeInfo};
 use std::ptr::NonNull;
 use std::sync::mpsc::channel;
-use support::{Ground, World, everywhere};
 
 const NUMBER: TypeInfo = TypeInfo { name: "u64", fingerprint: 8, layout: "u64 at 0" };
 

@@ -1,14 +1,13 @@
 //! Stores that no page fault announces, and psyncs that fail half-way: found, or found once they are marked.
 
-mod support;
 #[path = "../../../evidence/src/stores/uring.rs"]
 mod uring;
 
+use crate::support::{Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Object, Tracking};
 use indelible_testing::{Fault, OpKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use support::{Ground, World, everywhere};
 
 const PAGE: usize = 4096;
 const LEN: usize = 64 * PAGE;

@@ -3,9 +3,7 @@
 //! `forbid(unsafe_code)`.
 #![forbid(unsafe_code)]
 
-mod forged;
-
-use forged::{LIST, Planted, format, list, pool, types};
+use crate::forged::{LIST, Planted, format, list, pool, types};
 use indelible::collections::{PBox, PHashMap, PMutex, PString, PVec, RootTypes};
 use indelible::{ErrorKind, Heap, Pool, PoolOptions, ReadHeap};
 use std::panic::AssertUnwindSafe;

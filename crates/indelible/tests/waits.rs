@@ -23,7 +23,13 @@ impl Other {
         let mut words = command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         words.push(std::env::current_exe().unwrap().to_str().unwrap().to_owned());
         let mut child = Command::new(&words[0]);
-        child.args(&words[1..]).args(["--exact", "obey", "--ignored", "--nocapture", "--test-threads=1"]);
+        child.args(&words[1..]).args([
+            "--exact",
+            "waits::obey",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         child.env("OBEY", what).env("OBEY_POOL", pool).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = child.spawn().unwrap();
         let stdin = child.stdin.take().unwrap();

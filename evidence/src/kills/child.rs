@@ -1,6 +1,7 @@
 //! The processes of a round: victims, readers beside them, and the judge.
 
 use super::STRANDS;
+use super::watch::idle;
 use crate::strands::program::{Source, Strand, mixed};
 use crate::strands::ring;
 use crate::strands::wire::{Said, Spec};
@@ -95,7 +96,7 @@ impl Child {
             begun.wait();
         });
         if !self.end {
-            super::scene::idle().say();
+            idle().say();
             loop {
                 thread::park();
             }

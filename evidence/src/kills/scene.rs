@@ -3,7 +3,7 @@
 use super::STRANDS;
 use super::child::Role;
 use super::ground::{Ground, Group, Place};
-use super::watch::{End, Fate, IDLE, Seen, start, watch};
+use super::watch::{End, Fate, Seen, start, watch};
 use crate::strands::program::mixed;
 use crate::strands::ring;
 use crate::strands::wire::{Said, Spec};
@@ -279,9 +279,4 @@ impl Scene {
         std::fs::copy(self.place.pool(), folder.join("pool.pmo"))?;
         Ok(std::fs::write(folder.join("log.txt"), format!("{}{why}\n", self.log))?)
     }
-}
-
-/// The line of a victim that waits for its end.
-pub(crate) fn idle() -> Said {
-    Said::Count { what: IDLE.into(), count: 1 }
 }

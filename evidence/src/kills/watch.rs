@@ -50,6 +50,11 @@ pub(crate) enum End {
 /// A line by which a victim says that it has nothing more to do.
 pub(crate) const IDLE: &str = "victims killed while idle";
 
+/// The line of a victim that waits for its end.
+pub(crate) fn idle() -> Said {
+    Said::Count { what: IDLE.into(), count: 1 }
+}
+
 pub(crate) fn start(mut command: Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }

@@ -1,6 +1,6 @@
 //! Damage to what a dead writer left in its lane, line by line.
 
-use super::layers::{CONFIG, SEED, Verdict, two_writers};
+use super::common::{CONFIG, SEED, Verdict, two_writers};
 use crate::crashes::{Pools, guarded};
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;

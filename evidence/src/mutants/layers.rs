@@ -3,22 +3,18 @@
 //! A layer says what it found wrong, and nothing on the protocol as it is. To add one: a function and a
 //! line in [`LAYERS`].
 
+use super::common::{CONFIG, SEED, Verdict, two_writers};
 use super::{damage, repairs};
 use crate::crashes::{Chosen, Pools, at_once, guarded, recovery_of, sweep};
 use indelible_store::Mutant;
-use indelible_store::store::{FormatOptions, Severity, Store, Writer};
-use indelible_store::table::{CreateOptions, Key};
+use indelible_store::store::{FormatOptions, Severity, Store};
+use indelible_store::table::Key;
 use indelible_testing::oracle::{How, PROCESSES, Program, Start, Step, Together, random, short};
 use indelible_testing::pool::{Snapshot, check_tiling, process, psync, snapshot};
 use indelible_testing::rules::whenever_pages_are_dropped;
 use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
-use indelible_testing::{
-    Choice, ClassLimits, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit, for_each_crash,
-};
+use indelible_testing::{Choice, ClassLimits, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
-
-/// A layer's finding, if any.
-pub(super) type Verdict = Result<(), String>;
 
 /// A layer: its short name, what it does, and how.
 pub(super) struct Layer {
@@ -60,7 +56,6 @@ pub(super) const LAYERS: &[Layer] = &[
 pub(super) const BENEATH: &[Mutant] = &[Mutant::NoWriteBack, Mutant::NoFence];
 
 const KEY: Key<'static> = Key(&[]);
-pub(super) const SEED: u64 = 2;
 
 /// The media of the table: one that tears small, one that tears large and groups commits.
 const MEDIA: [usize; 2] = [2, 5];
@@ -163,26 +158,6 @@ fn check(pools: &Pools) -> Verdict {
             wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
         })
     })
-}
-
-pub(super) const CONFIG: SimConfig = SimConfig {
-    tear_unit: TearUnit::Line,
-    disk: false,
-    discard: indelible_testing::Discard::Keep,
-    transfers: indelible_testing::SMALL,
-    seed: 0,
-};
-
-/// A pool with two objects, each attached by a process that has a lane for it.
-pub(super) fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> {
-    let text = |error: indelible_store::error::StoreError| error.to_string();
-    let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
-    let mut writers = Vec::new();
-    for name in ["a", "b"] {
-        store.create(name, &CreateOptions { size: 9000, ..CreateOptions::default() }).map_err(text)?;
-        writers.push(store.attach_writer(name, KEY).map_err(text)?);
-    }
-    Ok((store, writers))
 }
 
 /// Psyncs and checkpoints, one of whose barriers or durable writes fails. Those that succeeded are promised;

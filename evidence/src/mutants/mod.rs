@@ -2,6 +2,8 @@
 //! rules. At least two have to notice each.
 
 #[cfg(feature = "mutants")]
+mod common;
+#[cfg(feature = "mutants")]
 mod damage;
 #[cfg(feature = "mutants")]
 mod layers;

@@ -1,6 +1,6 @@
 //! Layers that are campaigns of their own: a sample of each, in processes all of which live with the mutant.
 
-use super::layers::{SEED, Verdict};
+use super::common::{SEED, Verdict};
 use anyhow::{Context, Result};
 use indelible_record::{Record, folder};
 use indelible_store::Mutant;

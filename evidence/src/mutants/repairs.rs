@@ -1,7 +1,7 @@
 //! Repairs of damaged tables, with power cuts during them.
 
+use super::common::{CONFIG, SEED, Verdict};
 use super::damage::batches;
-use super::layers::{CONFIG, SEED, Verdict};
 use crate::crashes::{Pools, guarded};
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;

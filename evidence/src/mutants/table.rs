@@ -1,7 +1,8 @@
 //! The table: a line for each mutant, a column for each layer.
 
 use super::Mutants;
-use super::layers::{BENEATH, LAYERS, SEED, Verdict};
+use super::common::{SEED, Verdict};
+use super::layers::{BENEATH, LAYERS};
 use super::programs::{PROGRAMS, RECORDED, recorded};
 use crate::crashes::Pools;
 use anyhow::{Result, bail};

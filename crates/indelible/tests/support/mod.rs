@@ -146,9 +146,9 @@ pub fn options_of(name: &str) -> PoolOptions {
 
 /// Runs this test program's ignored test `work` on the world's pool, as a process of its own, and kills it once
 /// it has said so many times which round a psync made durable. The last round that it said before it died.
-pub fn killed_at_work(world: &World, last: usize) -> Option<u64> {
+pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "work", "--nocapture", "--ignored"])
+        .args(["--exact", work, "--nocapture", "--ignored"])
         .env("WORK_POOL", world.path())
         .env("WORK_WORLD", format!("{:?} {:?} false", world.ground, world.tracking))
         .stdout(Stdio::piped())

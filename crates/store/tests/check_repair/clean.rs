@@ -1,6 +1,6 @@
 //! No false alarms.
 
-use crate::sample::{assert_clean, check, config, create, format, open};
+use super::sample::{assert_clean, check, config, create, format, open};
 use indelible_store::error::StoreError;
 use indelible_store::store::{FormatOptions, Severity, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
@@ -187,7 +187,7 @@ fn a_table_of_three_levels_is_found_again_without_its_root() {
     medium.scribble(indelible_store::format::TABLE_ROOT..indelible_store::format::TABLE_ROOT + 4096, 1);
     medium.scribble(indelible_store::format::TABLE_LANE..indelible_store::format::DATA, 1);
     let begin = std::time::Instant::now();
-    crate::sample::repair(&medium);
+    super::sample::repair(&medium);
     eprintln!("check {checked:?}, repair without a root {:?}", begin.elapsed());
     assert_eq!(assert_clean(&medium).objects, count);
 }

@@ -1,6 +1,6 @@
 //! One wrong bit anywhere in the table.
 
-use crate::sample::{Map, assert_holds, check, copy, create, judge, map, open, seed_of, settled, try_repair};
+use super::sample::{Map, assert_holds, check, copy, create, judge, map, open, seed_of, settled, try_repair};
 use indelible_store::format::entry::{PROGRESS, SIZE};
 use indelible_store::format::lane::HEADERS;
 use indelible_store::format::superblock::{SLOTS, Superblock};

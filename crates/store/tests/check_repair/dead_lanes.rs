@@ -1,6 +1,6 @@
 //! Attach to the lane of a writer that died, when something the attach needs cannot be read.
 
-use crate::sample::{check, copy, create, format, open, same, try_repair};
+use super::sample::{check, copy, create, format, open, same, try_repair};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
 use indelible_store::format::lane::BODY;
@@ -103,7 +103,7 @@ fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     let lane = slot(&medium, "a").1;
     assert_eq!(lane, slot(&medium, "b").1);
     // The table's lane goes first: it would put the entry right.
-    crate::writers::void_table_lane(&medium);
+    super::writers::void_table_lane(&medium);
     for (name, other) in [("a", "b"), ("b", "a")] {
         let entry = slot(&medium, name).0;
         for byte in [0, 9, 100, 400] {
@@ -124,7 +124,7 @@ fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
 fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
     let (b, lane) = slot(&medium, "b");
-    crate::writers::void_table_lane(&medium);
+    super::writers::void_table_lane(&medium);
     let image = copy(&medium);
     medium.spoil(b..b + 512);
     // The table's lane goes first: to redo the entry, its sector would have to be read.
@@ -226,7 +226,7 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
 #[test]
 fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     use indelible_store::format::{PAGE, TABLE_ROOT};
-    let (medium, expected) = crate::sample::settled(6);
+    let (medium, expected) = super::sample::settled(6);
     let (entry, _) = slot(&medium, "renamed");
     medium.scribble(TABLE_ROOT..TABLE_ROOT + PAGE, 3);
     let before = copy(&medium);

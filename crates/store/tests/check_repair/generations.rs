@@ -1,7 +1,7 @@
 //! Which generation a lane is in, when copies of its header are damaged: at rest, or by a power cut in a
 //! checkpoint, or both.
 
-use crate::sample::{check, create, format, open, try_repair};
+use super::sample::{check, create, format, open, try_repair};
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::format::lane::HEADERS;

@@ -1,6 +1,6 @@
 //! Images that somebody made up: checksums fit, nothing else does. Check and repair end, and say so.
 
-use crate::sample::{Map, check, copy, judge, map, open, sample, seed_of, settled, try_repair};
+use super::sample::{Map, check, copy, judge, map, open, sample, seed_of, settled, try_repair};
 use indelible_store::format::batch::{Header, MAGIC, Run, Section, kind};
 use indelible_store::format::entry::{Entry, STATE_W};
 use indelible_store::format::lane::{DIRECTORY_MAGIC, Directory};
@@ -284,7 +284,7 @@ fn other_things_than_pools() {
         assert!(try_repair(&medium, true).is_err());
     };
     for len in [0, 1, 4096, 8192, 1 << 20] {
-        refused(SimMedium::new(len, crate::sample::config()));
+        refused(SimMedium::new(len, super::sample::config()));
     }
     let (medium, _) = settled(6);
     let superblock: Superblock = read_struct(&medium, SLOTS[0]).unwrap();
@@ -303,5 +303,5 @@ fn other_things_than_pools() {
     refused(forge(|superblock| superblock.length = U64::new(1 << 50)));
     let mut bytes = medium.to_bytes();
     bytes.truncate(1 << 20);
-    refused(SimMedium::from_bytes(&bytes, crate::sample::config()));
+    refused(SimMedium::from_bytes(&bytes, super::sample::config()));
 }

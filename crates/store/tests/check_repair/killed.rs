@@ -1,8 +1,8 @@
 //! Repair dies at any of its stores, and the pool is used before repair is run again.
 
-use crate::dead_lanes::dead;
-use crate::rebuild::BEARABLE;
-use crate::sample::{Map, check, copy, map, open, same, settled, try_repair};
+use super::dead_lanes::dead;
+use super::rebuild::BEARABLE;
+use super::sample::{Map, check, copy, map, open, same, settled, try_repair};
 use indelible_store::error::StoreError;
 use indelible_store::format::{PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::lane::{LaneLog, scan};
@@ -120,7 +120,7 @@ fn a_repair_that_dies_gives_no_slot_away_twice() {
 
 /// Offsets of the batches in the table's lane.
 pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
-    let seed = crate::sample::seed_of(medium);
+    let seed = super::sample::seed_of(medium);
     let mut log = LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     let mut batches = Vec::new();
     scan(medium, seed, &mut log, &mut |batch| {
@@ -137,7 +137,7 @@ pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
 fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     let (medium, _) = settled(6);
     let store = open(&medium, 2).unwrap();
-    crate::sample::create(&store, "large", 500_000);
+    super::sample::create(&store, "large", 500_000);
     // Changes that leave the root alone.
     store.rename("large", "larger", KEY).unwrap();
     store.rename("larger", "largest", KEY).unwrap();
@@ -159,13 +159,13 @@ fn a_repair_that_dies_in_a_lane_loses_no_psync() {
     for choice in [Choice::None, Choice::All] {
         let (medium, states) = dead(choice);
         map(&medium);
-        crate::writers::void_table_lane(&medium);
+        super::writers::void_table_lane(&medium);
         die("recovered", &copy(&medium), &states[3], &[], false);
         let slots = copy(&medium);
-        crate::writers::slots(&slots);
+        super::writers::slots(&slots);
         die("without a slot", &slots, &states[3], &[], false);
         let erased = copy(&medium);
-        crate::writers::erased(&erased);
+        super::writers::erased(&erased);
         die("with an erased slot", &erased, &states[3], &[], false);
     }
 }

@@ -5,9 +5,9 @@
 //! of its objects: then all of them are refused, the pool's check says so, and nothing is given up without
 //! consent.
 
-use crate::dead_lanes::batches;
-use crate::sample::{check, copy, create, format, map, open, try_repair};
-use crate::writers::void_table_lane;
+use super::dead_lanes::batches;
+use super::sample::{check, copy, create, format, map, open, try_repair};
+use super::writers::void_table_lane;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::PROGRESS;
 use indelible_store::store::{Severity, Store};

@@ -1,6 +1,6 @@
 //! Parts of the table are lost.
 
-use crate::sample::{
+use super::sample::{
     Map, assert_clean, assert_whole, check, copy, create, format, map, open, repair, same, sample, settled,
     try_repair,
 };

@@ -1,10 +1,10 @@
 //! Repair and the mark of typed objects: content that repair changes or gives up is not trusted any more, whenever the
 //! repair dies.
 
-use crate::dead_lanes::{batches, dead, slot};
-use crate::killed::table_batches;
-use crate::sample::{check, copy, create, format, map, open, seed_of, settled, try_repair};
-use crate::writers::{slots, void_table_lane};
+use super::dead_lanes::{batches, dead, slot};
+use super::killed::table_batches;
+use super::sample::{check, copy, create, format, map, open, seed_of, settled, try_repair};
+use super::writers::{slots, void_table_lane};
 use indelible_store::format::entry::{Entry, FLAG_TYPED, PROGRESS, Progress, STATE_W};
 use indelible_store::format::lane::BODY;
 use indelible_store::format::{LINE, TABLE_LANE};
@@ -96,8 +96,8 @@ fn what_repair_brings_back_whole_stays_trusted() {
         let (medium, expected) = typed(choice);
         for damage in [
             |_: &SimMedium| {},
-            crate::writers::slots,
-            crate::writers::erased,
+            super::writers::slots,
+            super::writers::erased,
             |medium: &SimMedium| {
                 let start = lane_of(medium).1[0] - BODY;
                 medium.scribble(start..start + LINE, 5);

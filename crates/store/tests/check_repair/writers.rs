@@ -1,6 +1,6 @@
 //! Writers that died, and damage on top of it.
 
-use crate::sample::{
+use super::sample::{
     assert_whole, bytes_of, check, copy, create, format, map, open, repair, same, try_repair,
 };
 use indelible_store::error::Part;
@@ -125,7 +125,7 @@ fn what_was_psynced_is_recovered() {
 
 pub fn void_table_lane(medium: &SimMedium) {
     use indelible_store::medium::Medium;
-    let seed = crate::sample::seed_of(medium);
+    let seed = super::sample::seed_of(medium);
     let mut log = indelible_store::lane::LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     medium.barrier().unwrap();
     log.next_generation(medium, seed).unwrap();
@@ -227,7 +227,7 @@ fn a_lane_that_cannot_be_found_is_named() {
 #[test]
 fn a_damaged_batch_before_intact_ones_is_reported() {
     let (medium, _) = orphaned();
-    let seed = crate::sample::seed_of(&medium);
+    let seed = super::sample::seed_of(&medium);
     let mut seen = 0;
     for (_, lane) in directory(&medium) {
         let (offset, len) = (lane.offset.get(), lane.len.get());

@@ -1,0 +1,8 @@
+//! The tool as a person or a script uses it; in one program, which links in the time of one.
+
+mod bad_pools;
+mod common;
+mod damage;
+mod objects;
+mod output;
+mod states;

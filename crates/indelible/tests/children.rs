@@ -1,0 +1,13 @@
+//! Tests that start processes, fork or mount file systems; apart from the others, because a child has copies of all
+//! descriptors of its parent until it executes another program: files that another test closes stay open in it.
+//!
+//! A child is this program again, running one hidden test.
+
+mod collections_crash;
+mod devices;
+mod failures;
+mod heap_crash;
+mod paper;
+mod processes;
+mod support;
+mod waits;

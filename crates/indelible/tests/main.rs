@@ -1,0 +1,30 @@
+//! The contract, in one program: it links in the time of one. One file of it:
+//! `cargo test -p indelible --test main heap_model::`.
+//!
+//! Programs of their own: `children.rs` starts and forks processes, `many_pools.rs` takes a thousand ranges of
+//! addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is run whole by Miri.
+
+mod audit;
+mod collections;
+mod collections_enums;
+mod collections_explicit;
+mod collections_format;
+mod collections_hostile;
+mod collections_model;
+mod collections_panics;
+mod collections_threads;
+mod contract;
+mod explicit;
+mod forged;
+mod growth;
+mod heap;
+mod heap_format;
+mod heap_hostile;
+mod heap_model;
+mod heap_threads;
+mod kept;
+mod large;
+mod raw_heap;
+mod stores;
+mod support;
+mod trust;

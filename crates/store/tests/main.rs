@@ -1,0 +1,23 @@
+//! The store's tests on simulated media, in one program: it links in the time of one. One file of them:
+//! `cargo test -p indelible-store --test main crash_psync::`.
+//!
+//! `interpreted.rs` is a program of its own, because Miri runs it whole.
+
+mod check_repair;
+mod contract_locks;
+mod contract_model;
+mod contract_objects;
+mod contract_waits;
+mod crash_processes;
+mod crash_psync;
+mod crash_recovery;
+mod crash_table;
+mod faults;
+mod format;
+mod latent;
+mod media_errors;
+mod mutants;
+#[cfg(feature = "mutants")]
+mod mutants_recovery;
+mod regressions;
+mod shipped_sizes;

@@ -1,0 +1,298 @@
+//! No circles between modules of one folder: each can be read once those that it imports are known.
+//!
+//! A module is a file, or a folder with all that is in it. It imports another by a path that begins with `crate` or
+//! `super`; a name that the folder's own file imports leads to the module that it was imported from.
+
+use crate::sources::{root, sources};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The circles there are, each as its folder and the modules that import each other. The list may only get shorter.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("crates/cli/src", &["args", "commands", "context"]),
+    ("crates/indelible/src", &["error", "heap", "object", "pool"]),
+    ("crates/indelible/src/collections", &["persist", "place"]),
+    (
+        "crates/indelible/src/collections",
+        &["format", "key", "mutex", "node", "option", "string", "table", "tree", "vec"],
+    ),
+    ("crates/indelible/src/collections", &["hash_iter", "hash_map"]),
+    ("crates/indelible/src/heap", &["cache", "span"]),
+    ("crates/indelible/src/heap", &["directory", "pages"]),
+    ("crates/indelible/src/heap", &["root_record", "roots"]),
+    ("crates/indelible/src/heap", &["read", "registry", "writer"]),
+    ("crates/indelible/src/object", &["engine", "shared", "trust", "writer"]),
+    ("crates/indelible/src/pool", &["options", "registry", "windows"]),
+    ("crates/python/src", &["attachment", "block", "buffer", "dict", "object", "pool", "psync"]),
+    ("crates/store/src/space", &["extents", "transaction"]),
+    ("crates/store/src/store", &["attach", "direct", "primary"]),
+    ("crates/store/src/store", &["lane_locks", "writer_lane"]),
+    ("crates/store/src/store/check", &["space", "trees"]),
+    ("crates/store/src/store/repair", &["lanes", "rebuild", "table"]),
+    ("crates/testing/src/sim", &["cut", "medium", "recording", "writeback"]),
+    ("examples/src", &["index", "text"]),
+    ("examples/src/word-index", &["arena", "layout"]),
+];
+
+/// The path of a module from its crate's root.
+type Path = Vec<String>;
+
+/// A crate's modules, with what each imports.
+struct Tree {
+    imports: BTreeMap<Path, Vec<Path>>,
+    /// Names that each module has of its own `use` lines, with their paths.
+    names: BTreeMap<Path, BTreeMap<String, Path>>,
+}
+
+/// The code that is shipped, without comments.
+fn code(text: &str) -> String {
+    let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = shipped.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Splits the inside of braces at the commas that are in no further braces.
+fn pieces(list: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut pieces) = (0, 0, Vec::new());
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                pieces.push(&list[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&list[from..]);
+    pieces
+}
+
+/// The paths of a `use` line, each with the name that it gets.
+fn expand(before: &[&str], tree: &str, out: &mut Vec<(Path, String)>) {
+    let tree = tree.trim();
+    if let Some((prefix, list)) = tree.split_once('{') {
+        let prefix: Vec<&str> = before
+            .iter()
+            .copied()
+            .chain(prefix.split("::").map(str::trim).filter(|word| !word.is_empty()))
+            .collect();
+        let list = list.rsplit_once('}').map_or(list, |(list, _)| list);
+        pieces(list)
+            .into_iter()
+            .filter(|piece| !piece.trim().is_empty())
+            .for_each(|piece| expand(&prefix, piece, out));
+        return;
+    }
+    let (path, name) = tree.split_once(" as ").map_or((tree, None), |(path, name)| (path, Some(name.trim())));
+    let mut path: Path =
+        before.iter().copied().chain(path.split("::").map(str::trim)).map(str::to_owned).collect();
+    if path.last().is_some_and(|last| last == "self") {
+        path.pop();
+    }
+    let name = name.map_or_else(|| path.last().cloned().unwrap_or_default(), str::to_owned);
+    out.push((path, name));
+}
+
+/// The `use` lines of a source, and the paths in its other lines.
+fn paths(code: &str) -> (Vec<(Path, String)>, Vec<Path>) {
+    let (mut used, mut others) = (Vec::new(), Vec::new());
+    let mut rest = code;
+    while let Some(at) = rest.find("use ") {
+        let word =
+            rest[..at].chars().next_back().is_none_or(|letter| !letter.is_alphanumeric() && letter != '_');
+        others.extend(inline(&rest[..at]));
+        rest = &rest[at + 4..];
+        if let Some(end) = rest.find(';').filter(|_| word) {
+            expand(&[], &rest[..end], &mut used);
+            rest = &rest[end..];
+        }
+    }
+    others.extend(inline(rest));
+    (used, others)
+}
+
+/// Paths in expressions, types and attributes that begin with `crate` or `super`.
+fn inline(code: &str) -> Vec<Path> {
+    let words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':');
+    let words = words.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
+    words.map(|word| word.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()).collect()
+}
+
+impl Tree {
+    fn new(files: &BTreeMap<String, String>) -> Tree {
+        let mut tree = Tree { imports: BTreeMap::new(), names: BTreeMap::new() };
+        for (file, text) in files {
+            let module = module(file);
+            let (used, others) = paths(&code(text));
+            let absolute = |path: &Path| resolve(&module, path);
+            let names =
+                used.iter().filter_map(|(path, name)| Some((name.clone(), absolute(path)?))).collect();
+            let all = used.iter().map(|(path, _)| path).chain(&others);
+            let imports =
+                all.filter(|path| ["crate", "super"].contains(&path[0].as_str())).filter_map(absolute);
+            tree.imports.entry(module.clone()).or_default().extend(imports);
+            tree.names.insert(module, names);
+        }
+        tree
+    }
+
+    /// The module that a path leads to, past names that modules import from others.
+    fn module_of(&self, path: &Path, steps: usize) -> Path {
+        let len = (0..=path.len()).rev().find(|len| self.names.contains_key(&path[..*len])).unwrap_or(0);
+        let (module, rest) = path.split_at(len);
+        let imported = rest.first().and_then(|name| self.names.get(module)?.get(name));
+        match imported {
+            Some(target) if steps > 0 => {
+                let further: Path = target.iter().chain(&rest[1..]).cloned().collect();
+                self.module_of(&further, steps - 1)
+            }
+            _ => module.to_vec(),
+        }
+    }
+
+    /// For each folder, which of its modules imports which.
+    fn siblings(&self) -> BTreeMap<Path, BTreeMap<String, BTreeSet<String>>> {
+        let mut all: BTreeMap<Path, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+        for (from, imports) in &self.imports {
+            for import in imports {
+                let to = self.module_of(import, 8);
+                let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+                // Otherwise one is the folder of the other.
+                if common < from.len() && common < to.len() {
+                    let folder = all.entry(from[..common].to_vec()).or_default();
+                    folder.entry(from[common].clone()).or_default().insert(to[common].clone());
+                }
+            }
+        }
+        all
+    }
+
+    /// The circles, each as its folder and its modules.
+    fn circles(&self) -> BTreeSet<(Path, Vec<String>)> {
+        let mut circles = BTreeSet::new();
+        for (folder, edges) in self.siblings() {
+            let reach: BTreeMap<_, _> = edges.keys().map(|from| (from, reachable(&edges, from))).collect();
+            for (from, to) in &reach {
+                let circle: Vec<String> = to
+                    .iter()
+                    .filter(|other| reach.get(other).is_some_and(|back| back.contains(*from)))
+                    .cloned()
+                    .collect();
+                if circle.len() > 1 {
+                    circles.insert((folder.clone(), circle));
+                }
+            }
+        }
+        circles
+    }
+}
+
+/// Modules that one imports, or that these import, and so on.
+fn reachable(edges: &BTreeMap<String, BTreeSet<String>>, from: &String) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = open.pop() {
+        for next in edges.get(module).into_iter().flatten() {
+            if found.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+/// The module of a file, by its path from the crate's root.
+fn module(file: &str) -> Path {
+    let mut path: Path = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if path.last().is_some_and(|name| ["mod", "lib", "main"].contains(&name.as_str())) {
+        path.pop();
+    }
+    path
+}
+
+/// A path from the crate's root, as `module` writes it. `None`: it names another crate.
+fn resolve(module: &Path, path: &Path) -> Option<Path> {
+    let above = path.iter().take_while(|word| *word == "super").count();
+    let base = match path[0].as_str() {
+        "crate" => return Some(path[1..].to_vec()),
+        "super" => &module[..module.len().checked_sub(above)?],
+        "self" => return Some(module.iter().chain(&path[1..]).cloned().collect()),
+        // A name of its own, such as a child; other crates lead nowhere.
+        _ => &module[..],
+    };
+    Some(base.iter().chain(&path[above..]).cloned().collect())
+}
+
+/// Every crate root: the folder with its `lib.rs` or `main.rs`.
+fn roots() -> Vec<String> {
+    let mut roots = BTreeSet::new();
+    for folder in ["crates", "bench", "evidence", "examples", "rig", "xtask"] {
+        for file in sources(folder).keys().filter(|file| file.contains("/src/")) {
+            if let Some(root) = file.strip_suffix("/lib.rs").or_else(|| file.strip_suffix("/main.rs")) {
+                roots.insert(root.to_owned());
+            }
+        }
+    }
+    roots.into_iter().collect()
+}
+
+fn tree(root: &str, roots: &[String]) -> Tree {
+    let of_another = |file: &str| {
+        roots.iter().any(|other| other.len() > root.len() && file.starts_with(&format!("{other}/")))
+    };
+    let files = sources(root).into_iter().filter(|(file, _)| !of_another(file));
+    // Tests in files of their own import what they please.
+    let files = files.filter(|(file, _)| !file.contains("/tests"));
+    Tree::new(&files.map(|(file, text)| (file[root.len() + 1..].to_owned(), text)).collect())
+}
+
+#[test]
+fn modules_import_each_other_in_no_new_circle() {
+    let roots = roots();
+    assert!(roots.len() > 12 && root().join(&roots[0]).exists(), "{roots:?}");
+    let mut found = Vec::new();
+    for root in &roots {
+        for (folder, modules) in tree(root, &roots).circles() {
+            let folder = std::iter::once(root.clone()).chain(folder).collect::<Vec<_>>().join("/");
+            found.push((folder, modules));
+        }
+    }
+    let known: Vec<(String, Vec<String>)> = KNOWN
+        .iter()
+        .map(|(folder, modules)| ((*folder).to_owned(), modules.iter().map(|m| (*m).to_owned()).collect()))
+        .collect();
+    let new: Vec<_> = found.iter().filter(|circle| !known.contains(circle)).collect();
+    let gone: Vec<_> = known.iter().filter(|circle| !found.contains(circle)).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "circles that are not listed: {new:#?}\nlisted and not there: {gone:#?}"
+    );
+}
+
+fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let files = files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
+    Tree::new(&files).circles().into_iter().map(|(_, modules)| modules).collect()
+}
+
+#[test]
+fn a_circle_would_be_noticed() {
+    let both = vec![vec!["a".to_owned(), "b".to_owned()]];
+    let b = ("b.rs", "fn f() -> crate::a::A {}");
+    assert_eq!(circles_of(&[("a.rs", "use crate::b::{self, f};"), b]), both);
+    assert_eq!(circles_of(&[("a.rs", "use crate::{x, b::f as g};"), b]), both);
+    assert_eq!(circles_of(&[("a/mod.rs", ""), ("a/c.rs", "fn f() { super::super::b::f() }"), b]), both);
+    assert_eq!(circles_of(&[("lib.rs", "pub use b::{f};"), ("a.rs", "use super::f;"), b]), both);
+    let three = [("a.rs", "use crate::c;"), ("c.rs", "use crate::b;"), b];
+    assert_eq!(circles_of(&three), [["a", "b", "c"]]);
+    let folder = [("x/mod.rs", "pub use a::A;"), ("x/a.rs", "use super::b;"), ("x/b.rs", "use super::A;")];
+    assert_eq!(circles_of(&folder), both);
+}
+
+#[test]
+fn no_circle_is_seen_where_there_is_none() {
+    let b = ("b.rs", "use crate::a::A;");
+    let none: Vec<Vec<String>> = Vec::new();
+    assert_eq!(circles_of(&[("a.rs", "// crate::b\n#[cfg(test)]\nuse crate::b;"), b]), none);
+    assert_eq!(circles_of(&[("a/mod.rs", "use c::C; mod c;"), ("a/c.rs", "use super::A;"), b]), none);
+    assert_eq!(circles_of(&[("a.rs", "use std::b::f; fn f() { because ::b }"), b]), none);
+}

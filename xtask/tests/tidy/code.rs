@@ -1,0 +1,144 @@
+//! Unsafe code, commits, and constants of tests stay in their places.
+
+use crate::sources::sources;
+
+#[test]
+fn the_store_forbids_unsafe_and_knows_no_mmap() {
+    let files = sources("crates/store/src");
+    assert!(files["crates/store/src/lib.rs"].contains("#![forbid(unsafe_code)]"));
+    for (file, text) in files {
+        for word in ["mmap", "libc::", "rustix", "thread::spawn"] {
+            let used = text.lines().any(|l| l.contains(word) && !l.trim_start().starts_with("//"));
+            assert!(!used, "{file} uses {word}");
+        }
+    }
+}
+
+#[test]
+fn one_file_alone_publishes_a_commit() {
+    let callers: Vec<_> = sources("crates/store/src")
+        .into_iter()
+        .filter(|(_, text)| text.contains(".stamp("))
+        .map(|(file, _)| file)
+        .collect();
+    assert_eq!(callers, ["crates/store/src/commit.rs"]);
+}
+
+#[test]
+fn unsafe_stays_in_its_modules_and_each_block_says_why() {
+    let allowed = [
+        "sys/",
+        "media/",
+        "mapping/",
+        "dirty/",
+        "fault/",
+        "shadow/",
+        "object/",
+        "plain.rs",
+        "raw/",
+        "relative.rs",
+        "heap/layout.rs",
+        "heap/leaked.rs",
+        "heap/window.rs",
+        "heap/span.rs",
+        "heap/allocation_bytes.rs",
+        "heap/cache.rs",
+        "heap/table.rs",
+        "heap/allocator.rs",
+        "heap/raw.rs",
+        "heap/writer.rs",
+        "heap/read.rs",
+        "collections/persist.rs",
+        "collections/place.rs",
+        "collections/roots.rs",
+        "collections/boxed.rs",
+        "collections/option.rs",
+        "collections/vec.rs",
+        "collections/vec_drain.rs",
+        "collections/vec_iter.rs",
+        "collections/string.rs",
+        "collections/group.rs",
+        "collections/slots.rs",
+        "collections/table.rs",
+        "collections/hash_map.rs",
+        "collections/hash_entry.rs",
+        "collections/hash_iter.rs",
+        "collections/hash_set.rs",
+        "collections/node.rs",
+        "collections/tree.rs",
+        "collections/tree_iter.rs",
+        "collections/ordered_map.rs",
+        "collections/ordered_retain.rs",
+        "collections/ordered_entry.rs",
+        "collections/mutex.rs",
+    ];
+    for (file, text) in sources("crates/indelible/src") {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let uses = code.filter(|line| line.contains("unsafe {") || line.contains("unsafe impl")).count();
+        let inner = file.trim_start_matches("crates/indelible/src/");
+        assert!(uses == 0 || allowed.iter().any(|a| inner.starts_with(a)), "{file} has unsafe code");
+    }
+    // Arguments from C are checked in `args`; the other modules pass them on.
+    for (file, text) in sources("crates/capi/src") {
+        let inner = file.trim_start_matches("crates/capi/src/");
+        let follows =
+            |line: &str| ["from_raw_parts", "from_ptr(", ".write("].iter().any(|word| line.contains(word));
+        let used = text.lines().any(follows);
+        assert!(!used || inner == "args.rs", "{file} follows pointers of the caller's");
+    }
+    for (file, text) in sources("crates/python/src") {
+        let allowed = ["block.rs", "buffer.rs", "object.rs"].iter().any(|name| file.ends_with(name));
+        assert!(allowed || !text.contains("unsafe "), "{file} has unsafe code");
+    }
+    for folder in ["crates/cli/src", "crates/testing/src"] {
+        for (file, text) in sources(folder) {
+            assert!(!text.contains("unsafe {"), "{file} has unsafe code");
+        }
+    }
+}
+
+/// The part of a source that is shipped.
+fn shipped(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or_default()
+}
+
+/// Lines that choose a value by a feature or an interpreter that only tests use: what is tested is not what is shipped
+/// then.
+fn chosen_for_tests(text: &str) -> Vec<&str> {
+    let (mut wrong, mut conditional) = (Vec::new(), false);
+    for line in shipped(text).lines().filter(|line| !line.trim_start().starts_with("//")) {
+        let of_tests = ["feature = \"mutants\"", "miri"].iter().any(|word| line.contains(word));
+        let constant = ["const ", "static "].iter().any(|word| line.contains(word)) && !line.contains(" fn ");
+        if (of_tests && line.contains("cfg!(")) || (conditional && constant) {
+            wrong.push(line);
+        }
+        conditional = of_tests && line.contains("#[cfg(");
+    }
+    wrong
+}
+
+#[test]
+fn constants_are_the_same_in_every_build() {
+    for (file, text) in sources("crates/store/src").into_iter().chain(sources("crates/indelible/src")) {
+        // An interpreter places memory where it likes, and lacks facilities of the kernel.
+        let of_the_machine =
+            file.ends_with("store/window.rs") || file.starts_with("crates/indelible/src/sys/");
+        if !file.contains("tests") && !of_the_machine {
+            assert_eq!(chosen_for_tests(&text), [""; 0], "{file}: inject it (medium/transfers.rs shows how)");
+        }
+    }
+}
+
+#[test]
+fn a_constant_made_for_tests_would_be_noticed() {
+    let wrong = [
+        "const N: usize = if cfg!(miri) { 16 } else { 1024 };",
+        "} else if cfg!(feature = \"mutants\") {",
+        "#[cfg(feature = \"mutants\")]\nconst N: usize = 2;",
+    ];
+    for text in wrong {
+        assert_eq!(chosen_for_tests(text).len(), 1, "{text}");
+    }
+    let right = "#[cfg(feature = \"mutants\")]\npub const fn f() {}\n#[cfg(test)]\nconst N: usize = 1;";
+    assert_eq!(chosen_for_tests(right), [""; 0]);
+}

@@ -1,0 +1,119 @@
+//! Layers: imports and dependencies point downwards.
+
+use crate::sources::{root, sources};
+
+/// Modules that a file names through `crate::`, `use` lists included.
+fn imports(text: &str) -> Vec<String> {
+    let code: String = text
+        .split("#[cfg(test)]")
+        .next()
+        .unwrap_or("")
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    code.split("crate::")
+        .skip(1)
+        .filter(|rest| !rest.is_empty())
+        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+/// Modules bottom-up. A module may import what stands before it, and itself; those of one group are
+/// siblings, which do not import each other.
+fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> Vec<String> {
+    let level = |module: &str| layers.iter().position(|group| group.contains(&module));
+    let mut wrong = Vec::new();
+    for (file, text) in sources(crate_folder) {
+        let inner = &file[crate_folder.len() + 1..];
+        let module = inner.split('/').next().unwrap_or("").trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        if everywhere.contains(&module) {
+            continue;
+        }
+        let Some(own) = level(module) else {
+            wrong.push(format!("{file}: module {module} has no place among the layers"));
+            continue;
+        };
+        for import in imports(&text) {
+            if import == module || everywhere.contains(&import.as_str()) {
+                continue;
+            }
+            match level(&import) {
+                Some(other) if other < own => {}
+                Some(_) => {
+                    wrong.push(format!("{file}: {module} imports {import}, which stands beside or above it"))
+                }
+                None => {}
+            }
+        }
+    }
+    wrong
+}
+
+const STORE: &[&[&str]] = &[
+    &["format", "seal", "sync"],
+    &["medium"],
+    &["space"],
+    &["lane"],
+    &["table"],
+    &["commit"],
+    &["recovery"],
+    &["store"],
+];
+
+const MAPPED: &[&[&str]] = &[
+    &["sys", "plain", "types"],
+    &["relative"],
+    &["media"],
+    &["mapping"],
+    &["dirty", "fault"],
+    &["shadow"],
+    &["pool"],
+    &["object"],
+    &["heap"],
+    &["collections", "raw", "doctor", "maintenance"],
+];
+
+#[test]
+fn imports_point_downwards_in_the_store() {
+    let wrong = check_layers("crates/store/src", STORE, &["error", "entropy", "mutant"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_point_downwards_in_the_mapped_half() {
+    let wrong = check_layers("crates/indelible/src", MAPPED, &["error"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_import_would_be_noticed() {
+    assert_eq!(imports("use crate::store::Store;\nfn f() { crate::lane::scan() }"), ["store", "lane"]);
+    assert_eq!(imports("// crate::store\n#[cfg(test)]\nuse crate::store;"), [""; 0]);
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let order = ["indelible-store", "indelible-derive", "indelible", "indelible-capi", "indelible-cli"];
+    for (name, folder) in [
+        ("indelible-store", "crates/store"),
+        ("indelible-derive", "crates/derive"),
+        ("indelible", "crates/indelible"),
+        ("indelible-capi", "crates/capi"),
+    ] {
+        let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");
+        let dependencies = text.split("[dependencies]").nth(1).unwrap_or("");
+        let dependencies = dependencies.split("\n[").next().unwrap_or("");
+        let own = order.iter().position(|n| *n == name).expect("listed");
+        for above in &order[own..] {
+            let named = dependencies
+                .lines()
+                .any(|line| line.starts_with(&format!("{above}.")) || line.starts_with(&format!("{above} ")));
+            assert!(!named, "{name} depends on {above}");
+        }
+        assert!(!dependencies.contains("indelible-testing"), "{name} ships the test rigs");
+    }
+}

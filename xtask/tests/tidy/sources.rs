@@ -1,0 +1,41 @@
+//! The project's files, as the other modules read them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// Every file below `folder` with one of these endings, with its text.
+pub fn files(folder: &str, endings: &[&str]) -> BTreeMap<String, String> {
+    fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            let skipped = ["target", ".git"].iter().any(|skip| name.to_string_lossy().starts_with(skip));
+            if path.is_dir() && !skipped {
+                walk(&path, out);
+            } else if path.is_file() {
+                out.push(path);
+            }
+        }
+    }
+    let root = root();
+    let mut paths = Vec::new();
+    walk(&root.join(folder), &mut paths);
+    paths
+        .into_iter()
+        .filter(|path| endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)))
+        .map(|path| {
+            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap_or_default())
+        })
+        .collect()
+}
+
+pub fn sources(folder: &str) -> BTreeMap<String, String> {
+    let files = files(folder, &[".rs"]);
+    assert!(!files.is_empty(), "no sources in {folder}: the test looks in the wrong place");
+    files
+}

@@ -1,0 +1,52 @@
+//! Tests: those that documentation names exist, and every file of them is run.
+
+use crate::sources::root;
+use std::path::Path;
+
+#[test]
+fn every_test_that_coverage_names_exists() {
+    let text = std::fs::read_to_string(root().join("docs/coverage.md")).expect("docs/coverage.md");
+    let mut named = 0;
+    for (file, test) in text.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")) {
+        let source = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        let word = if file.ends_with(".py") { "def" } else { "fn" };
+        assert!(source.contains(&format!("{word} {test}(")), "{file} has no test {test}");
+        named += 1;
+    }
+    assert!(named > 40, "only {named} tests are named");
+}
+
+/// Files of `tests/` that belong to no program of their package, whose manifest lists the programs.
+fn unlisted(package: &Path) -> Vec<String> {
+    let manifest = std::fs::read_to_string(package.join("Cargo.toml")).unwrap_or_default();
+    if !manifest.contains("autotests = false") {
+        return Vec::new();
+    }
+    let programs = manifest.lines().filter_map(|line| line.strip_prefix("path = \"tests/"));
+    let programs: Vec<_> = programs.map(|path| path.trim_end_matches('"')).collect();
+    let text =
+        |program: &&str| std::fs::read_to_string(package.join("tests").join(program)).expect("a program");
+    let modules: String = programs.iter().map(text).collect();
+    let listed = |name: &str| {
+        let module = name.trim_end_matches(".rs");
+        programs.contains(&name) || modules.lines().any(|line| line == format!("mod {module};"))
+    };
+    let entries = std::fs::read_dir(package.join("tests")).expect("tests").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !listed(name)).collect()
+}
+
+#[test]
+fn every_file_of_tests_is_run() {
+    let mut looked_at = 0;
+    for package in std::fs::read_dir(root().join("crates")).expect("crates").flatten() {
+        assert_eq!(
+            unlisted(&package.path()),
+            [""; 0],
+            "{}: list it in tests/main.rs",
+            package.path().display()
+        );
+        looked_at += usize::from(package.path().join("tests/main.rs").exists());
+    }
+    assert!(looked_at >= 4, "only {looked_at} packages list their tests");
+}
