@@ -44,6 +44,7 @@ fn help_teaches() {
         "rm",
         "attach-check",
         "check",
+        "heap",
         "repair",
         "dump",
         "doctor",

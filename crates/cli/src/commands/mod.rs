@@ -8,6 +8,7 @@ mod create;
 mod doctor;
 mod dump;
 pub mod format;
+mod heap;
 mod ls;
 mod man;
 mod mv;
@@ -35,6 +36,7 @@ pub enum Command {
     Rm(rm::Rm),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
+    Heap(heap::Heap),
     Repair(repair::Repair),
     Dump(dump::Dump),
     Doctor(doctor::Doctor),
@@ -56,6 +58,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Rm(args) => rm::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
+        Command::Heap(args) => heap::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),

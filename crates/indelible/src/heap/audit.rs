@@ -3,7 +3,8 @@
 //! Values of described types are gone through by type. Blocks whose content nobody described, of roots without a
 //! description and behind raw pointers, are gone through word by word: each word that could be the address of a block
 //! counts as one. So a block that is called leaked is one that nothing in the heap refers to; but a block that nobody will ever
-//! free may go unnoticed, because a number looks like its address.
+//! free may go unnoticed, because a number looks like its address. If a value is damaged, everything is gone through word by word as
+//! well.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -220,6 +221,10 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     let mut reached = vec![false; index.all.len()];
     owned.iter().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
     let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
+    if !seen.findings.is_empty() {
+        // A damaged value may own blocks all the same.
+        words.pending = owned.iter().filter_map(|address| index.around(*address)).collect();
+    }
     seen.referred.iter().for_each(|index| words.refer(*index));
     for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_none()) {
         match index.around(root.address as u64) {
