@@ -1,8 +1,6 @@
 //! `pmo heap`: roots, damage, leaks and pointers of the heap in an object.
 
-mod common;
-
-use common::Rig;
+use crate::common::Rig;
 use indelible::collections::{PHashMap, PString, PVec};
 use indelible::{Heap, Persist, Pool, TypeInfo};
 
@@ -111,7 +109,7 @@ fn a_damaged_value_is_found_by_its_name() {
     let run = rig.pmo(["heap", "check"], ["words"]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("visits: a hash table with another number of keys"), "{run:?}");
-    // What it owns is not called leaked.
+    // The blocks that it owns are not called leaked.
     rig.pmo(["heap", "leaks"], ["words"]).fine();
     let mut object = Pool::open(&rig.pool).unwrap().attach("words").unwrap();
     object.range_mut(at + 16..at + 24).copy_from_slice(&50_u64.to_le_bytes());

@@ -3,6 +3,7 @@
 mod bad_pools;
 mod common;
 mod damage;
+mod heaps;
 mod objects;
 mod output;
 mod states;
