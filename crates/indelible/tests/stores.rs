@@ -209,3 +209,19 @@ fn stores_through_shared_atomics_are_found() {
         assert_eq!(pool.attach("a").unwrap().as_slice()[0], 13, "{:?}", world.tracking);
     });
 }
+
+/// Asking settles nothing: the stores are in the next psync all the same.
+#[test]
+fn an_object_knows_whether_a_detach_would_lose_stores() {
+    everywhere(|world| {
+        let (pool, mut object) = settled(world);
+        assert!(!object.is_unsynced().unwrap(), "{:?}", world.tracking);
+        object.range_mut(3 * PAGE..5 * PAGE).fill(2);
+        assert!(!object.is_unsynced().unwrap(), "the bytes are what they were");
+        object.range_mut(4 * PAGE + 100..4 * PAGE + 101).fill(9);
+        assert!(object.is_unsynced().unwrap() && object.is_unsynced().unwrap());
+        assert_eq!(logged(&mut object), 64);
+        assert!(!object.is_unsynced().unwrap());
+        assert!(survives(&pool, object, 4 * PAGE + 100, 9));
+    });
+}

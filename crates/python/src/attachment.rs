@@ -15,7 +15,9 @@ use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
 use crate::process;
 use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -59,6 +61,16 @@ impl Held {
         }
     }
 
+    /// Whether a detach would lose stores. What cannot be told is not warned of.
+    fn is_unsynced(&mut self) -> bool {
+        let unsynced = match self {
+            Held::Writer(object) => object.is_unsynced(),
+            Held::Heap(heap) => heap.is_unsynced(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(false),
+        };
+        unsynced.unwrap_or(false)
+    }
+
     fn detach(self) -> Result<(), Error> {
         match self {
             Held::Writer(object) => object.detach(),
@@ -76,8 +88,6 @@ pub(crate) struct Attachment {
     views: AtomicUsize,
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
-    /// Keys or values of a dict were changed since the last psync.
-    unsynced: AtomicBool,
     pub(crate) name: String,
     pub(crate) address: usize,
     /// That made it: `process::generation`.
@@ -91,7 +101,6 @@ impl Attachment {
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
-            unsynced: AtomicBool::new(false),
             name: name.to_owned(),
             process: process::generation(),
         }
@@ -216,38 +225,43 @@ impl Attachment {
         !self.is_ours() || py.detach(|| self.open().is_none_or(|held| held.is_none()))
     }
 
-    /// Detaches, unless a view can still reach the memory.
+    /// Detaches, unless a view can still reach the memory. Warns if stores are lost by it.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
         let result = py.detach(|| {
             let mut held = self.lock();
-            match self.views() {
-                0 => Ok(held.take().map_or(Ok(()), Held::detach)),
-                views => Err(views),
+            match (self.views(), held.take()) {
+                (0, Some(mut held)) => {
+                    let unsynced = held.is_unsynced();
+                    Ok(held.detach().map(|()| unsynced))
+                }
+                (0, None) => Ok(Ok(false)),
+                (views, kept) => {
+                    *held = kept;
+                    Err(views)
+                }
             }
         });
         match result {
-            Ok(result) => result.map_err(|error| exception(py, &error)),
+            Ok(Ok(true)) => self.warn(py),
+            Ok(result) => result.map(drop).map_err(|error| exception(py, &error)),
             Err(views) => Err(in_use("close", &self.what(), views)),
         }
     }
 
+    /// Says that stores are lost.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let text = format!(
+            "{} is detached with changes that were not psynced: they are lost (psync it, or use it in a with block)",
+            self.what()
+        );
+        let text = CString::new(text.replace('\0', "\\0"))?;
+        PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
+    }
+
     /// Makes everything stored durable.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
-        self.with(py, "psync", |held| {
-            crate::psync::one(held, cut)?;
-            self.set_unsynced(false);
-            Ok(())
-        })
-    }
-
-    /// Says that a dict was changed, or psynced. The lock is held.
-    pub(crate) fn set_unsynced(&self, unsynced: bool) {
-        self.unsynced.store(unsynced, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_unsynced(&self) -> bool {
-        self.unsynced.load(Ordering::Relaxed)
+        self.with(py, "psync", |held| crate::psync::one(held, cut))
     }
 
     /// The end of a `with` block: psyncs, unless an exception is on its way.
@@ -277,5 +291,22 @@ impl Attachment {
             Ok(true)
         })?;
         if grown { Ok(()) } else { Err(read_only(py, "grow", &self.what())) }
+    }
+}
+
+/// Nobody refers to it any more: the object is detached. An exception that is under way stays so.
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let lost = self.is_ours() && self.lock().take().is_some_and(|mut held| held.is_unsynced());
+        if lost {
+            // Without an interpreter there is nobody to be warned.
+            Python::try_attach(|py| {
+                let pending = PyErr::take(py);
+                if let Err(error) = self.warn(py) {
+                    error.write_unraisable(py, None);
+                }
+                pending.into_iter().for_each(|error| error.restore(py));
+            });
+        }
     }
 }

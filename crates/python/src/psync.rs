@@ -44,22 +44,14 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
         let (mut objects, mut heaps) = (Vec::new(), Vec::new());
         for (attachment, held) in &mut locked {
             match held.as_mut().and_then(|held| held.as_mut()) {
-                Some(held) if found.len() == 1 => {
-                    let result = one(held, cut);
-                    attachment.set_unsynced(result.is_err() && attachment.is_unsynced());
-                    return Ok(result);
-                }
+                Some(held) if found.len() == 1 => return Ok(one(held, cut)),
                 Some(Held::Writer(object)) => objects.push(object),
                 Some(Held::Heap(heap)) => heaps.push(heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}
                 None => return Err(attachment.name.clone()),
             }
         }
-        let result = indelible::Heap::psync_all(&mut heaps, &mut objects);
-        if result.is_ok() {
-            found.values().for_each(|attachment| attachment.set_unsynced(false));
-        }
-        Ok(result)
+        Ok(indelible::Heap::psync_all(&mut heaps, &mut objects))
     };
     match py.detach(together) {
         Ok(result) => result.map_err(|error| exception(py, &error)),

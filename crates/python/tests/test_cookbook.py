@@ -35,3 +35,28 @@ def test_what_is_installed_is_typed_and_for_every_version() -> None:
     folder = Path(indelible.__file__).parent
     assert (folder / "py.typed").exists() and (folder / "_indelible.pyi").exists()
     assert [file.name for file in folder.glob("*.so")] == ["_indelible.abi3.so"]
+
+
+WRONG = """import indelible
+pool = indelible.open("p.pmo", 1 << 20, tracking="wp_async")  # wrong
+pool.array("w", 10, mode="rw")  # wrong
+pool.dict("run", "a")  # wrong
+pool.attach("raw", "w+")  # wrong
+pool.attach("raw", "r")
+state = pool.stat("raw").state
+if state == "X":  # wrong
+    pass
+if pool.medium == "tape":  # wrong
+    pass
+pool.info()["size"]  # wrong
+size: int = pool.info()["length"]
+"""
+
+
+def test_wrong_words_are_found_by_a_type_checker(tmp_path: Path) -> None:
+    program = tmp_path / "wrong.py"
+    program.write_text(WRONG)
+    command = [*python("")[:1], "-m", "mypy", "--strict", "--cache-dir=/dev/null", "--no-error-summary", program.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    found = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
+    assert found == [number for number, line in enumerate(WRONG.splitlines(), 1) if "# wrong" in line], done.stdout

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import subprocess
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import indelible
@@ -307,3 +309,96 @@ def test_growth_beyond_everything_harms_nobody(pool: indelible.Pool) -> None:
     with pytest.raises(TypeError):
         array.grow(200.5)  # type: ignore[arg-type]
     assert array.grow(MIB).sum() == 100
+
+
+def lost(work: Callable[[], object]) -> list[str]:
+    """The objects that `work` loses stores of, as warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        work()
+        gc.collect()
+    for each in caught:
+        assert each.category is ResourceWarning and "were not psynced" in str(each.message)
+        assert each.filename == __file__
+    return [str(each.message).split('"')[1] for each in caught]
+
+
+def test_stores_that_vanish_are_warned_of(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.create("raw", 8192)
+
+    def vanishing() -> None:
+        pool.array("w", 1000)[:] = 5
+
+    def a_slice_outlives_the_array() -> None:
+        part = pool.array("w")[5:]
+        gc.collect()
+        part[0] = 3
+
+    def an_element_of_a_dict() -> None:
+        values = pool.dict("run")
+        values["a"] = np.zeros(10)
+        values.psync()
+        values["a"][3] = 1
+
+    def bytes_and_close() -> None:
+        raw = pool.attach("raw")
+        with memoryview(raw) as memory:
+            memory[5000] = 1
+        raw.close()
+
+    assert lost(vanishing) == ["w"]
+    assert lost(a_slice_outlives_the_array) == ["w"]
+    assert lost(an_element_of_a_dict) == ["run"]
+    assert lost(bytes_and_close) == ["raw"]
+    assert not pool.array("w").any() and pool.dict("run")["a"].sum() == 0
+
+
+def test_nothing_is_warned_of_where_nothing_is_lost(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.array("w", 1000).psync()
+    pool.dict("run").psync()
+
+    def stored() -> None:
+        array, values = pool.array("w"), pool.dict("run")
+        array[:] = 5
+        values["a"] = np.ones(1000)
+        indelible.psync(array, values)
+        array[:] = 5  # what it is already
+
+    def only_read() -> None:
+        assert pool.array("w").sum() == 5000 and pool.dict("run")["a"].sum() == 1000
+        assert pool.array("w", mode="r").sum() == 5000
+
+    def left_unlinked() -> None:
+        values = pool.dict("run")
+        values["a"] = 0
+        values.psync()
+
+    def given_up() -> None:
+        with pytest.raises(ZeroDivisionError), pool.dict("run") as values:
+            values["a"] = 7
+            1 / 0  # noqa: B018
+
+    for work in (stored, only_read, left_unlinked, only_read_dict(pool), given_up):
+        assert lost(work) == []
+    with pool:
+        kept = pool.array("w")
+        kept[:] = 6
+    assert lost(lambda: None) == [] and (kept == 6).all()
+
+
+def only_read_dict(pool: indelible.Pool) -> Callable[[], object]:
+    return lambda: list(pool.dict("run").items())
+
+
+def test_a_warning_that_is_an_error_ends_nothing(pool: indelible.Pool) -> None:
+    pool.create("raw", 4096)
+    raw = pool.attach("raw")
+    with memoryview(raw) as memory:
+        memory[0] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        with pytest.raises(ResourceWarning, match="raw"):
+            raw.close()
+        assert raw.closed and pool.stat("raw").state == "D"

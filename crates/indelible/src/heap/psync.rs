@@ -45,6 +45,14 @@ impl Heap {
         self.object.psync()
     }
 
+    /// Whether a detach now would lose stores: see [`Object::is_unsynced`].
+    ///
+    /// # Errors
+    /// As for [`Object::is_unsynced`].
+    pub fn is_unsynced(&mut self) -> Result<bool> {
+        self.object.is_unsynced()
+    }
+
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
     /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
     /// to anything yet may be in it.

@@ -9,6 +9,8 @@
 
 #![allow(unsafe_code)]
 
+mod unsynced;
+
 use super::batch_source::{Part, Shadows};
 use super::compare::Comparison;
 use super::stats::PsyncStats;

@@ -288,6 +288,16 @@ impl Object {
         self.pool.alive().and_then(|()| self.core().psync(true)).map_err(|cause| self.error("psync", cause))
     }
 
+    /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that
+    /// were stored to, up to the first that differs. With explicit tracking, only marked stores count.
+    ///
+    /// # Errors
+    /// Dirty pages cannot be found, or the last psync cannot be read.
+    pub fn is_unsynced(&mut self) -> Result<bool> {
+        let result = self.pool.alive().and_then(|()| self.core_mut().is_unsynced());
+        result.map_err(|cause| self.error("inspect", cause))
+    }
+
     /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
     /// a larger extent (S0.7). The address stays, and so do stores that were not psynced; pointers into
     /// the object stay valid. The growth itself is durable on return.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping, ValuesView
 from typing import Any, Self
 
@@ -93,12 +92,6 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     def __repr__(self) -> str:
         about = "closed" if self.closed else f"{len(self)} items"
         return f"<indelible.Dict {self.name!r}, {about}>"
-
-    def __del__(self) -> None:
-        if self._unsynced:
-            warnings.warn(
-                f"{self!r} is detached with changes that were not psynced: they are lost", ResourceWarning, stacklevel=2
-            )
 
 
 def _pair(item: Iterable[Any]) -> tuple[Any, Any]:

@@ -55,7 +55,7 @@ class Stat:
     """Fixed virtual address."""
     reach: int
     """Bytes it can grow to."""
-    state: str
+    state: Literal["D", "R", "W", "P", "C"]
     """D detached, R read, W written, P or C in the middle of a psync."""
     holder: int | None
     """Process that has it, if one has."""

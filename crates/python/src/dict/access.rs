@@ -66,10 +66,9 @@ impl Dict {
         Ok(())
     }
 
-    /// Values were changed, or keys added or removed.
+    /// Keys were added or removed, or values alone were changed.
     pub(super) fn changed(&self, keys: bool) {
         self.changes.fetch_add(u64::from(keys), Ordering::Relaxed);
-        self.attachment.set_unsynced(true);
     }
 
     /// Converts a value that was found; an array is counted as a view in the lock under which it was found.

@@ -58,6 +58,8 @@ impl Dict {
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
                 // Nobody has arrays of it yet.
                 heap.root_mut::<PythonDict<'_>>(ROOT)?.purge(|_| false);
+                // Else a program that stores nothing would be warned of lost stores.
+                heap.psync()?;
             }
             Ok((held, version))
         })?;
@@ -309,12 +311,6 @@ impl Dict {
     /// Iterates over keys (0), values (1) or pairs (2).
     fn _iterate(slf: Bound<'_, Self>, what: u8, back: bool) -> PyResult<DictIterator> {
         DictIterator::new(&slf, what, back)
-    }
-
-    /// Whether keys or values were changed since the last psync: `__del__` warns then.
-    #[getter]
-    fn _unsynced(&self, py: Python<'_>) -> bool {
-        self.attachment.is_unsynced() && !self.attachment.is_closed(py)
     }
 
     /// Findings in the metadata of the object's heap.
