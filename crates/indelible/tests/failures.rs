@@ -350,6 +350,32 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     fits.psync().unwrap();
 }
 
+/// A sparse object has more bytes than there is room for: they are read as zeros without claiming any, and stores are refused by
+/// the psync, not by the processor.
+#[test]
+fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
+    let Some(small) = Small::mount("tmpfs") else { return };
+    let pool = Pool::format(small.at.join("pool"), 64 << 20).unwrap();
+    pool.create_with("thin", &indelible::CreateOptions::new(32 << 20).sparse(true)).unwrap();
+    let used = || rustix::fs::statvfs(&small.at).map(|found| found.f_blocks - found.f_bfree).unwrap();
+    let before = used();
+    let reader = pool.attach_read("thin").unwrap();
+    assert!(reader.as_slice().iter().all(|byte| *byte == 0));
+    drop(reader);
+    assert!(used() - before < 64, "reading holes claimed {} blocks", used() - before);
+    let mut thin = pool.attach("thin").unwrap();
+    thin.range_mut(0..4096).fill(1);
+    thin.psync().unwrap();
+    thin.as_mut_slice().fill(2);
+    assert_eq!(kind(thin.psync()), ErrorKind::NoSpace);
+    drop(thin);
+    let mut thin = pool.attach("thin").unwrap();
+    assert!(thin.as_slice()[..4096].iter().all(|byte| *byte == 1), "the last psync is intact");
+    assert!(thin.as_slice()[4096..].iter().all(|byte| *byte == 0), "and nothing else is there");
+    thin.range_mut(20 << 20..(20 << 20) + 4096).fill(3);
+    thin.psync().unwrap();
+}
+
 /// Names of every kind.
 #[test]
 fn names_are_text_of_1_to_511_bytes() {

@@ -5,7 +5,7 @@
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -332,6 +332,11 @@ fn s0_15_access_after_detach_is_a_fault() {
 
 /// Runs `child` in a fork and returns how it ended.
 fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
+    ended(fork(child))
+}
+
+/// Runs `child` in a fork.
+fn fork(child: impl FnOnce() -> i32) -> libc::pid_t {
     // SAFETY: the child calls only `child` and `_exit`. Allocating in it is safe with this libc, whose fork
     // handlers take the allocator's locks.
     match unsafe { libc::fork() } {
@@ -340,14 +345,63 @@ fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
             // SAFETY: ends the child at once.
             unsafe { libc::_exit(code) }
         }
-        pid => {
-            assert!(pid > 0);
-            let mut status = 0;
-            // SAFETY: a child of this process, and a place for its status.
-            assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
-            std::process::ExitStatus::from_raw(status)
-        }
+        pid => pid,
     }
+}
+
+/// Waits for a child.
+fn ended(pid: libc::pid_t) -> std::process::ExitStatus {
+    assert!(pid > 0);
+    let mut status = 0;
+    // SAFETY: a child of this process, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    std::process::ExitStatus::from_raw(status)
+}
+
+/// As long as a child reads, no writer comes; then its addresses are free again.
+#[test]
+fn forks_keep_what_is_attached_for_reading() {
+    shared(|world| {
+        let pool = world.format();
+        pool.create("a", 5000).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        a.as_mut_slice().fill(7);
+        a.psync().unwrap();
+        drop((a, pool));
+        let options = world.options().inherit_reads(true);
+        let pool = options.open(world.path()).unwrap();
+        let reader = pool.attach_read("a").unwrap();
+        assert_eq!(reader.is_inherited(), !world.fault_in, "{:?}", world.ground);
+        if world.fault_in {
+            return;
+        }
+        let (mut heard, mut said) = std::io::pipe().unwrap();
+        let (mut answers, mut answer) = std::io::pipe().unwrap();
+        let mut held = Some(reader);
+        let child = fork(|| {
+            // SAFETY: no memory is involved. If the test fails, nobody tells the child to end.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            let reader = held.take().unwrap();
+            heard.read_exact(&mut [0]).unwrap();
+            let whole = reader.as_slice().iter().all(|byte| *byte == 7);
+            let forked =
+                kind(reader.stat()) == ErrorKind::Forked && kind(pool.attach("a")) == ErrorKind::Forked;
+            drop(reader);
+            let again = options.open(world.path()).unwrap().attach_read("a").map(|a| a.as_slice()[0]);
+            answer.write_all(&[u8::from(whole && forked && again.is_ok_and(|byte| byte == 7))]).unwrap();
+            heard.read_exact(&mut [0]).unwrap();
+            0
+        });
+        drop(held);
+        assert_eq!(kind(pool.attach("a")), ErrorKind::Held, "the child reads it still");
+        said.write_all(b"1").unwrap();
+        let mut right = [0];
+        answers.read_exact(&mut right).unwrap();
+        assert_eq!(right, [1]);
+        pool.attach("a").unwrap();
+        said.write_all(b"1").unwrap();
+        assert_eq!(ended(child).code(), Some(0));
+    });
 }
 
 /// Opening by two paths in one process gives one pool, whose threads share attachments.

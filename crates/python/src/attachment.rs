@@ -61,6 +61,15 @@ impl Held {
         }
     }
 
+    /// Whether a fork of the process has the memory, too.
+    fn is_inherited(&self) -> bool {
+        match self {
+            Held::Reader(object) => object.is_inherited(),
+            Held::ReadHeap(heap) => heap.object().is_inherited(),
+            Held::Writer(_) | Held::Heap(_) => false,
+        }
+    }
+
     /// Whether a detach would lose stores. What cannot be told is not warned of.
     fn is_unsynced(&mut self) -> bool {
         let unsynced = match self {
@@ -92,12 +101,15 @@ pub(crate) struct Attachment {
     pub(crate) address: usize,
     /// That made it: `process::generation`.
     process: u32,
+    /// Forks may go on reading.
+    inherited: bool,
 }
 
 impl Attachment {
     pub(crate) fn new(name: &str, held: Held) -> Self {
         Attachment {
             address: held.base().addr(),
+            inherited: held.is_inherited(),
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -125,7 +137,7 @@ impl Attachment {
         self.process == process::generation()
     }
 
-    /// Fails in a fork.
+    /// Fails in a fork, also for what may still be read there.
     pub(crate) fn check_process(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
         if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
     }
@@ -137,10 +149,23 @@ impl Attachment {
         operation: &str,
         f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        self.check_process(py, operation)?;
-        match py.detach(|| self.open()?.as_mut().map(f)) {
+        let used = if self.is_ours() {
+            py.detach(|| self.open()?.as_mut().map(f))
+        } else {
+            self.of_parent(py, operation)?.as_mut().map(f)
+        };
+        match used {
             Some(result) => result.map_err(|error| exception(py, &error)),
             None => Err(closed(py, operation, &self.what())),
+        }
+    }
+
+    /// In a fork: what the parent had attached for reading, and left to it. A thread that is not here may have had the lock when
+    /// the process was copied: then it is never free again.
+    fn of_parent(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
+        match self.held.try_lock() {
+            Ok(held) if self.inherited => Ok(held),
+            _ => Err(forked(py, operation, &self.what())),
         }
     }
 
@@ -152,8 +177,10 @@ impl Attachment {
         operation: &str,
         f: impl FnOnce(&mut Held) -> Result<T, Error>,
     ) -> PyResult<T> {
-        self.check_process(py, operation)?;
         let mut held = loop {
+            if !self.is_ours() {
+                break self.of_parent(py, operation)?;
+            }
             match self.held.try_lock() {
                 Ok(held) => break held,
                 Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
@@ -222,7 +249,10 @@ impl Attachment {
     }
 
     pub(crate) fn is_closed(&self, py: Python<'_>) -> bool {
-        !self.is_ours() || py.detach(|| self.open().is_none_or(|held| held.is_none()))
+        match self.is_ours() {
+            true => py.detach(|| self.open().is_none_or(|held| held.is_none())),
+            false => self.of_parent(py, "inspect").map_or(true, |held| held.is_none()),
+        }
     }
 
     /// Detaches, unless a view can still reach the memory. Warns if stores are lost by it.

@@ -77,6 +77,7 @@ impl Pool {
             Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Explicit).collect();
         let mut options = PoolOptions::new()
             .read_only(read_only)
+            .inherit_reads(true)
             .medium(choice("medium", &MediumKind::WORDS, medium)?)
             .tracking(choice("tracking", &rungs, tracking)?)
             .allow_remote(allow_remote);

@@ -224,6 +224,78 @@ def test_a_fork_has_nothing_and_says_so(open_pool: Open, path: Path, how: str) -
     assert (pool.array("w") == 2).all()
 
 
+READERS = """
+import gc, multiprocessing, os, sys, indelible, numpy as np
+pool = indelible.open(sys.argv[1])
+array, values, raw = pool.array("w", mode="r"), pool.dict("run", mode="r"), pool.attach("raw", "r")
+inner = values["a"]
+
+def refused(use):
+    try:
+        use()
+    except indelible.Forked:
+        return True
+    return False
+
+def work(number):
+    assert array[number] == number and inner[number] == 1 and not array.flags.writeable
+    assert values["step"] == 7 and list(values) == ["a", "step"] and values["a"].sum() == 100
+    assert bytes(memoryview(raw)[:2]) == b"ab" and raw.size == 4096 and not raw.closed
+    for use in (pool.list, raw.close, values.close):
+        assert refused(use)
+    return float(array.sum())
+
+def anew():
+    global array, values, inner, raw
+    again = indelible.open(sys.argv[1])
+    assert again.array("w", mode="r")[5] == 5  # the parent's
+    del array, values, inner, raw
+    gc.collect()
+    array = again.array("w", mode="r")  # its addresses are free
+    assert array.sum() == 499500 and again.dict("run", mode="r")["step"] == 7
+
+with multiprocessing.get_context("fork").Pool(2) as workers:
+    assert workers.map(work, range(4)) == [499500.0] * 4
+    del array, values, inner, raw
+    try:
+        pool.array("w")
+    except indelible.Held as error:
+        assert "reading" in str(error) or "process" in str(error), error
+    else:
+        raise AssertionError("the children read it")
+    workers.close()
+    workers.join()
+pool.array("w")[0] = 0
+array, values, raw = pool.array("w", mode="r"), pool.dict("run", mode="r"), pool.attach("raw", "r")
+inner = values["a"]
+child = os.fork()
+if child == 0:
+    try:
+        anew()
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_what_is_attached_for_reading_survives_a_fork(open_pool: Open, path: Path) -> None:
+    with open_pool() as pool:
+        pool.create("raw", 4096)
+        array, values = pool.array("w", 1000), pool.dict("run")
+        array[:] = np.arange(1000)
+        values["a"], values["step"] = np.ones(100), 7
+        with pool.attach("raw") as raw:
+            memoryview(raw)[:2] = b"ab"
+        indelible.psync(array, values)
+        del array, values
+    gc.collect()
+    done = subprocess.run(python(READERS, path), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 SPAWN = """
 import multiprocessing, sys, indelible
 def work(path):

@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
-//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing). The `kept` bytes
-//!    at its end are inaccessible.
+//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing), unless it is `inherited`: then
+//!    each child has a mapping of its own there, which its copy of this value unmaps. The `kept` bytes at its end are
+//!    inaccessible.
 //! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end lies within the user
 //!    address space.
 
@@ -39,6 +40,7 @@ pub(crate) struct Mapping {
     kind: Kind,
     protection: Protection,
     generation: u32,
+    inherited: bool,
 }
 
 impl Mapping {
@@ -104,7 +106,21 @@ impl Mapping {
     fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
         check(addr, len)?;
         map(addr, len, &kind, 0, protection, Place::Free)?;
-        Ok(Mapping { addr, len, kept: 0, kind, protection, generation: fork::generation() })
+        Ok(Mapping { addr, len, kept: 0, kind, protection, generation: fork::generation(), inherited: false })
+    }
+
+    /// Lets forked children have it. After a failure they do not.
+    pub(crate) fn inherit(&mut self) -> io::Result<()> {
+        self.inherited = true;
+        // SAFETY: our own mapping (1).
+        let done = unsafe { mmap::do_fork(self.addr, self.len) };
+        self.inherited = done.is_ok();
+        done
+    }
+
+    /// Whether the range is not this process's, which is a fork of the one that mapped it.
+    fn is_absent(&self) -> bool {
+        !self.inherited && fork::is_stale(self.generation)
     }
 
     pub(crate) fn addr(&self) -> usize {
@@ -140,7 +156,7 @@ impl Mapping {
 
     /// Keeps nothing any more.
     pub(crate) fn release(&mut self) {
-        if self.kept == 0 || fork::is_stale(self.generation) {
+        if self.kept == 0 || self.is_absent() {
             return;
         }
         // SAFETY: the end of our own mapping (1), which nobody can have used.
@@ -178,11 +194,7 @@ impl Mapping {
     /// Takes back everything beyond `new_len`, which a failed [`grow`](Self::grow) of a layer above
     /// had mapped.
     pub(crate) fn shrink(&mut self, new_len: usize) {
-        if new_len == 0
-            || new_len >= self.len
-            || !new_len.is_multiple_of(PAGE)
-            || fork::is_stale(self.generation)
-        {
+        if new_len == 0 || new_len >= self.len || !new_len.is_multiple_of(PAGE) || self.is_absent() {
             return;
         }
         // SAFETY: the tail of our own mapping (1), which the layer above did not hand out.
@@ -209,7 +221,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if fork::is_stale(self.generation) {
+        if self.is_absent() {
             return;
         }
         // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value alive.

@@ -14,11 +14,12 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use indelible_store::medium::Device;
+use indelible_store::medium::{Device, LockKey, LockMode};
+use rustix::fs::{Mode, OFlags};
 
 pub(crate) use create::{CreateOptions, create};
 pub(crate) use detect::open;
@@ -27,6 +28,7 @@ pub(crate) use file::FileMedium;
 pub(crate) use memory::MemoryMedium;
 
 use crate::sys::fork::ForkFd;
+use crate::sys::ofd;
 
 /// The kind of medium that a path is to be taken for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +139,14 @@ impl Media {
     /// reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())
+    }
+
+    /// A descriptor of its own on the pool's file, with a shared lock that forked children keep, as they inherit it: the lock
+    /// lasts until the last of them has closed it. `None` without a file that this process may open again.
+    pub(crate) fn inheritable_lock(&self, key: LockKey) -> Option<OwnedFd> {
+        let path = format!("/proc/self/fd/{}", self.file.as_ref()?.as_fd().as_raw_fd());
+        let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        ofd::try_lock(fd.as_fd(), key.byte(), LockMode::Shared).ok()?.then_some(fd)
     }
 
     /// Two numbers that identify the pool among all paths that lead to it: device and inode of a file, the number of a

@@ -90,8 +90,10 @@ impl Core {
     }
 
     fn find_primary(&mut self) -> Result<(), Cause> {
-        let offset = self.writer()?.object().entry.primary_offset();
-        self.primary = match self.pool.media.memory_base() {
+        let entry = &self.writer()?.object().entry;
+        let offset = entry.primary_offset();
+        let base = self.pool.media.memory_base().filter(|_| !self.pool.may_lack_blocks(entry));
+        self.primary = match base {
             // SAFETY: the extent lies within the pool, which is mapped whole.
             Some(base) => unsafe { base.as_ptr().add(offset as usize) },
             None => std::ptr::null(),

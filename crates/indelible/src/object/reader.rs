@@ -6,7 +6,9 @@ use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Stat};
 use crate::shadow::Shadow;
+use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
@@ -14,8 +16,35 @@ pub(crate) struct ReadCore {
     /// Goes first: nothing is mapped once the lock is given up.
     shadow: Option<Shadow>,
     reader: Option<Reader>,
+    inherited: Inherited,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
+}
+
+/// Whether forked children have the object's memory, too.
+enum Inherited {
+    No,
+    /// A copy, which is each process's own.
+    Copy,
+    /// The pool's file, locked for as long as any of them has the descriptor.
+    File {
+        _lock: OwnedFd,
+    },
+}
+
+impl Inherited {
+    /// Asks for it while `reader` has the object locked.
+    fn of(shadow: &mut Shadow, pool: &PoolInner, reader: &Reader) -> Inherited {
+        let inherited = match (pool.inherits_reads(), shadow.is_file()) {
+            (false, _) => return Inherited::No,
+            (true, false) => Inherited::Copy,
+            (true, true) => match pool.media.inheritable_lock(LockKey::Object(reader.object().offset)) {
+                Some(lock) => Inherited::File { _lock: lock },
+                None => return Inherited::No,
+            },
+        };
+        if shadow.inherit() { inherited } else { Inherited::No }
+    }
 }
 
 impl ReadCore {
@@ -26,13 +55,14 @@ impl ReadCore {
         name: &str,
         reader: Reader,
     ) -> Result<Option<ReadCore>, Cause> {
-        let shadow = pool.map(&reader.object().entry, false)?;
+        let mut shadow = pool.map(&reader.object().entry, false)?;
         // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);
         }
+        let inherited = Inherited::of(&mut shadow, &pool, &reader);
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(Some(ReadCore { shadow, reader, pool, name: name.to_owned() }))
+        Ok(Some(ReadCore { shadow, reader, inherited, pool, name: name.to_owned() }))
     }
 
     pub(crate) fn base(&self) -> *const u8 {
@@ -46,6 +76,7 @@ impl ReadCore {
     fn end(&mut self) -> Result<(), Cause> {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
+        self.inherited = Inherited::No;
         self.pool.shared().remove(&reader.object().offset);
         Ok(reader.detach()?)
     }
@@ -82,6 +113,12 @@ impl ReadObject {
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
+    }
+
+    /// Whether forked children keep the object's bytes: see [`PoolOptions::inherit_reads`](crate::PoolOptions::inherit_reads).
+    #[must_use]
+    pub fn is_inherited(&self) -> bool {
+        !matches!(self.core.inherited, Inherited::No)
     }
 
     /// Never: an object has at least one byte.

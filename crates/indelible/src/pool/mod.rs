@@ -10,11 +10,12 @@ pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 
 use crate::error::{Cause, Error, ErrorKind, Result};
-use crate::media::{Access, Media};
+use crate::fault;
+use crate::media::{Access, Media, MediaKind};
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::Entry;
+use indelible_store::format::entry::{Entry, FLAG_SPARSE};
 use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 use options::Settings;
@@ -221,6 +222,11 @@ impl Inner {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
+    /// Whether forked children keep what is attached for reading.
+    pub(crate) fn inherits_reads(&self) -> bool {
+        self.settings.inherit_reads
+    }
+
     /// Whether anybody may have written the pool's file.
     pub(crate) fn is_untrusted(&self) -> bool {
         self.settings.untrusted
@@ -235,12 +241,21 @@ impl Inner {
         Ok(Shadow::attach(self.mapping_of(entry, writable))?)
     }
 
+    /// Whether loads of the object's primary may have to claim space: that of a sparse object on tmpfs.
+    pub(crate) fn may_lack_blocks(&self, entry: &Entry) -> bool {
+        self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0
+    }
+
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
         let source = match self.media.mappable() {
+            // An access to a page without a block claims one, and is a SIGBUS if there is no room.
+            Some(_) if self.may_lack_blocks(entry) && fault::available() => {
+                Source::Device { device: self.media.device().clone(), offset }
+            }
             Some(fd) if !self.settings.fault_in && !copied => Source::PrivateFile { fd, offset },
             _ => Source::Device { device: self.media.device().clone(), offset },
         };

@@ -128,6 +128,7 @@ pub struct PoolOptions {
     pub(super) force: bool,
     pub(super) window: Option<Window>,
     pub(super) untrusted: bool,
+    pub(super) inherit_reads: bool,
     pub(crate) wait: Option<Duration>,
 }
 
@@ -137,6 +138,7 @@ pub(super) struct Settings {
     pub(super) rung: Option<Rung>,
     pub(super) fault_in: bool,
     pub(super) untrusted: bool,
+    pub(super) inherit_reads: bool,
 }
 
 impl PoolOptions {
@@ -192,6 +194,16 @@ impl PoolOptions {
         self
     }
 
+    /// Leaves objects that are attached for reading to forked children: their bytes stay readable there. No writer can have such an
+    /// object before the last child has dropped its handle, or is gone. All other calls of a child fail with
+    /// [`Forked`](crate::ErrorKind::Forked). [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) says whether it
+    /// worked: not where pages are filled on demand, and not for a mapped file that cannot be opened again by way of /proc.
+    #[must_use]
+    pub fn inherit_reads(mut self, inherit: bool) -> Self {
+        self.inherit_reads = inherit;
+        self
+    }
+
     /// How long to wait for locks of others: for an object that another process has attached and for a device that
     /// another process has, by default not at all; for the table while another process has it, by default 20 s; for locks
     /// of an object that a consistent cut has to wait for, by default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
@@ -235,7 +247,12 @@ impl PoolOptions {
             let why = "pages are filled on demand only with full userfaultfd, which this user does not have";
             return Err(Cause::Unsupported(why.into()));
         }
-        Ok(Settings { rung, fault_in: self.fault_in, untrusted: self.untrusted })
+        Ok(Settings {
+            rung,
+            fault_in: self.fault_in,
+            untrusted: self.untrusted,
+            inherit_reads: self.inherit_reads,
+        })
     }
 
     pub(crate) fn as_media(&self, access: Access) -> media::OpenOptions {

@@ -190,6 +190,16 @@ impl Shadow {
         }
     }
 
+    /// Whether its pages come from the pool's file, so that a lock has to keep writers away.
+    pub(crate) fn is_file(&self) -> bool {
+        self.mapping.is_file()
+    }
+
+    /// Lets forked children have the memory, which nobody stores to. They cannot where a service fills its pages.
+    pub(crate) fn inherit(&mut self) -> bool {
+        self.tracker.is_none() && self.served.is_none() && self.mapping.inherit().is_ok()
+    }
+
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.mapping.base()
     }

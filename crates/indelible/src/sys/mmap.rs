@@ -182,3 +182,15 @@ pub(crate) unsafe fn dont_fork(addr: usize, len: usize) -> io::Result<()> {
     // SAFETY: the advice changes nothing in this process.
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontFork) }?)
 }
+
+/// Lets forked children have the range again.
+///
+/// # Safety
+/// The range is the caller's mapping.
+pub(crate) unsafe fn do_fork(addr: usize, len: usize) -> io::Result<()> {
+    if cfg!(miri) {
+        return Ok(());
+    }
+    // SAFETY: the advice changes nothing in this process.
+    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDoFork) }?)
+}
