@@ -349,7 +349,8 @@ struct pmo_type {
     size_t count;
 };
 
-/** Gives size bytes at address, in the object's heap, a name of up to 255 bytes. */
+/** Gives size bytes at address, which lie in one block of the object's heap, a name of up to 255 bytes. The type has as many
+ * bytes, or fewer. */
 int pmo_root_create(void *object, const char *name, const void *address, size_t size, const struct pmo_type *type);
 
 /** Returns the address of a root. If it was made with another type, or with a type that had another layout, that is

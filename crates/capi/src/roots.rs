@@ -31,9 +31,15 @@ pub unsafe extern "C" fn pmo_root_create(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let (name, ty) = unsafe { (text(name, "name")?, Described::of(ty)?) };
+        let (name, described) = unsafe { (text(name, "name")?, Described::of(ty)?) };
+        if described.size > size {
+            return Err(Failure::argument(&format!(
+                "a {} has {} bytes, the root {size}",
+                described.name, described.size
+            )));
+        }
         // SAFETY: the caller's promise.
-        Ok(unsafe { raw::create_root(object.cast(), name, address.cast(), size as u64, &ty.info()) }?)
+        Ok(unsafe { raw::create_root(object.cast(), name, address.cast(), size as u64, &described.info()) }?)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Types as C and C++ describe them: the layout as a text, and its fingerprint.
 
 use crate::args::{array, borrow, boundary, fill, fill_text, text};
-use crate::guard::{Result, status};
+use crate::guard::{Failure, Result, status};
 use sha2::{Digest, Sha256};
 use std::ffi::{c_char, c_int};
 use std::fmt::Write;
@@ -32,6 +32,8 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) layout: String,
     pub(crate) fingerprint: u128,
+    /// Bytes of a value.
+    pub(crate) size: usize,
 }
 
 /// Bytes of a layout that a root keeps; the fingerprint is of all of it.
@@ -52,7 +54,9 @@ impl Described {
         cut(&mut layout, KEPT);
         let mut name = name.to_owned();
         cut(&mut name, NAME);
-        Ok(Described { name, layout, fingerprint })
+        // SAFETY: the caller's promise.
+        let size = unsafe { borrow(ty, "type") }?.size;
+        Ok(Described { name, layout, fingerprint, size })
     }
 
     pub(crate) fn info(&self) -> indelible::TypeInfo<'_> {
@@ -65,6 +69,31 @@ fn cut(text: &mut String, most: usize) {
         text.truncate(boundary(text, most - 3));
         text.push('…');
     }
+}
+
+/// Fails unless fields lie in their type, apart from each other. Those without the text of a type are parts of C++ types, which
+/// a container may have elsewhere.
+fn apart(name: &str, size: usize, fields: &[Field]) -> Result<()> {
+    // SAFETY: each is NULL or a text, as the caller of `describe` promises.
+    let given =
+        |field: &&Field| unsafe { text(field.ty, "type of a field") }.is_ok_and(|text| !text.is_empty());
+    let mut places: Vec<_> =
+        fields.iter().filter(given).map(|field| (field.offset, field.size, field.name)).collect();
+    places.sort_unstable();
+    let mut at = 0;
+    for (offset, len, field) in places {
+        let end = offset.checked_add(len).filter(|end| *end <= size);
+        if offset < at || end.is_none() {
+            // SAFETY: as above.
+            let field = unsafe { text(field, "name of a field") }?;
+            let what = if offset < at { "overlaps the one before it" } else { "ends behind it" };
+            return Err(Failure::argument(&format!(
+                "field {field} of {name}, which has {size} bytes, {what}"
+            )));
+        }
+        at = end.unwrap_or(at);
+    }
+    Ok(())
 }
 
 /// Appends the fields of a type, those of its fields' types below them, and returns its name. `above`: the
@@ -84,6 +113,7 @@ unsafe fn describe<'a>(ty: *const Type, above: &mut Vec<*const Type>, out: &mut 
     // SAFETY: the caller's promise.
     let fields = unsafe { array(this.fields, this.count, &format!("list of fields of {name}")) }?;
     above.push(ty);
+    apart(name, this.size, fields)?;
     for field in fields {
         // SAFETY: the caller's promise.
         let (field_name, kind) =

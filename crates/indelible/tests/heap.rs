@@ -142,6 +142,7 @@ fn roots_are_kept_by_name_and_type() {
     }
     let long = "ü".repeat(127);
     name_root(&heap, &long, block, 16, &POINT).unwrap();
+    let block = heap.malloc(1000).unwrap().as_ptr();
     // More than the header has slots for.
     for number in 0..600 {
         name_root(&heap, &format!("root {number}"), block, number, &POINT).unwrap();
@@ -160,6 +161,30 @@ fn roots_are_kept_by_name_and_type() {
     let names: Vec<_> = heap.roots().unwrap().into_iter().map(|root| root.name).collect();
     assert_eq!(names, ["p".to_owned(), long]);
     assert_eq!(heap.check(), []);
+}
+
+#[test]
+fn the_bytes_of_a_root_are_in_a_block_in_use() {
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    for size in [64, 20_000] {
+        let block = heap.malloc(size).unwrap().as_ptr();
+        let room = heap.usable_size(block).unwrap() as u64;
+        let inside = block.wrapping_add(32);
+        assert_eq!(kind(name_root(&heap, "long", block, room + 1, &POINT)), ErrorKind::BadSize);
+        assert_eq!(kind(name_root(&heap, "long", inside, room - 31, &POINT)), ErrorKind::BadSize);
+        name_root(&heap, "whole", block, room, &POINT).unwrap();
+        name_root(&heap, "part", inside, room - 32, &POINT).unwrap();
+        assert_eq!(heap.check(), []);
+        free(&heap, block).unwrap();
+        let found = heap.check();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].what.contains("root \"part\" is not in a block in use"), "{found:?}");
+        assert_eq!(kind(name_root(&heap, "freed", block, 16, &POINT)), ErrorKind::DoubleFree);
+        heap.remove_root("whole").unwrap();
+        heap.remove_root("part").unwrap();
+        assert_eq!(heap.check(), []);
+    }
 }
 
 #[test]

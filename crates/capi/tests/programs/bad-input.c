@@ -166,6 +166,16 @@ static void heap(pmo_pool *pool)
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "more: long at 8, 8 bytes");
     struct pmo_type hollow = {"hollow", 8, NULL, 3};
     FAILS(!pmo_root(heap, "number", &hollow), PMO_ERR_ARGUMENT, "fields of hollow is NULL");
+    static const struct pmo_field apart[] = {{"a", "int64_t", 0, 8, NULL}, {"b", "int64_t", 8, 8, NULL}};
+    static const struct pmo_field over[] = {{"a", "int64_t", 4, 8, NULL}, {"b", "int64_t", 0, 8, NULL}};
+    static const struct pmo_field huge[] = {{"a", "char[]", 8, SIZE_MAX, NULL}};
+    struct pmo_type pair = {"pair", 16, apart, 2}, narrow = {"narrow", 12, apart, 2};
+    struct pmo_type overlap = {"overlap", 16, over, 2}, beyond = {"beyond", 16, huge, 1};
+    FAILS(pmo_root_create(heap, "pair", number, 8, &pair) == -1, PMO_ERR_ARGUMENT, "a pair has 16 bytes, the root 8");
+    FAILS(pmo_root_create(heap, "pair", number, 8, &narrow) == -1, PMO_ERR_ARGUMENT, "field b of narrow");
+    FAILS(pmo_root_create(heap, "pair", number, 16, &overlap) == -1, PMO_ERR_ARGUMENT, "overlaps");
+    FAILS(pmo_root_create(heap, "pair", number, 16, &beyond) == -1, PMO_ERR_ARGUMENT, "ends behind");
+    FAILS(pmo_root_create(heap, "pair", large, 1 << 19, &pair) == -1, PMO_ERR_BAD_SIZE, "524288 bytes of a root");
     FAILS(pmo_root_remove(heap, "none") == -1, PMO_ERR_ROOT_MISSING, "");
     CHECK(blocks(heap) == before && pmo_psync(heap) == 0 && pmo_detach(heap) == 0);
     FAILS(pmo_free(number) == -1, PMO_ERR_NOT_ATTACHED, "");

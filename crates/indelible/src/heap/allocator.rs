@@ -348,6 +348,16 @@ impl Allocator {
         Ok(asked.unwrap_or(room))
     }
 
+    /// Start and length of the block in use that `size` bytes at an address lie in.
+    pub(super) fn around(&self, address: usize, size: u64) -> Result<(usize, usize)> {
+        let (start, len) = match self.usable_size(address) {
+            Err(HeapError::Interior { block, .. }) => (block, self.usable_size(block)?),
+            result => (address, result?),
+        };
+        let room = (start + len).saturating_sub(address) as u64;
+        if size > room { Err(HeapError::Beyond { size, room }) } else { Ok((start, len)) }
+    }
+
     /// Gives a block another size, in place if that is possible.
     ///
     /// # Safety

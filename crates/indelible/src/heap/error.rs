@@ -26,6 +26,8 @@ pub(crate) enum HeapError {
     Foreign { address: usize },
     #[error("{address:#x} lies inside the block at {block:#x}, not at its start")]
     Interior { address: usize, block: usize },
+    #[error("{size} bytes of a root in a block that has {room} from there on")]
+    Beyond { size: u64, room: u64 },
     #[error("the block at {address:#x} is free already")]
     DoubleFree { address: usize },
     #[error("{what} of the block at {address:#x} was overwritten")]
@@ -60,7 +62,9 @@ impl HeapError {
             HeapError::NotAHeap => ErrorKind::NotAHeap,
             HeapError::NotBlank => ErrorKind::Exists,
             HeapError::Version { .. } => ErrorKind::Version,
-            HeapError::Size { .. } | HeapError::Overflow { .. } => ErrorKind::BadSize,
+            HeapError::Size { .. } | HeapError::Overflow { .. } | HeapError::Beyond { .. } => {
+                ErrorKind::BadSize
+            }
             HeapError::Damaged { .. } => ErrorKind::Damaged,
             HeapError::Full { .. } => ErrorKind::HeapFull,
             HeapError::Alignment { .. } => ErrorKind::BadAlignment,
@@ -87,6 +91,9 @@ impl HeapError {
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
             HeapError::Size { .. } => "create or resize the object accordingly",
             HeapError::Overflow { .. } => "ask for less",
+            HeapError::Beyond { .. } => {
+                "give the size of the root's own data, or make the block larger first"
+            }
             HeapError::Damaged { .. } | HeapError::Findings { .. } => {
                 "`Heap::check` lists all that is wrong; go back to a copy of the object"
             }

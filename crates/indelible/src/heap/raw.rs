@@ -185,6 +185,24 @@ impl RawHeap {
     }
 
     pub(crate) fn check(&self) -> Vec<HeapFinding> {
+        let mut findings = self.check_metadata();
+        if findings.is_empty()
+            && let Ok(roots) = self.roots()
+        {
+            let base = self.window().base();
+            findings.extend(roots.iter().filter_map(|root| {
+                let error = self.allocator.around(root.address, root.size).err()?;
+                let offset = root.address.wrapping_sub(base) as u64;
+                Some(HeapFinding {
+                    offset,
+                    what: format!("root {:?} is not in a block in use: {error}", root.name),
+                })
+            }));
+        }
+        findings
+    }
+
+    fn check_metadata(&self) -> Vec<HeapFinding> {
         let shared = &self.allocator.shared;
         let _inner = shared.lock();
         let mut findings = check(&shared.window);
@@ -213,6 +231,7 @@ impl RawHeap {
         if !self.window().writable {
             return Err(HeapError::ReadOnly);
         }
+        self.allocator.around(address, size)?;
         let root = Root {
             name: name.to_owned(),
             address,
