@@ -33,7 +33,7 @@ pub unsafe extern "C" fn pmo_root_create(
         // SAFETY: the caller's promise.
         let (name, described) = unsafe { (text(name, "name")?, Described::of(ty)?) };
         if described.size > size {
-            return Err(Failure::argument(&format!(
+            return Err(Failure::argument(format!(
                 "a {} has {} bytes, the root {size}",
                 described.name, described.size
             )));

@@ -87,7 +87,7 @@ fn apart(name: &str, size: usize, fields: &[Field]) -> Result<()> {
             // SAFETY: as above.
             let field = unsafe { text(field, "name of a field") }?;
             let what = if offset < at { "overlaps the one before it" } else { "ends behind it" };
-            return Err(Failure::argument(&format!(
+            return Err(Failure::argument(format!(
                 "field {field} of {name}, which has {size} bytes, {what}"
             )));
         }
