@@ -2,10 +2,10 @@
 
 use crate::Result;
 use crate::clock::Clock;
-use crate::ground::{Medium, discard};
+use crate::environment::{Medium, discard};
+use crate::file_backends::{self, Place};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use crate::personalities::{self, Actor, Journal, KINDS, Meter};
-use crate::volumes::{self, Place};
 use clap::Subcommand;
 use indelible::{CreateOptions, MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
@@ -164,18 +164,20 @@ fn spin_attach(path: &Path, size: u64, seconds: f64) -> Result<()> {
 fn perform(dir: &Path, personality: &str, contestant: &str, medium: &str, seconds: f64) -> Result<()> {
     let personality =
         personalities::ALL.iter().find(|known| known.name == personality).ok_or("an unknown personality")?;
-    let contestant =
-        volumes::all().into_iter().find(|known| known.name == contestant).ok_or("an unknown contestant")?;
+    let contestant = file_backends::all()
+        .into_iter()
+        .find(|known| known.name == contestant)
+        .ok_or("an unknown contestant")?;
     let medium = Medium::ALL.into_iter().find(|known| known.kind().word() == medium);
     let place = Place { medium: medium.ok_or("an unknown medium")?, dir, len: 2 << 30 };
-    let volume = (contestant.open)(&place)?;
-    let log = personality.log.then(|| Journal::create(&*volume, 1)).transpose()?;
+    let backend = (contestant.open)(&place)?;
+    let log = personality.log.then(|| Journal::create(&*backend, 1)).transpose()?;
     let mut actor = Actor::new(personality, 0, 1);
-    actor.populate(&*volume)?;
+    actor.populate(&*backend)?;
     actor.meter = Meter::default();
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < seconds {
-        actor.round(&*volume, log.as_ref())?;
+        actor.round(&*backend, log.as_ref())?;
     }
     for (kind, word) in KINDS.iter().enumerate() {
         if let Some(mean) = actor.meter.mean(kind) {

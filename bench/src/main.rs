@@ -2,11 +2,13 @@
 
 #![deny(unsafe_code)]
 
+mod array_backends;
+mod benchmarks;
 mod child;
 mod clock;
+mod environment;
+mod file_backends;
 mod floor;
-mod ground;
-mod keepers;
 mod kernels;
 mod machine;
 mod mapped;
@@ -16,13 +18,11 @@ mod peers;
 mod personalities;
 mod plot;
 mod render;
-mod rooms;
 mod stats;
 mod traffic;
-mod volumes;
 
 use clap::{Parser, Subcommand};
-use ground::Ground;
+use environment::Environment;
 use model::{Report, SCHEMA, Section};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -122,8 +122,8 @@ fn default_figures(names: &[String]) -> Option<PathBuf> {
 }
 
 fn list() {
-    for room in rooms::ALL {
-        println!("{:<12} {}", room.name, room.about);
+    for benchmark in benchmarks::ALL {
+        println!("{:<12} {}", benchmark.name, benchmark.about);
     }
 }
 
@@ -134,16 +134,17 @@ fn run(
     file: &Path,
     memory: &Path,
 ) -> Result<()> {
-    let chosen = rooms::choose(names)?;
+    let chosen = benchmarks::choose(names)?;
     if cfg!(debug_assertions) {
         eprintln!("pmo-bench: built without optimisation; build with --release to judge speed");
     }
-    let ground = Ground::new(memory, file, quick, paper_sizes)?;
+    let environment = Environment::new(memory, file, quick, paper_sizes)?;
     let start = Instant::now();
     let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
-    for room in chosen {
-        let mut section = Section::new(room.name, room.about);
-        (room.run)(&ground, &mut section).map_err(|error| format!("{}: {error}", room.name))?;
+    for benchmark in chosen {
+        let mut section = Section::new(benchmark.name, benchmark.about);
+        (benchmark.run)(&environment, &mut section)
+            .map_err(|error| format!("{}: {error}", benchmark.name))?;
         print!("{}", render::text(&section));
         sections.push(section);
     }
@@ -157,7 +158,7 @@ fn run(
             command: command_line(names, quick, paper_sizes),
             quick,
             seconds: start.elapsed().as_secs_f64(),
-            rooms: sections,
+            sections,
         };
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?;
@@ -185,7 +186,7 @@ fn report(path: &Path, to: &Path, remarks: &Path) -> Result<()> {
     let report = parse(&text).map_err(|error| about(&error))?;
     let remarks = std::fs::read_to_string(remarks).unwrap_or_default();
     std::fs::create_dir_all(to)?;
-    let plots = report.rooms.iter().flat_map(|room| &room.plots);
+    let plots = report.sections.iter().flat_map(|section| &section.plots);
     for plot in plots.clone() {
         std::fs::write(to.join(format!("{}.svg", plot.file)), plot::svg(plot)?)?;
     }

@@ -8,7 +8,7 @@ use crate::stats::Spread;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// One run of the benchmarks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Report {
     /// Fewer repetitions and smaller sizes: fit to see that everything runs, not to judge speed.
     pub quick: bool,
     pub seconds: f64,
-    pub rooms: Vec<Section>,
+    pub sections: Vec<Section>,
 }
 
 /// The machine of a run.

@@ -45,7 +45,7 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     if !remarks.is_empty() {
         let _ = write!(out, "\n{}\n", remarks.trim_end());
     }
-    for section in &report.rooms {
+    for section in &report.sections {
         let _ = write!(out, "\n## {}\n\n{}\n", section.name, capital(&section.about));
         for plot in &section.plots {
             let _ = write!(out, "\n![{}]({}.svg)\n", plot.title, plot.file);
@@ -63,22 +63,30 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     out
 }
 
-/// How many goals were reached, room by room, and those that were not.
+/// How many goals were reached, benchmark by benchmark, and those that were not.
 fn summary(report: &Report, out: &mut String) {
-    let rooms = || report.rooms.iter().filter(|room| !room.goals.is_empty());
-    let hits = |room: &Section| room.goals.iter().filter(|goal| goal.is_hit()).count();
-    if rooms().next().is_none() {
+    let sections = || report.sections.iter().filter(|section| !section.goals.is_empty());
+    let hits = |section: &Section| section.goals.iter().filter(|goal| goal.is_hit()).count();
+    if sections().next().is_none() {
         return;
     }
-    let (hit, all) = rooms().fold((0, 0), |(hit, all), room| (hit + hits(room), all + room.goals.len()));
+    let (hit, all) =
+        sections().fold((0, 0), |(hit, all), section| (hit + hits(section), all + section.goals.len()));
     let _ = write!(out, "\n## Goals\n\n{hit} of {all} reached.\n\n");
     out.push_str("| | reached | of |\n|---|--:|--:|\n");
-    for room in rooms() {
-        let _ = writeln!(out, "| [{}](#{}) | {} | {} |", room.name, room.name, hits(room), room.goals.len());
+    for section in sections() {
+        let _ = writeln!(
+            out,
+            "| [{}](#{}) | {} | {} |",
+            section.name,
+            section.name,
+            hits(section),
+            section.goals.len()
+        );
     }
     if hit < all {
         out.push_str("\nMissed:\n\n");
-        goals(rooms().flat_map(|room| &room.goals).filter(|goal| !goal.is_hit()), out);
+        goals(sections().flat_map(|section| &section.goals).filter(|goal| !goal.is_hit()), out);
     }
 }
 
@@ -264,7 +272,7 @@ mod tests {
             command: "pmo-bench run psync".into(),
             quick: true,
             seconds: 1.5,
-            rooms: vec![section],
+            sections: vec![section],
         }
     }
 
@@ -292,7 +300,7 @@ mod tests {
 
     #[test]
     fn tables_are_aligned_in_the_terminal() {
-        let text = text(&report().rooms[0]);
+        let text = text(&report().sections[0]);
         assert!(text.contains("  object                psync  of\n"), "{text}");
         assert!(text.contains("   1 MiB  2.70 µs (2.60–12.8)  x\n"), "{text}");
         assert!(text.contains("  MISS  a page: 2.15× (goal ≤ 2.00×)"), "{text}");

@@ -12,7 +12,7 @@ mod kills;
 mod mutants;
 mod report;
 mod stores;
-mod strands;
+mod workloads;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -89,7 +89,7 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// The benchmarks: run ROOM..., report
+    /// The benchmarks: run NAME..., report
     Bench {
         /// Passed on to pmo-bench; --help lists its options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -2,7 +2,7 @@
 
 use super::{Change, Opened, Peer, Place, RECORD, initial};
 use crate::Result;
-use crate::ground::Medium;
+use crate::environment::Medium;
 use crate::mapped::Mapped;
 
 struct InPlace(Mapped);

@@ -15,7 +15,7 @@ mod rocksdb;
 mod sqlite;
 
 use crate::Result;
-use crate::ground::Medium;
+use crate::environment::Medium;
 use std::path::Path;
 
 /// Bytes of a record. Its first word changes, the others stay as they were loaded.

@@ -4,7 +4,7 @@
 
 use super::library::{function, load};
 use crate::Result;
-use crate::ground::Medium;
+use crate::environment::Medium;
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -4,8 +4,8 @@ use super::content::{Content, PIECE};
 use super::random::gamma;
 use super::{Meter, Personality, Step};
 use crate::Result;
+use crate::file_backends::{File, FileBackend, Purpose};
 use crate::pattern::Random;
-use crate::volumes::{File, Purpose, Volume};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -43,9 +43,9 @@ const MOST: usize = 64 << 20;
 const LOG_MOST: usize = 1 << 30;
 
 impl<'v> Journal<'v> {
-    pub fn create(volume: &'v dyn Volume, len: usize) -> Result<Self> {
-        volume.folder("")?;
-        let mut file = volume.create(LOG, len, LOG_MOST)?;
+    pub fn create(backend: &'v dyn FileBackend, len: usize) -> Result<Self> {
+        backend.folder("")?;
+        let mut file = backend.create(LOG, len, LOG_MOST)?;
         file.append(Content::new().of(LOG_KEY, 0, len))?;
         Ok(Journal { file: Mutex::new((file, len)) })
     }
@@ -59,23 +59,23 @@ impl<'v> Journal<'v> {
     }
 
     /// Closes it and reads it again.
-    pub fn verify(self, volume: &dyn Volume) -> Result<()> {
+    pub fn verify(self, backend: &dyn FileBackend) -> Result<()> {
         let (file, len) = self.file.into_inner().map_err(|_| "a thread panicked")?;
         file.close()?;
-        read(volume, LOG, &Content::new(), LOG_KEY, len, &mut Vec::new())
+        read(backend, LOG, &Content::new(), LOG_KEY, len, &mut Vec::new())
     }
 }
 
 /// Reads a file whole and checks it.
 fn read(
-    volume: &dyn Volume,
+    backend: &dyn FileBackend,
     name: &str,
     content: &Content,
     key: u64,
     len: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut file = volume.open(name, Purpose::Read)?;
+    let mut file = backend.open(name, Purpose::Read)?;
     file.read(buffer)?;
     if buffer.len() != len {
         return Err(format!("{name}: {} bytes where {len} were written", buffer.len()).into());
@@ -121,13 +121,13 @@ impl Actor {
     }
 
     /// Makes the files that exist at first.
-    pub fn populate(&mut self, volume: &dyn Volume) -> Result<()> {
+    pub fn populate(&mut self, backend: &dyn FileBackend) -> Result<()> {
         for entry in &self.entries {
-            volume.folder(entry.name.rsplit_once('/').map_or("", |(folder, _)| folder))?;
+            backend.folder(entry.name.rsplit_once('/').map_or("", |(folder, _)| folder))?;
         }
         for number in self.present.clone() {
             let size = self.entries[number].size;
-            let mut file = self.create(volume, number, size)?;
+            let mut file = self.create(backend, number, size)?;
             self.append(&mut *file, number, size)?;
             file.close()?;
         }
@@ -135,7 +135,7 @@ impl Actor {
     }
 
     /// Each step once; time is taken by kind.
-    pub fn round(&mut self, volume: &dyn Volume, log: Option<&Journal<'_>>) -> Result<()> {
+    pub fn round(&mut self, backend: &dyn FileBackend, log: Option<&Journal<'_>>) -> Result<()> {
         let mut open: Option<(Box<dyn File + '_>, usize)> = None;
         // If a file is created, the first write to it decides its size.
         let mut first = 0;
@@ -150,7 +150,7 @@ impl Actor {
                         self.absent.swap_remove(self.random.below(self.absent.len() as u64) as usize);
                     let whole = self.personality.steps.contains(&Step::WriteWhole);
                     first = if whole { self.entries[number].size } else { size };
-                    open = Some((self.create(volume, number, first)?, number));
+                    open = Some((self.create(backend, number, first)?, number));
                     self.present.push(number);
                 }
                 (Step::WriteWhole, Some((file, number))) => self.append(&mut **file, *number, first)?,
@@ -160,7 +160,7 @@ impl Actor {
                 }
                 (Step::AppendToLog, _) => log.ok_or("no log")?.append(&self.content, size)?,
                 (Step::Open(purpose), _) => {
-                    open = Some((volume.open(&self.entries[any].name, purpose)?, any))
+                    open = Some((backend.open(&self.entries[any].name, purpose)?, any))
                 }
                 (Step::Read, Some((file, number))) => {
                     file.read(&mut self.buffer)?;
@@ -168,11 +168,11 @@ impl Actor {
                 }
                 (Step::Close, _) => open.take().ok_or("nothing to close")?.0.close()?,
                 (Step::Delete, _) => {
-                    volume.delete(&self.entries[any].name)?;
+                    backend.delete(&self.entries[any].name)?;
                     self.absent.push(self.present.swap_remove(at));
                 }
                 (Step::Stat, _) => {
-                    if volume.size(&self.entries[any].name)? != self.entries[any].len as u64 {
+                    if backend.size(&self.entries[any].name)? != self.entries[any].len as u64 {
                         return Err(format!("{}: another size", self.entries[any].name).into());
                     }
                 }
@@ -184,23 +184,23 @@ impl Actor {
     }
 
     /// Reads every file that exists.
-    pub fn verify(&mut self, volume: &dyn Volume) -> Result<()> {
+    pub fn verify(&mut self, backend: &dyn FileBackend) -> Result<()> {
         for number in &self.present {
             let entry = &self.entries[*number];
-            read(volume, &entry.name, &self.content, entry.key, entry.len, &mut self.buffer)?;
+            read(backend, &entry.name, &self.content, entry.key, entry.len, &mut self.buffer)?;
         }
         Ok(())
     }
 
     fn create<'v>(
         &mut self,
-        volume: &'v dyn Volume,
+        backend: &'v dyn FileBackend,
         number: usize,
         len: usize,
     ) -> Result<Box<dyn File + 'v>> {
         let entry = &mut self.entries[number];
         (entry.key, entry.len) = (self.random.next(), 0);
-        volume.create(&entry.name, len, MOST)
+        backend.create(&entry.name, len, MOST)
     }
 
     fn append(&mut self, file: &mut dyn File, number: usize, len: usize) -> Result<()> {
@@ -227,9 +227,9 @@ impl Actor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::Medium;
+    use crate::environment::Medium;
+    use crate::file_backends;
     use crate::personalities::ALL;
-    use crate::volumes;
 
     #[test]
     fn folders_are_as_wide_as_they_are_told() {
@@ -241,22 +241,22 @@ mod tests {
 
     #[test]
     fn everybody_keeps_every_personality_s_files() {
-        let dir = std::env::temp_dir().join(format!("volumes-{}", std::process::id()));
-        for contestant in volumes::all() {
+        let dir = std::env::temp_dir().join(format!("backends-{}", std::process::id()));
+        for contestant in file_backends::all() {
             for personality in &ALL {
                 let own = dir.join(contestant.name).join(personality.name);
                 std::fs::create_dir_all(&own).unwrap();
-                let place = volumes::Place { medium: Medium::File, dir: &own, len: 512 << 20 };
-                let volume = (contestant.open)(&place).unwrap();
-                let log = personality.log.then(|| Journal::create(&*volume, 100).unwrap());
+                let place = file_backends::Place { medium: Medium::File, dir: &own, len: 512 << 20 };
+                let backend = (contestant.open)(&place).unwrap();
+                let log = personality.log.then(|| Journal::create(&*backend, 100).unwrap());
                 let mut actor = Actor::new(personality, 0, 20);
-                actor.populate(&*volume).unwrap();
+                actor.populate(&*backend).unwrap();
                 for _ in 0..5 {
-                    actor.round(&*volume, log.as_ref()).unwrap();
+                    actor.round(&*backend, log.as_ref()).unwrap();
                 }
-                actor.verify(&*volume).unwrap();
+                actor.verify(&*backend).unwrap();
                 if let Some(log) = log {
-                    log.verify(&*volume).unwrap();
+                    log.verify(&*backend).unwrap();
                 }
                 assert_eq!(actor.meter.operations(), 5 * personality.steps.len() as u64);
             }

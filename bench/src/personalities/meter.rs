@@ -1,7 +1,7 @@
 //! Time of a personality, by step.
 
 use super::Step;
-use crate::volumes::Purpose;
+use crate::file_backends::Purpose;
 use std::time::Duration;
 
 /// Kinds of operations, as reported.

@@ -18,7 +18,7 @@ mod random;
 pub use actor::{Actor, Journal};
 pub use meter::{KINDS, Meter};
 
-use crate::volumes::Purpose;
+use crate::file_backends::Purpose;
 use Step::{Append, AppendToLog, Close, Create, Delete, Read, Stat, WriteWhole};
 
 const KIB: usize = 1024;

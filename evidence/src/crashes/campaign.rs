@@ -134,7 +134,7 @@ impl InOrder {
     }
 
     fn is_done(&self, aim: u64) -> bool {
-        self.failure.is_some() || self.judged.tally.judged() >= aim
+        self.failure.is_some() || self.judged.counts.judged() >= aim
     }
 }
 
@@ -160,7 +160,7 @@ fn in_order(
                     let result = work(number);
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Ok(judged) = &result {
-                        bar.inc(judged.tally.judged());
+                        bar.inc(judged.counts.judged());
                     }
                     enough.fetch_or(results.take(number, result, aim), Ordering::Relaxed);
                 }
@@ -195,17 +195,17 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
                 .exhaust(&limits, &mut HashSet::new())
                 .map_err(|cause| format!("{name}, on {}: {cause}\n{program:?}", describe(kinds[medium])))?;
             let what = format!("{name}, on {}", describe(kinds[medium]));
-            if judged.tally.covered == 0 {
+            if judged.counts.covered == 0 {
                 return Err(format!("{what}: more than {} classes at some point", limits.per_point));
             }
-            let line = format!("{what}: 2^{log2:.1} images in {} classes", judged.tally.classes);
+            let line = format!("{what}: 2^{log2:.1} images in {} classes", judged.counts.classes);
             lines.lock().unwrap_or_else(PoisonError::into_inner).insert(number, line);
             Ok(judged)
         });
     done.lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect();
     done.judged = exhausted.judged;
     if let Some((_, cause)) = exhausted.failure {
-        done.judged.tally.violations = 1;
+        done.judged.counts.violations = 1;
         done.failure = Some(cause);
         return done;
     }
@@ -233,14 +233,14 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     for phase in [swept, together, cuts] {
         done.judged.join(phase.judged);
         if let Some((_, cause)) = phase.failure {
-            done.judged.tally.violations = 1;
+            done.judged.counts.violations = 1;
             done.failure = Some(cause);
             return done;
         }
     }
     bar.set_message("random programs");
     // However many images the short programs leave: crashes during recovery are looked at here alone.
-    let aim = plan.images.saturating_sub(done.judged.tally.judged()).max(plan.images / 2);
+    let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
     // Counted from here: however long the short programs took, random ones get their time.
     let until = plan.random.map(|time| Instant::now() + time);
     let sampled = in_order(plan.threads, aim, u64::MAX, until, bar, |number| {
@@ -248,7 +248,7 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     });
     done.judged.join(sampled.judged);
     if let Some((number, cause)) = sampled.failure {
-        done.judged.tally.violations = 1;
+        done.judged.counts.violations = 1;
         bar.set_message("a violation: looking for a smaller program that shows it");
         let text = Chosen::new(plan.seed, number).explain(&pools, &sample, cause);
         let again = format!("pmo-evidence crashes --seed {} --program {number}", plan.seed);
@@ -270,26 +270,26 @@ mod tests {
     fn what_is_found_does_not_depend_on_threads() {
         let begin = Instant::now();
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
-        println!("{} images twice in {:?}", one.judged.tally.judged(), begin.elapsed());
+        println!("{} images twice in {:?}", one.judged.counts.judged(), begin.elapsed());
         assert_eq!((&one.failure, &three.failure), (&None, &None));
         // Threads run as the machine has it: what they leave is not counted here.
         let counted = |done: &Done| {
-            let tally = &done.judged.tally;
+            let counts = &done.judged.counts;
             [
-                tally.programs,
-                tally.covered,
-                tally.classes,
-                tally.recovery,
-                tally.second,
-                tally.cuts,
-                tally.beside,
+                counts.programs,
+                counts.covered,
+                counts.classes,
+                counts.recovery,
+                counts.second,
+                counts.cuts,
+                counts.beside,
             ]
         };
         assert_eq!(counted(&one), counted(&three));
-        let tally = one.judged.tally;
-        assert!(tally.judged() >= 6000 && tally.recovery > 0 && tally.second > 0, "{tally:?}");
-        assert!(tally.sweeps > 0 && tally.failures > 0 && tally.together > 0, "{tally:?}");
-        assert!(tally.cuts > 0 && tally.beside > 0, "{tally:?}");
+        let counts = one.judged.counts;
+        assert!(counts.judged() >= 6000 && counts.recovery > 0 && counts.second > 0, "{counts:?}");
+        assert!(counts.sweeps > 0 && counts.failures > 0 && counts.together > 0, "{counts:?}");
+        assert!(counts.cuts > 0 && counts.beside > 0, "{counts:?}");
     }
 
     /// Every image of programs that leave few enough of them, and one of each class: the same verdict,
@@ -310,7 +310,7 @@ mod tests {
                 assert_eq!(*start, Start::Used);
                 let case = Case { pool: &used, program, seed: 1 };
                 verdicts.push(match case.exhaust(limits, &mut HashSet::new()) {
-                    Ok((judged, _)) => (judged.tally.cut_short == 0).then_some(true),
+                    Ok((judged, _)) => (judged.counts.cut_short == 0).then_some(true),
                     Err(_) => Some(false),
                 });
             }

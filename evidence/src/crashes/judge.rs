@@ -5,7 +5,7 @@
 //! recovery too, then used (objects created, written, destroyed), compared again and checked again.
 
 use super::contents::{Contents, Phase};
-use super::tally::Tally;
+use super::counts::Counts;
 use indelible_store::store::Store;
 use indelible_store::with_seed;
 use indelible_testing::oracle::{Cuts, Program, Promise, Together, failing};
@@ -41,13 +41,13 @@ pub(crate) struct Case<'a> {
 /// Counters.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
-    pub(crate) tally: Tally,
+    pub(crate) counts: Counts,
     pub(crate) contents: Contents,
 }
 
 impl Judged {
     pub(crate) fn join(&mut self, other: Judged) {
-        self.tally += other.tally;
+        self.counts += other.counts;
         self.contents.join(other.contents);
     }
 }
@@ -91,7 +91,7 @@ impl Case<'_> {
     fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Judged, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
-            let (tally, contents) = (Cell::new(Tally::default()), RefCell::new(Contents::default()));
+            let (counts, contents) = (Cell::new(Counts::default()), RefCell::new(Contents::default()));
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_crash(
                 &medium,
@@ -103,22 +103,22 @@ impl Case<'_> {
                         return Ok(());
                     }
                     contents.borrow_mut().add(Phase::Before, image.digest());
-                    let mut count = tally.get();
+                    let mut count = counts.get();
                     let allowed = promise.allowed(image);
                     let in_full = count.distinct % FULL == 0;
                     judge(image, &allowed, in_full)?;
                     let nested = count.distinct % NESTED == self.seed % NESTED;
                     count.distinct += 1;
                     count.full += u64::from(in_full);
-                    tally.set(count);
-                    if nested { recovery(image, &allowed, 1, &tally, &contents) } else { Ok(()) }
+                    counts.set(count);
+                    if nested { recovery(image, &allowed, 1, &counts, &contents) } else { Ok(()) }
                 },
                 &Limits { seed: self.seed, ..*limits },
             );
             let report = report.map_err(|failure| failure.to_string())?;
-            let mut tally = tally.get();
-            tally.made = report.images;
-            Ok(Judged { tally, contents: contents.into_inner() })
+            let mut counts = counts.get();
+            counts.made = report.images;
+            Ok(Judged { counts, contents: contents.into_inner() })
         })
     }
 
@@ -127,7 +127,7 @@ impl Case<'_> {
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
-            let mut tally = Tally { programs: 1, ..Tally::default() };
+            let mut counts = Counts { programs: 1, ..Counts::default() };
             let mut contents = Contents::default();
             let promise = RefCell::new(Err("the program did not run".to_owned()));
             let report = for_each_class(
@@ -138,10 +138,10 @@ impl Case<'_> {
                     let allowed = promise.as_ref().map_err(Clone::clone)?.allowed(image);
                     judge_state(medium, &allowed)?;
                     contents.add(Phase::Before, image.digest());
-                    tally.classes += 1;
-                    tally.distinct += u64::from(seen.insert((image.digest(), image.marks().len())));
-                    if tally.classes % FULL == 1 {
-                        tally.full += 1;
+                    counts.classes += 1;
+                    counts.distinct += u64::from(seen.insert((image.digest(), image.marks().len())));
+                    if counts.classes % FULL == 1 {
+                        counts.full += 1;
                         judge(image, &allowed, true)?;
                     }
                     Ok::<(), String>(())
@@ -150,17 +150,17 @@ impl Case<'_> {
             )
             .map_err(|failure| failure.to_string())?;
             if let Ok(promise) = &*promise.borrow() {
-                tally.steps = promise.steps;
-                tally.deaths = promise.deaths;
-                tally.refused = promise.refused;
-                tally.failures = promise.failures;
-                tally.unknown = promise.unknown;
+                counts.steps = promise.steps;
+                counts.deaths = promise.deaths;
+                counts.refused = promise.refused;
+                counts.failures = promise.failures;
+                counts.unknown = promise.unknown;
             }
-            tally.points = report.points;
-            tally.cut_short = report.cut_short;
-            tally.covered = u64::from(report.cut_short == 0);
-            tally.merged = report.merged;
-            Ok((Judged { tally, contents }, report.legal_log2))
+            counts.points = report.points;
+            counts.cut_short = report.cut_short;
+            counts.covered = u64::from(report.cut_short == 0);
+            counts.merged = report.merged;
+            Ok((Judged { counts, contents }, report.legal_log2))
         })
     }
 }
@@ -181,15 +181,15 @@ pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64
                 judge(&image, &promise.allowed(&image), false)
                     .map_err(|cause| format!("{cause} after {}", image.cut()))?;
                 all.contents.add(Phase::Before, image.digest());
-                all.tally.distinct += 1;
+                all.counts.distinct += 1;
             }
-            all.tally.programs += 1;
-            all.tally.sweeps += 1;
-            all.tally.steps += promise.steps;
-            all.tally.failures += promise.failures;
-            all.tally.unknown += promise.unknown;
-            all.tally.deaths += promise.deaths;
-            all.tally.refused += promise.refused;
+            all.counts.programs += 1;
+            all.counts.sweeps += 1;
+            all.counts.steps += promise.steps;
+            all.counts.failures += promise.failures;
+            all.counts.unknown += promise.unknown;
+            all.counts.deaths += promise.deaths;
+            all.counts.refused += promise.refused;
             Ok(promise.failures > 0)
         })
     })?;
@@ -208,12 +208,12 @@ pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, S
             judge_by(&image.medium(), |found| shared.judge(&image, found))
                 .map_err(|cause| format!("{together:?}: {cause} after {}", image.cut()))?;
             all.contents.add(Phase::Before, image.digest());
-            all.tally.distinct += 1;
+            all.counts.distinct += 1;
         }
-        all.tally.programs = 1;
-        all.tally.together = 1;
-        all.tally.steps = shared.calls;
-        all.tally.unknown = shared.failures;
+        all.counts.programs = 1;
+        all.counts.together = 1;
+        all.counts.steps = shared.calls;
+        all.counts.unknown = shared.failures;
         Ok(all)
     })
 }
@@ -230,12 +230,12 @@ pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged,
             judge(&image, allowed(&image, &made.states), false)
                 .map_err(|cause| format!("{cuts:?}: {cause} after {}", image.cut()))?;
             all.contents.add(Phase::Before, image.digest());
-            all.tally.distinct += 1;
+            all.counts.distinct += 1;
         }
-        all.tally.programs = 1;
-        all.tally.cuts = made.states.len() as u64 - 1;
-        all.tally.steps = all.tally.cuts;
-        all.tally.beside = made.beside;
+        all.counts.programs = 1;
+        all.counts.cuts = made.states.len() as u64 - 1;
+        all.counts.steps = all.counts.cuts;
+        all.counts.beside = made.beside;
         Ok(all)
     })
 }
@@ -245,7 +245,7 @@ fn recovery(
     image: &CrashImage,
     allowed: &[impl Borrow<Snapshot>],
     depth: u32,
-    tally: &Cell<Tally>,
+    counts: &Cell<Counts>,
     contents: &RefCell<Contents>,
 ) -> Result<(), String> {
     let medium = image.medium();
@@ -270,7 +270,7 @@ fn recovery(
             let decided = decided.borrow();
             let decided = decided.as_ref().map_err(Clone::clone)?;
             nth.set(nth.get() + 1);
-            let mut count = tally.get();
+            let mut count = counts.get();
             if depth == 1 {
                 count.recovery += 1
             } else {
@@ -278,7 +278,7 @@ fn recovery(
             }
             let in_full = nth.get() % FULL == 1;
             count.full += u64::from(in_full);
-            tally.set(count);
+            counts.set(count);
             let done = inner.last_mark().is_some();
             let phase = if done { Phase::After } else { Phase::During };
             contents.borrow_mut().add(phase, inner.digest());
@@ -288,7 +288,7 @@ fn recovery(
                 judge(inner, allowed, in_full)?;
             }
             if depth == 1 && nth.get().is_multiple_of(8) && !done {
-                return recovery(inner, allowed, 2, tally, contents);
+                return recovery(inner, allowed, 2, counts, contents);
             }
             Ok::<(), String>(())
         },

@@ -2,8 +2,8 @@
 
 mod campaign;
 mod contents;
+mod counts;
 mod judge;
-mod tally;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -63,13 +63,13 @@ impl Crashes {
         for line in &done.lines {
             println!("{line}");
         }
-        let mut counts = done.judged.tally.counts();
-        counts.insert("images judged".into(), done.judged.tally.judged());
+        let mut counts = done.judged.counts.by_name();
+        counts.insert("images judged".into(), done.judged.counts.judged());
         counts.extend(done.judged.contents.counts());
         for (what, count) in &counts {
             println!("{count:>12}  {what}");
         }
-        println!("{:>12.0}  images a second", done.judged.tally.judged() as f64 / seconds);
+        println!("{:>12.0}  images a second", done.judged.counts.judged() as f64 / seconds);
         if self.program.is_none() {
             let length = match (self.long, timed) {
                 (true, _) => " --long".to_owned(),

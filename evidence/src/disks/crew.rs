@@ -1,8 +1,8 @@
 //! The processes on a machine: victims that work and are killed, and a judge.
 
 use super::machine::Machine;
-use super::{STRANDS, interrupted};
-use crate::strands::wire::{Said, Spec};
+use super::{WORKLOADS, interrupted};
+use crate::workloads::wire::{Said, Spec};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) struct Storm {
 /// A judge's opinion.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Each strand is after one of its possible steps.
+    /// Each workload is after one of its possible steps.
     Sound,
     /// The promise is broken.
     Wrong(String),
@@ -42,7 +42,7 @@ pub(crate) enum Verdict {
 
 struct Victim {
     child: Child,
-    strands: Vec<u32>,
+    workloads: Vec<u32>,
     lines: usize,
     /// Lines after which it is killed, and idle turns after them.
     death: (usize, u32),
@@ -50,7 +50,7 @@ struct Victim {
 }
 
 impl Crew<'_> {
-    /// Works on all strands with several processes at once and kills most of them. `limit`: kills all of them
+    /// Runs all workloads in several processes at once and kills most of them. `limit`: kills all of them
     /// after this time.
     pub(crate) fn storm(&self, specs: &mut [Spec], rng: &mut Rng, limit: Duration) -> Result<Storm> {
         let disk = &self.machine.disk;
@@ -66,7 +66,7 @@ impl Crew<'_> {
             let child = self.child("victim", &of_one, &["--end", "--steps", &steps])?;
             victims.push(Victim {
                 child,
-                strands: of_one.iter().map(|spec| spec.strand).collect(),
+                workloads: of_one.iter().map(|spec| spec.workload).collect(),
                 lines: 0,
                 death: (rng.usize(0..240), rng.u32(0..60_000)),
                 killed: false,
@@ -82,11 +82,11 @@ impl Crew<'_> {
                 heard = Instant::now();
             }
             for said in said {
-                if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.strand) == said.strand()) {
+                if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload()) {
                     spec.hear(&said);
                 }
                 let of =
-                    |victim: &&mut Victim| said.strand().is_some_and(|one| victim.strands.contains(&one));
+                    |victim: &&mut Victim| said.workload().is_some_and(|one| victim.workloads.contains(&one));
                 if let Some(victim) = victims.0.iter_mut().find(of) {
                     victim.lines += 1;
                 }
@@ -113,7 +113,7 @@ impl Crew<'_> {
         // The last lines may not have been heard.
         let (said, _) = disk.listen(from);
         for said in said {
-            if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.strand) == said.strand()) {
+            if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload()) {
                 spec.hear(&said);
             }
             storm.said.push(said);
@@ -130,7 +130,7 @@ impl Crew<'_> {
         let (mut from, mut settled) = (disk.position(), 0);
         let mut judge = Victims(vec![Victim {
             child: self.child("judge", specs, &[])?,
-            strands: Vec::new(),
+            workloads: Vec::new(),
             lines: 0,
             death: (0, 0),
             killed: false,
@@ -151,7 +151,7 @@ impl Crew<'_> {
                     Said::Settled { .. } => settled += 1,
                     _ => {}
                 }
-                if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.strand) == said.strand()) {
+                if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload()) {
                     spec.hear(&said);
                 }
             }
@@ -165,7 +165,7 @@ impl Crew<'_> {
                 continue;
             };
             judge.0.clear();
-            let sound = status.success() && settled == STRANDS;
+            let sound = status.success() && settled == WORKLOADS;
             return Ok(match wrong {
                 Some(why) => Verdict::Wrong(why),
                 None if sound => Verdict::Sound,
@@ -181,7 +181,7 @@ impl Crew<'_> {
         command.args(["kills-child", role, "--seed", &self.seed.to_string()]);
         command.arg("--pool").arg(self.machine.pool());
         for spec in specs {
-            command.args(["--strand", &spec.to_string()]);
+            command.args(["--workload", &spec.to_string()]);
         }
         if let Some(mutant) = self.mutant
             && role == "victim"

@@ -7,7 +7,7 @@
 
 use super::pages::Pages;
 use super::tape::{Event, Loss, SECTOR, write_some};
-use crate::strands::wire::Said;
+use crate::workloads::wire::Said;
 use fastrand::Rng;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;

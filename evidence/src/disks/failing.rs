@@ -11,8 +11,8 @@ use super::interrupted;
 use super::machine::{Kind, Machine};
 use super::pages::Pages;
 use super::replay::{Violation, all_specs, machine_with_pool};
-use crate::strands::program::mixed;
-use crate::strands::wire::{Said, Spec};
+use crate::workloads::program::mixed;
+use crate::workloads::wire::{Said, Spec};
 use anyhow::{Result, bail};
 use fastrand::Rng;
 use indelible_record::{add, folder};
@@ -116,8 +116,8 @@ impl Failing {
         let kept = folder().join(format!("disks-failing-{}-{}", self.machine.kind.word(), self.seed));
         std::fs::create_dir_all(&kept)?;
         self.machine.disk.save(&Pages::default(), &kept.join("image"))?;
-        let strands: Vec<String> = before.iter().map(|spec| format!("--strand {spec}")).collect();
-        let log = format!("{}{why}\nknown before: {}\n", self.log, strands.join(" "));
+        let workloads: Vec<String> = before.iter().map(|spec| format!("--workload {spec}")).collect();
+        let log = format!("{}{why}\nknown before: {}\n", self.log, workloads.join(" "));
         std::fs::write(kept.join("log.txt"), log)?;
         Ok(Violation { what: format!("failing {}: {why}", self.machine.kind.word()), kept })
     }

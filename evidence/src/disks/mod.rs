@@ -4,7 +4,7 @@
 //! Replay: processes work on a pool and are killed, while the disk records. From the recording come the images
 //! that a power cut may leave (see [`replay`]); each is mounted, so that the file system recovers, then the pool
 //! is recovered and judged. Failing: the same processes on a disk that fails reads, writes and flushes at random
-//! (see [`failing`]). The judge is that of the kills: each strand is in all of its objects as after the last
+//! (see [`failing`]). The judge is that of the kills: each workload is in all of its objects as after the last
 //! acknowledged step, or as after the one that was begun, and check finds nothing.
 //!
 //! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what came before
@@ -19,7 +19,7 @@ mod replay;
 mod serve;
 mod tape;
 
-use crate::strands::program::mixed;
+use crate::workloads::program::mixed;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use failing::Failing;
@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Strands on a pool: the judge of the kills expects as many.
-pub(crate) const STRANDS: u32 = crate::kills::STRANDS;
+/// Workloads on a pool: the judge of the kills expects as many.
+pub(crate) const WORKLOADS: u32 = crate::kills::WORKLOADS;
 /// Cuts of one recording at most; each makes about two images, as recoveries are cut, too.
 const CUTS: u64 = 40;
 /// Images in CI and in a campaign.

@@ -5,15 +5,15 @@
 //! recorded, too, and cut again: images of the second and third generation. A state that a judge has found
 //! once is promised from then on.
 
-use super::STRANDS;
+use super::WORKLOADS;
 use super::crew::{Crew, Verdict};
 use super::interrupted;
 use super::machine::{Kind, Machine};
 use super::pages::Pages;
 use super::tape::{Event, Loss, durable, hear, write_all, write_some};
-use crate::strands::program::mixed;
-use crate::strands::ring;
-use crate::strands::wire::{Said, Spec};
+use crate::workloads::program::mixed;
+use crate::workloads::ring;
+use crate::workloads::wire::{Said, Spec};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 use indelible_record::{add, folder};
@@ -65,14 +65,14 @@ pub(crate) fn machine_with_pool(kind: Kind) -> Result<Machine> {
 /// Makes a pool.
 pub(crate) fn make_pool(path: &std::path::Path) -> Result<()> {
     let pool = indelible::Pool::format(path, POOL)?;
-    for strand in 0..STRANDS {
-        pool.create(&ring::name(strand), ring::SIZE)?;
+    for workload in 0..WORKLOADS {
+        pool.create(&ring::name(workload), ring::SIZE)?;
     }
     Ok(())
 }
 
 pub(crate) fn all_specs() -> Vec<Spec> {
-    (0..STRANDS).map(Spec::new).collect()
+    (0..WORKLOADS).map(Spec::new).collect()
 }
 
 impl Recording {
@@ -229,10 +229,10 @@ impl Recording {
         }
         self.machine.unmount()?;
         let under_way = known.iter().filter(|spec| spec.begun).count() as u64;
-        add(&mut self.counts, "strands with a step under way", under_way);
+        add(&mut self.counts, "workloads with a step under way", under_way);
         let finished = known.iter().zip(&found).filter(|(known, found)| found.done > known.done).count();
-        add(&mut self.counts, "strands found after the step under way", finished as u64);
-        add(&mut self.counts, "strands compared with the model", u64::from(STRANDS));
+        add(&mut self.counts, "workloads found after the step under way", finished as u64);
+        add(&mut self.counts, "workloads compared with the model", u64::from(WORKLOADS));
         if generation == GENERATIONS || self.rng.u8(..3) != 0 {
             return Ok(None);
         }
@@ -264,11 +264,11 @@ impl Recording {
         let kept = folder().join(format!("disks-{}-{}", self.machine.kind.word(), self.seed));
         std::fs::create_dir_all(&kept)?;
         self.machine.disk.save(over, &kept.join("image"))?;
-        let strands: Vec<String> = known.iter().map(|spec| format!("--strand {spec}")).collect();
+        let workloads: Vec<String> = known.iter().map(|spec| format!("--workload {spec}")).collect();
         let again = format!(
             "mount -o loop image MOUNTED && pmo-evidence kills-child judge --pool MOUNTED/pool.pmo --seed {} {}",
             self.seed,
-            strands.join(" ")
+            workloads.join(" ")
         );
         std::fs::write(kept.join("log.txt"), format!("{what}\n\n{again}\n"))?;
         Ok(Violation { what: what.to_owned(), kept })

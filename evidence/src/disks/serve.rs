@@ -1,7 +1,7 @@
 //! Shows a [`Disk`] as a file, and beside it a file to say things to, by FUSE.
 
 use super::disk::{Disk, Failure};
-use crate::strands::wire::Said;
+use crate::workloads::wire::Said;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
     ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,

@@ -1,7 +1,7 @@
 //! The record of a disk, in the order in which it happened, and the images that a power cut leaves.
 
 use super::pages::Pages;
-use crate::strands::wire::{Said, Spec};
+use crate::workloads::wire::{Said, Spec};
 use fastrand::Rng;
 
 /// The unit that a disk writes as a whole.
@@ -103,7 +103,7 @@ pub(crate) fn write_some(
 pub(crate) fn hear(specs: &mut [Spec], tape: &[Event]) {
     for event in tape {
         if let Event::Said(said) = event
-            && let Some(spec) = specs.iter_mut().find(|spec| Some(spec.strand) == said.strand())
+            && let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload())
         {
             spec.hear(said);
         }
@@ -119,7 +119,7 @@ mod tests {
         vec![
             write(0, 1),
             Event::Flush,
-            Event::Said(Said::Done { strand: 0, step: 1 }),
+            Event::Said(Said::Done { workload: 0, step: 1 }),
             write(0, 2),
             write(4096, 3),
         ]

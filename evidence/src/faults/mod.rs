@@ -14,8 +14,8 @@ mod tracer;
 
 pub(crate) use script::Child;
 
-use crate::strands::program::mixed;
-use crate::strands::wire::{Said, Spec};
+use crate::workloads::program::mixed;
+use crate::workloads::wire::{Said, Spec};
 use anyhow::{Context, Result, bail};
 use calls::{Call, Fault};
 use clap::Args;

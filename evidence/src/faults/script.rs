@@ -1,9 +1,9 @@
 //! Script of the traced process: every operation there is on a pool, in an order that leads through most of
 //! their cases, and how it goes on after a failure.
 
-use crate::strands::program::{Action, Source, Store, Strand, mixed};
-use crate::strands::wire::Said;
-use crate::strands::world::{Trouble, Worker, differs};
+use crate::workloads::program::{Action, Source, Store, Workload, mixed};
+use crate::workloads::wire::Said;
+use crate::workloads::world::{Trouble, Worker, differs};
 use anyhow::Result;
 use clap::Args;
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
@@ -24,9 +24,9 @@ pub(crate) struct Child {
     pub(crate) judge: Option<Vec<u64>>,
 }
 
-/// The steps; names are those of the strand's objects.
+/// The steps; names are those of the workload's objects.
 fn script(seed: u64) -> Vec<Action> {
-    let name = |object: &str| format!("strand0-{object}");
+    let name = |object: &str| format!("workload0-{object}");
     let mut step = 0;
     let mut stores = |parts: &[(&str, usize, usize)]| {
         step += 1;
@@ -93,8 +93,8 @@ impl Child {
         PoolOptions::new().tracking(tracking.map_or(Tracking::Auto, |(_, tracking)| tracking))
     }
 
-    fn strand(&self) -> Strand {
-        Strand::new(Source { seed: self.seed, sparse: true }, 0)
+    fn workload(&self) -> Workload {
+        Workload::new(Source { seed: self.seed, sparse: true }, 0)
     }
 
     /// All steps. A step that had no space is tried once more as it is; after another error the process
@@ -107,30 +107,30 @@ impl Child {
                 self.options().open_or_format(&self.pool, POOL)?
             }
         };
-        let mut strand = self.strand();
+        let mut workload = self.workload();
         let script = script(self.seed);
         'opened: loop {
-            let mut worker = Worker::new(&pool, strand.clone(), 0);
-            while let Some(action) = script.get(worker.strand.step as usize) {
-                let step = worker.strand.step + 1;
-                Said::Begun { strand: 0, step, ring: 0 }.say();
+            let mut worker = Worker::new(&pool, workload.clone(), 0);
+            while let Some(action) = script.get(worker.workload.step as usize) {
+                let step = worker.workload.step + 1;
+                Said::Begun { workload: 0, step, ring: 0 }.say();
                 match attempt(&mut worker, action) {
                     Ok(()) => {}
                     Err(Trouble::Error(error)) => {
                         failed(&error);
-                        let before = worker.strand.clone();
+                        let before = worker.workload.clone();
                         drop(worker);
                         drop(pool);
                         pool = self.options().open(&self.pool)?;
-                        strand = settle(&pool, before, action)?;
+                        workload = settle(&pool, before, action)?;
                         continue 'opened;
                     }
                     Err(trouble) => return Err(trouble),
                 }
-                Said::Done { strand: 0, step }.say();
-                worker.strand.take(action);
+                Said::Done { workload: 0, step }.say();
+                worker.workload.take(action);
             }
-            let strand = worker.strand.clone();
+            let workload = worker.workload.clone();
             if let Err(trouble) = worker.end() {
                 match trouble {
                     Trouble::Error(error) => failed(&error),
@@ -138,7 +138,7 @@ impl Child {
                 }
             }
             drop(pool);
-            Said::Settled { strand: 0, step: strand.step, ring: 0 }.say();
+            Said::Settled { workload: 0, step: workload.step, ring: 0 }.say();
             return Ok(());
         }
     }
@@ -154,22 +154,22 @@ impl Child {
         self.check(Severity::Warning)?;
         let pool = self.options().open(&self.pool)?;
         let script = script(self.seed);
-        let mut strand = self.strand();
+        let mut workload = self.workload();
         for action in &script[..done as usize] {
-            strand.take(action);
+            workload.take(action);
         }
         let next = script.get(done as usize).filter(|_| begun);
         match next {
-            Some(action) => strand = settle(&pool, strand, action)?,
+            Some(action) => workload = settle(&pool, workload, action)?,
             None => {
-                if let Some(why) = differs(&pool, &strand)? {
+                if let Some(why) = differs(&pool, &workload)? {
                     return Err(Trouble::Wrong(format!("after step {done}: {why}")));
                 }
             }
         }
         let reap = pool.store().reap();
         reap.map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
-        let (found, expected) = (pool.info()?.objects, strand.objects.len() as u64);
+        let (found, expected) = (pool.info()?.objects, workload.objects.len() as u64);
         if found != expected {
             return Err(Trouble::Wrong(format!("{found} objects instead of {expected}")));
         }
@@ -198,14 +198,14 @@ fn attempt(worker: &mut Worker, action: &Action) -> Result<(), Trouble> {
 }
 
 /// Before the step or after it, in all objects.
-fn settle(pool: &Pool, mut strand: Strand, action: &Action) -> Result<Strand, Trouble> {
-    let Some(before) = differs(pool, &strand)? else { return Ok(strand) };
-    strand.take(action);
-    match differs(pool, &strand)? {
-        None => Ok(strand),
+fn settle(pool: &Pool, mut workload: Workload, action: &Action) -> Result<Workload, Trouble> {
+    let Some(before) = differs(pool, &workload)? else { return Ok(workload) };
+    workload.take(action);
+    match differs(pool, &workload)? {
+        None => Ok(workload),
         Some(after) => Err(Trouble::Wrong(format!(
             "neither before step {} ({}): {before}; nor after it: {after}",
-            strand.step,
+            workload.step,
             action.word()
         ))),
     }
@@ -217,5 +217,5 @@ fn failed(error: &indelible::Error) {
     if !text.starts_with("cannot ") || error.remedy().is_empty() {
         Said::Wrong { why: format!("not a clear error: {text}") }.say();
     }
-    Said::Failed { strand: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
+    Said::Failed { workload: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
 }

@@ -1,11 +1,11 @@
 //! The processes of a round: victims, readers beside them, and the judge.
 
-use super::STRANDS;
+use super::WORKLOADS;
 use super::watch::idle;
-use crate::strands::program::{Source, Strand, mixed};
-use crate::strands::ring;
-use crate::strands::wire::{Said, Spec};
-use crate::strands::world::{Trouble, Worker, patient, read_ring, settle};
+use crate::workloads::program::{Source, Workload, mixed};
+use crate::workloads::ring;
+use crate::workloads::wire::{Said, Spec};
+use crate::workloads::world::{Trouble, Worker, patient, read_ring, settle};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
@@ -17,7 +17,7 @@ use std::thread;
 /// Role of a process in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// Works on strands until it is killed
+    /// Runs workloads until it is killed
     Victim,
     /// Attaches for reading what it can get
     Reader,
@@ -37,9 +37,9 @@ pub(crate) struct Child {
     /// Without sparse objects
     #[arg(long)]
     pub(crate) dense: bool,
-    /// The strands' progress so far
+    /// The workloads' progress so far
     #[arg(long)]
-    pub(crate) strand: Vec<Spec>,
+    pub(crate) workload: Vec<Spec>,
     /// Steps before the process waits for its end
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
@@ -79,14 +79,14 @@ impl Child {
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
         // Only threads that run are short of memory: one that starts would panic outside of this program.
-        let begun = Barrier::new(self.strand.len() + 1);
+        let begun = Barrier::new(self.workload.len() + 1);
         thread::scope(|scope| {
-            for spec in &self.strand {
+            for spec in &self.workload {
                 let (pool, begun) = (&pool, &begun);
                 scope.spawn(move || {
                     begun.wait();
                     if let Err(trouble) = self.steps(pool, spec) {
-                        failed(spec.strand, &trouble).say();
+                        failed(spec.workload, &trouble).say();
                     }
                 });
             }
@@ -105,21 +105,21 @@ impl Child {
     }
 
     fn steps(&self, pool: &Pool, spec: &Spec) -> Result<(), Trouble> {
-        let strand = settle(pool, self.source(), spec)?;
-        let last = read_ring(pool, spec.strand, spec.promised)?;
-        let number = spec.strand;
-        Said::Settled { strand: number, step: strand.step, ring: last }.say();
-        let mut worker = Worker::new(pool, strand, last);
+        let workload = settle(pool, self.source(), spec)?;
+        let last = read_ring(pool, spec.workload, spec.promised)?;
+        let number = spec.workload;
+        Said::Settled { workload: number, step: workload.step, ring: last }.say();
+        let mut worker = Worker::new(pool, workload, last);
         worker.alone = self.tight.is_some();
         let mut promised = last;
         for _ in 0..self.steps {
-            let action = worker.strand.next();
+            let action = worker.workload.next();
             worker.prepare(&action)?;
             if action.word() == "cut" {
                 promised = worker.next - 1;
             }
-            let step = worker.strand.step + 1;
-            Said::Begun { strand: number, step, ring: promised }.say();
+            let step = worker.workload.step + 1;
+            Said::Begun { workload: number, step, ring: promised }.say();
             let mut result = worker.perform(&action);
             if let Err(Trouble::Error(error)) = &result
                 && error.kind() == ErrorKind::NoSpace
@@ -128,8 +128,8 @@ impl Child {
                 result = worker.perform(&action);
             }
             result?;
-            Said::Done { strand: number, step }.say();
-            worker.strand.take(&action);
+            Said::Done { workload: number, step }.say();
+            worker.workload.take(&action);
         }
         Ok(())
     }
@@ -165,17 +165,17 @@ impl Child {
         }
     }
 
-    /// Every object after one and the same possible step of its strand, and nothing else in the pool.
+    /// Every object after one and the same possible step of its workload, and nothing else in the pool.
     fn judge(&self) -> Result<(), Trouble> {
         self.check(false)?;
         let pool = self.open()?;
-        let mut objects = u64::from(STRANDS);
-        for spec in &self.strand {
-            let mut strand = settle(&pool, self.source(), spec)?;
-            let last = read_ring(&pool, spec.strand, spec.promised)?;
-            objects += strand.objects.len() as u64;
-            self.try_writing(&pool, &mut strand)?;
-            Said::Settled { strand: spec.strand, step: strand.step, ring: last }.say();
+        let mut objects = u64::from(WORKLOADS);
+        for spec in &self.workload {
+            let mut workload = settle(&pool, self.source(), spec)?;
+            let last = read_ring(&pool, spec.workload, spec.promised)?;
+            objects += workload.objects.len() as u64;
+            self.try_writing(&pool, &mut workload)?;
+            Said::Settled { workload: spec.workload, step: workload.step, ring: last }.say();
         }
         let reaped =
             pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
@@ -188,9 +188,9 @@ impl Child {
         self.check(true)
     }
 
-    /// One of the strand's objects can be written to: the attach finds what the model says.
-    fn try_writing(&self, pool: &Pool, strand: &mut Strand) -> Result<(), Trouble> {
-        let Some((name, bytes)) = strand.objects.iter().next() else { return Ok(()) };
+    /// One of the workload's objects can be written to: the attach finds what the model says.
+    fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
+        let Some((name, bytes)) = workload.objects.iter().next() else { return Ok(()) };
         let object = patient(|| pool.attach(name))?;
         if object.as_slice()[..bytes.len()] != bytes[..] {
             return Err(Trouble::Wrong(format!("{name} differs between a reader and a writer")));
@@ -214,15 +214,15 @@ impl Child {
     }
 }
 
-fn failed(strand: u32, trouble: &Trouble) -> Said {
+fn failed(workload: u32, trouble: &Trouble) -> Said {
     match trouble {
         Trouble::Wrong(why) => Said::Wrong { why: why.clone() },
         Trouble::Threads(error) => {
-            Said::Failed { strand, untouched: false, why: format!("threads: {error}") }
+            Said::Failed { workload, untouched: false, why: format!("threads: {error}") }
         }
         Trouble::Error(error) => {
             let untouched = matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::NoRoom);
-            Said::Failed { strand, untouched, why: format!("{:?}: {error}", error.kind()) }
+            Said::Failed { workload, untouched, why: format!("{:?}: {error}", error.kind()) }
         }
     }
 }

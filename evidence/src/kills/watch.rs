@@ -1,6 +1,6 @@
 //! A child that is watched: stopped, continued and killed at moments of its own output.
 
-use crate::strands::wire::Said;
+use crate::workloads::wire::Said;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;

@@ -20,7 +20,7 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "kills",
-        what: "54 rounds of SIGKILL, in every scene",
+        what: "54 rounds of SIGKILL, in every scenario",
         arguments: &["kills", "--rounds", "54", "--jobs", "1"],
         made_for: &[],
     },

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::means::{Means, Tools, drop_page};
-use crate::strands::program::mixed;
-use crate::strands::wire::Said;
+use crate::workloads::program::mixed;
+use crate::workloads::wire::Said;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use indelible::{Object, Pool, PoolOptions, Tracking};
@@ -86,7 +86,7 @@ impl Child {
         let mut model = self.model(self.done);
         for step in [self.done, self.done + 1] {
             if object.as_slice() == model {
-                Said::Settled { strand: 0, step, ring: 0 }.say();
+                Said::Settled { workload: 0, step, ring: 0 }.say();
                 return Ok(object.detach()?);
             }
             if step == self.done {
@@ -118,7 +118,7 @@ impl Child {
         let tools = match unsafe { Tools::new(self.means, folder, base, LEN) } {
             Ok(tools) => tools,
             Err(error) => {
-                Said::Failed { strand: 0, untouched: true, why: format!("{error:#}") }.say();
+                Said::Failed { workload: 0, untouched: true, why: format!("{error:#}") }.say();
                 return Ok(());
             }
         };
@@ -134,7 +134,7 @@ impl Child {
             } else {
                 victim.object.psync()?
             };
-            Said::Done { strand: 0, step: number }.say();
+            Said::Done { workload: 0, step: number }.say();
             victim.drop_pages(&stores, &model)?;
         }
         Said::Count { what: crate::kills::IDLE.into(), count: 1 }.say();

@@ -11,8 +11,8 @@ mod uring;
 pub(crate) use child::Child;
 
 use crate::kills::watch::{End, Fate, Seen, start, watch};
-use crate::strands::program::mixed;
-use crate::strands::wire::Said;
+use crate::workloads::program::mixed;
+use crate::workloads::wire::Said;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indelible::{MediumKind, Pool, PoolOptions, Tracking};

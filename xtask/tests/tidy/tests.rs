@@ -50,3 +50,31 @@ fn every_file_of_tests_is_run() {
     }
     assert!(looked_at >= 4, "only {looked_at} packages list their tests");
 }
+
+/// Files and tests that a page names between backquotes, as `path` or `path::test`, and that do not exist.
+fn missing(page: &str) -> Vec<String> {
+    let mut missing = Vec::new();
+    for word in page.split('`').skip(1).step_by(2).filter(|word| word.contains('/') && !word.contains(' ')) {
+        let (path, test) = word.split_once("::").map_or((word, None), |(path, test)| (path, Some(test)));
+        let source = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+        let there = test.is_none_or(|test| source.contains(&format!("fn {test}(")));
+        if !root().join(path).exists() || !there {
+            missing.push(word.to_owned());
+        }
+    }
+    missing
+}
+
+#[test]
+fn everything_that_where_to_change_names_exists() {
+    let page = std::fs::read_to_string(root().join("docs/where-to-change.md")).expect("the page");
+    assert_eq!(missing(&page), [""; 0]);
+    assert!(page.matches("\n| ").count() > 25, "the page has lost its tables");
+}
+
+#[test]
+fn a_file_that_is_gone_would_be_noticed() {
+    let page =
+        "`README.md`, `docs/gone.md`, `cargo test`, `xtask/src/main.rs::nothing`, `xtask/src/main.rs::main`";
+    assert_eq!(missing(page), ["docs/gone.md", "xtask/src/main.rs::nothing"]);
+}

@@ -7,7 +7,7 @@ mod pmem_tree;
 mod redb;
 
 use crate::Result;
-use crate::ground::Medium;
+use crate::environment::Medium;
 use crate::peers::pmem::{MISSING, Pmem};
 use std::fs::File;
 use std::path::Path;

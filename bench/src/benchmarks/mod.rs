@@ -1,0 +1,100 @@
+//! The benchmarks, one each.
+
+mod attach;
+mod collections;
+mod commit;
+mod filebench;
+mod heap;
+mod kernels;
+mod lane_bytes;
+mod maps;
+mod open;
+mod psync;
+mod recovery;
+mod threads;
+
+use crate::Result;
+use crate::environment::Environment;
+use crate::model::Section;
+
+/// One benchmark.
+pub struct Benchmark {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub run: fn(&Environment, &mut Section) -> Result<()>,
+}
+
+/// All of them, in the order in which they run.
+pub const ALL: &[Benchmark] = &[
+    Benchmark {
+        name: "psync",
+        about: "latency of psync against dirty pages and size of the object",
+        run: psync::run,
+    },
+    Benchmark {
+        name: "lane-bytes",
+        about: "bytes written to the lane for each changed byte",
+        run: lane_bytes::run,
+    },
+    Benchmark { name: "attach", about: "attach and detach against size of the object", run: attach::run },
+    Benchmark {
+        name: "open",
+        about: "open, create, lookup and attach against number of objects",
+        run: open::run,
+    },
+    Benchmark {
+        name: "recovery",
+        about: "recovery after a kill against bytes in the lane",
+        run: recovery::run,
+    },
+    Benchmark { name: "heap", about: "blocks of the heap beside allocators in DRAM", run: heap::run },
+    Benchmark {
+        name: "commit",
+        about: "random changes and a durable commit beside databases and libraries",
+        run: commit::run,
+    },
+    Benchmark {
+        name: "maps",
+        about: "maps with durable commits beside databases and libraries",
+        run: maps::run,
+    },
+    Benchmark {
+        name: "kernels",
+        about: "the computations of the papers, made durable some times a second",
+        run: kernels::run,
+    },
+    Benchmark {
+        name: "filebench",
+        about: "Filebench's servers with objects for files, every update durable",
+        run: filebench::run,
+    },
+    Benchmark {
+        name: "collections",
+        about: "maps in an object beside std's maps in DRAM",
+        run: collections::run,
+    },
+    Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
+];
+
+/// The benchmarks named, in their own order; all without a name.
+pub fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|benchmark| benchmark.name != **name)) {
+        let known: Vec<&str> = ALL.iter().map(|benchmark| benchmark.name).collect();
+        return Err(format!("no benchmark is called {unknown}; there are {}", known.join(", ")).into());
+    }
+    let wanted = |benchmark: &&Benchmark| names.is_empty() || names.iter().any(|name| name == benchmark.name);
+    Ok(ALL.iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rooms_are_chosen_by_name() {
+        assert_eq!(choose(&[]).unwrap().len(), ALL.len());
+        let chosen = choose(&["threads".into(), "psync".into()]).unwrap();
+        assert_eq!(chosen.iter().map(|benchmark| benchmark.name).collect::<Vec<_>>(), ["psync", "threads"]);
+        assert!(choose(&["nothing".into()]).is_err());
+    }
+}

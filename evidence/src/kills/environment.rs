@@ -1,0 +1,188 @@
+//! Environment of a campaign's pool: on a disk, in memory, on something full, with little memory.
+
+use anyhow::{Context, Result, bail};
+use indelible::MediumKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Environment {
+    Disk,
+    Memory,
+    /// A small ext4, nearly full.
+    FullDisk,
+    /// A small tmpfs, nearly full.
+    FullMemory,
+    /// A disk; the victims are short of memory.
+    LittleMemory,
+}
+
+impl Environment {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Environment::Disk => "disk",
+            Environment::Memory => "memory",
+            Environment::FullDisk => "full disk",
+            Environment::FullMemory => "full memory file system",
+            Environment::LittleMemory => "little memory",
+        }
+    }
+
+    fn medium(self) -> MediumKind {
+        match self {
+            Environment::Memory | Environment::FullMemory => MediumKind::Memory,
+            _ => MediumKind::File,
+        }
+    }
+
+    /// Bytes of the file system; of the pool, which is a sparse file, there are more.
+    fn capacity(self) -> u64 {
+        if self == Environment::FullMemory { 8 << 20 } else { 14 << 20 }
+    }
+}
+
+/// A folder on some environment, gone when dropped.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+    mounted: Option<PathBuf>,
+    environment: Environment,
+}
+
+impl Place {
+    /// `Ok(None)`: this process may not make one.
+    pub(crate) fn new(environment: Environment) -> Result<Option<Place>> {
+        let below = if environment.medium() == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
+        let folder = tempfile::Builder::new()
+            .prefix("indelible-kills-")
+            .tempdir_in(below)
+            .with_context(|| format!("cannot make a folder in {below}"))?;
+        let mut place = Place { folder, mounted: None, environment };
+        let done = match environment {
+            Environment::FullDisk | Environment::FullMemory => place.mount()?,
+            _ => true,
+        };
+        Ok(done.then_some(place))
+    }
+
+    fn mount(&mut self) -> Result<bool> {
+        let at = self.folder.path().join("small");
+        fs::create_dir(&at)?;
+        let target = at.to_str().context("the folder's name is text")?;
+        let size = self.environment.capacity();
+        let mounted = if self.environment == Environment::FullMemory {
+            succeeds("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", target])
+        } else {
+            let image = self.folder.path().join("image");
+            fs::File::create(&image)?.set_len(size)?;
+            let image = image.to_str().context("the folder's name is text")?;
+            succeeds("mkfs.ext4", &["-q", "-m", "0", "-O", "^has_journal", image])
+                && succeeds("mount", &["-o", "loop", image, target])
+        };
+        if mounted {
+            self.mounted = Some(at);
+        }
+        Ok(mounted)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.mounted.as_deref().unwrap_or(self.folder.path())
+    }
+
+    pub(crate) fn pool(&self) -> PathBuf {
+        self.path().join("pool.pmo")
+    }
+
+    /// Confirms that the pool stands on what the campaign says it does.
+    pub(crate) fn confirm(&self, medium: MediumKind) -> Result<()> {
+        if medium != self.environment.medium() {
+            bail!("{} is {medium:?}, not {:?}", self.path().display(), self.environment.medium());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn can_be_full(&self) -> bool {
+        self.mounted.is_some()
+    }
+
+    /// Leaves `bytes` of space, by a file that takes the rest.
+    pub(crate) fn fill(&self, bytes: u64) -> Result<()> {
+        self.relieve()?;
+        let statvfs = rustix::fs::statvfs(self.path())?;
+        let free = statvfs.f_bavail * statvfs.f_frsize;
+        let filler = fs::File::create(self.filler())?;
+        if free > bytes {
+            let flags = rustix::fs::FallocateFlags::empty();
+            let _ = rustix::fs::fallocate(&filler, flags, 0, free - bytes);
+        }
+        Ok(())
+    }
+
+    /// Gives the space back.
+    pub(crate) fn relieve(&self) -> Result<()> {
+        if self.filler().exists() {
+            fs::remove_file(self.filler())?;
+        }
+        Ok(())
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.path().join("filler")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(at) = &self.mounted {
+            let _ = Command::new("umount").arg("-l").arg(at).status();
+        }
+    }
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// A control group that limits the memory of those in it.
+pub(crate) struct Group {
+    at: PathBuf,
+    limit: &'static str,
+}
+
+impl Group {
+    /// `None`: the system has no such groups, or not for this process.
+    pub(crate) fn new() -> Option<Group> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("indelible-kills-{}-{count}", std::process::id());
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = own.lines().find_map(|line| line.split_once(":memory:")).map_or("", |(_, path)| path);
+        let candidates = [
+            (PathBuf::from(format!("/sys/fs/cgroup/memory{own}")), "memory.limit_in_bytes"),
+            (PathBuf::from("/sys/fs/cgroup"), "memory.max"),
+        ];
+        candidates.into_iter().find_map(|(parent, limit)| {
+            let at = parent.join(&name);
+            fs::create_dir(&at).ok()?;
+            let group = Group { at, limit };
+            group.at.join(limit).exists().then_some(group)
+        })
+    }
+
+    pub(crate) fn limit(&self, bytes: u64) -> std::io::Result<()> {
+        fs::write(self.at.join(self.limit), bytes.to_string())
+    }
+
+    pub(crate) fn take(&self, pid: u32) -> std::io::Result<()> {
+        fs::write(self.at.join("cgroup.procs"), pid.to_string())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.at);
+    }
+}

@@ -1,0 +1,256 @@
+//! The objects of a workload, as they are in a pool: held against the model, and worked on.
+
+use super::program::{Action, Source, Workload};
+use super::ring::{self, Numbers, Ring};
+use super::wire::Spec;
+use indelible::{CreateOptions, ErrorKind, Object, Pool, psync_all};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long another process may be in the way.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why something did not go on.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The library said so.
+    Error(indelible::Error),
+    /// The promise is broken.
+    Wrong(String),
+    /// This process got no thread.
+    Threads(std::io::Error),
+}
+
+impl From<indelible::Error> for Trouble {
+    fn from(error: indelible::Error) -> Self {
+        Trouble::Error(error)
+    }
+}
+
+/// Again while somebody else holds what is needed.
+pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> Result<T, Trouble> {
+    let begin = Instant::now();
+    loop {
+        match attempt() {
+            Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy) => {
+                if begin.elapsed() > PATIENCE {
+                    return Err(Trouble::Wrong(format!("in the way for {PATIENCE:?}: {error}")));
+                }
+                thread::yield_now();
+            }
+            done => return Ok(done?),
+        }
+    }
+}
+
+/// Finds out after which of the possible steps the workload's objects are, which must be all of them after
+/// the same.
+pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workload, Trouble> {
+    let mut workload = Workload::at(source, spec.workload, spec.done);
+    let before = match differs(pool, &workload)? {
+        None => return Ok(workload),
+        Some(why) => why,
+    };
+    if !spec.begun {
+        return Err(Trouble::Wrong(format!("workload {} after step {}: {before}", spec.workload, spec.done)));
+    }
+    let action = workload.next();
+    workload.take(&action);
+    match differs(pool, &workload)? {
+        None => Ok(workload),
+        Some(after) => Err(Trouble::Wrong(format!(
+            "workload {} is neither before step {} ({}): {before}; nor after it: {after}",
+            spec.workload,
+            workload.step,
+            action.word()
+        ))),
+    }
+}
+
+/// How the workload's objects in the pool differ from the model.
+pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>, Trouble> {
+    let prefix = workload.prefix();
+    let mut there = Vec::new();
+    for stat in pool.list() {
+        let stat = stat?;
+        if stat.name.starts_with(&prefix) {
+            there.push((stat.name, stat.size));
+        }
+    }
+    there.sort();
+    let model = workload.objects.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64));
+    let model: Vec<_> = model.collect();
+    if there != model {
+        return Ok(Some(format!("objects {there:?} instead of {model:?}")));
+    }
+    for (name, bytes) in &workload.objects {
+        let object = patient(|| pool.attach_read(name))?;
+        if let Some(at) = mismatch(&object.as_slice()[..bytes.len()], bytes) {
+            return Ok(Some(format!("{name} differs at byte {at} of {}", bytes.len())));
+        }
+        object.detach()?;
+    }
+    Ok(None)
+}
+
+fn mismatch(found: &[u8], expected: &[u8]) -> Option<usize> {
+    if found == expected {
+        return None;
+    }
+    found.iter().zip(expected).position(|(found, expected)| found != expected)
+}
+
+/// Reads a ring that must hold at least what was promised.
+pub(crate) fn read_ring(pool: &Pool, workload: u32, promised: u64) -> Result<u64, Trouble> {
+    let object = patient(|| pool.attach_read(&ring::name(workload)))?;
+    let numbers = object.root::<Numbers>()?.to_vec();
+    object.detach()?;
+    let last = ring::last(&numbers).map_err(|why| Trouble::Wrong(format!("ring {workload}: {why}")))?;
+    if last < promised {
+        return Err(Trouble::Wrong(format!("ring {workload} ends at {last}, {promised} was promised")));
+    }
+    Ok(last)
+}
+
+/// A workload that runs.
+pub(crate) struct Worker {
+    pool: Pool,
+    pub(crate) workload: Workload,
+    attached: BTreeMap<String, Object>,
+    ring: Option<Object>,
+    /// Next number for the ring.
+    pub(crate) next: u64,
+    /// Whether to start no threads: in a process that is short of memory, one that begins would panic in
+    /// the standard library.
+    pub(crate) alone: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(pool: &Pool, workload: Workload, last: u64) -> Self {
+        Worker {
+            pool: pool.clone(),
+            workload,
+            attached: BTreeMap::new(),
+            ring: None,
+            next: last + 1,
+            alone: false,
+        }
+    }
+
+    /// Attaches what the step needs, and stores.
+    pub(crate) fn prepare(&mut self, action: &Action) -> Result<(), Trouble> {
+        match action {
+            Action::Psync { names, stores } => {
+                for name in names {
+                    self.attach(name)?;
+                }
+                for store in stores {
+                    let end = store.at + store.bytes.len();
+                    self.attach(&store.name)?.range_mut(store.at..end).copy_from_slice(&store.bytes);
+                }
+            }
+            Action::Grow { name, .. } | Action::Checkpoint { name } => {
+                self.attach(name)?;
+            }
+            Action::Cut if self.ring.is_none() => {
+                self.ring = Some(patient(|| self.pool.attach(&ring::name(self.workload.number)))?);
+            }
+            Action::Destroy { name } | Action::Resize { name, .. } | Action::Reattach { name } => {
+                if let Some(object) = self.attached.remove(name) {
+                    object.detach()?;
+                }
+            }
+            Action::Create { .. } | Action::Cut => {}
+        }
+        Ok(())
+    }
+
+    /// The operation itself.
+    pub(crate) fn perform(&mut self, action: &Action) -> Result<(), Trouble> {
+        match action {
+            Action::Create { name, size, sparse } => {
+                let how = CreateOptions::new(*size).sparse(*sparse);
+                patient(|| self.pool.create_with(name, &how))
+            }
+            Action::Destroy { name } => patient(|| self.pool.destroy(name)),
+            Action::Resize { name, size } => patient(|| self.pool.resize(name, *size, b"")),
+            Action::Grow { name, size } => Ok(self.attach(name)?.grow(*size)?),
+            Action::Checkpoint { name } => Ok(self.attach(name)?.checkpoint()?),
+            Action::Reattach { name } => {
+                let expected = self.workload.objects[name].clone();
+                let object = self.attach(name)?;
+                match mismatch(&object.as_slice()[..expected.len()], &expected) {
+                    Some(at) => {
+                        Err(Trouble::Wrong(format!("{name} differs at byte {at} when attached again")))
+                    }
+                    None => Ok(()),
+                }
+            }
+            Action::Psync { names, .. } => {
+                let mut objects: Vec<&mut Object> = Vec::new();
+                for (name, object) in &mut self.attached {
+                    if names.contains(name) {
+                        objects.push(object);
+                    }
+                }
+                match &mut objects[..] {
+                    [one] => Ok(one.psync()?),
+                    several => Ok(psync_all(several)?),
+                }
+            }
+            Action::Cut => self.cut(),
+        }
+    }
+
+    /// Psyncs the ring while a thread stores to it.
+    fn cut(&mut self) -> Result<(), Trouble> {
+        let Some(object) = &mut self.ring else { return Ok(()) };
+        let ring = object.share::<Ring>()?;
+        let first = self.next;
+        if self.alone {
+            ring::put(&ring, first);
+            self.next += 1;
+            return Ok(ring.psync_cut()?);
+        }
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let store = || {
+                let mut number = first;
+                while !stop.load(Ordering::Relaxed) {
+                    ring::put(&ring, number);
+                    number += 1;
+                }
+                number
+            };
+            let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
+            // Killed by want of memory, a thread may end before it begins.
+            while !ring::holds(&ring, first) && !storing.is_finished() {
+                thread::yield_now();
+            }
+            let result = ring.psync_cut();
+            stop.store(true, Ordering::Relaxed);
+            let died = |_| Trouble::Threads(std::io::Error::other("the storing thread died"));
+            self.next = storing.join().map_err(died)?;
+            Ok(result?)
+        })
+    }
+
+    /// Detaches everything.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn end(self) -> Result<(), Trouble> {
+        for object in self.attached.into_values().chain(self.ring) {
+            object.detach()?;
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, name: &str) -> Result<&mut Object, Trouble> {
+        if !self.attached.contains_key(name) {
+            let object = patient(|| self.pool.attach(name))?;
+            self.attached.insert(name.to_owned(), object);
+        }
+        Ok(self.attached.get_mut(name).expect("it was attached just now"))
+    }
+}
