@@ -1,10 +1,16 @@
 //! The command line.
 
 use crate::commands::{self, Command};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::terminal::Color;
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser};
 use indelible::{MediumKind, Tracking};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// The environment variable that names the pool where a command is given none.
+pub const POOL: &str = "PMO_POOL";
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -13,6 +19,7 @@ First steps:
   pmo ls demo.pmo                    see what is there, and who has it
   pmo check demo.pmo                 verify all of it
 
+Where PMO_POOL names a pool, POOL may be left out, or be - where that would be unclear.
 `pmo help COMMAND` explains a command, with examples.";
 
 /// Persistent memory objects: format, inspect, check and repair pools
@@ -71,9 +78,22 @@ pub struct Global {
     /// Print JSON for programs instead of text for people
     ///
     /// Field names and the meaning of values are stable; fields may be added. Sizes are in bytes, times
-    /// in UTC as RFC 3339 has them. Errors stay text on standard error: the exit code says their kind.
+    /// in UTC as RFC 3339 has them. A failure is an object on one line of standard error:
+    /// {"error":"…","help":"…","exit":5,"kind":"NotFound","pool":"…","object":"…"}.
     #[arg(long, global = true)]
     pub json: bool,
+
+    /// Print no notes, no progress, and no confirmation of what was done
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say on standard error what is being done
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+
+    /// Color the labels on standard error
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, hide_default_value = true)]
+    pub color: Color,
 
     /// Accept network and user-space file systems, whose locks may not keep other machines out
     #[arg(long, global = true)]
@@ -109,6 +129,20 @@ pub fn exit_codes() -> String {
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a time to wait".to_owned())
+}
+
+/// Parses the path of a pool; `-` is the one that PMO_POOL names.
+pub fn pool() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|given: OsString| match (given.to_str(), default_pool()) {
+        (Some("-"), Some(path)) => Ok(path.into()),
+        (Some("-"), None) => Err("it stands for the pool that PMO_POOL names, and that is not set"),
+        _ => Ok(PathBuf::from(given)),
+    })
+}
+
+/// The pool that PMO_POOL names.
+pub fn default_pool() -> Option<OsString> {
+    std::env::var_os(POOL).filter(|path| !path.is_empty())
 }
 
 /// Reads a size argument.

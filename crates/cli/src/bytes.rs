@@ -4,7 +4,7 @@ const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 64M";
 
-/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`; `MB` and the like are powers of 1000.
+/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`. `MB` is a power of 1000 for some and of 1024 for others, and therefore refused.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     if number.is_empty() {
         return Err(USAGE.to_owned());
     }
-    let unit = unit(&suffix).ok_or_else(|| format!("{suffix:?} is not a unit; K, M, G and T are"))?;
+    let unit = unit(&suffix).ok_or_else(|| unknown(number, &suffix))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let bytes = exact(whole, fraction, unit).ok_or(USAGE)?;
     u64::try_from(bytes).map_err(|_| "that is more than 16 EiB".to_owned())
@@ -25,9 +25,20 @@ fn unit(suffix: &str) -> Option<u128> {
     };
     match suffix.get(1..).unwrap_or("") {
         "" | "ib" if power > 0 => Some(1024_u128.pow(power)),
-        "b" if power > 0 => Some(1000_u128.pow(power)),
         "" => Some(1),
         _ => None,
+    }
+}
+
+/// Why a suffix is no unit.
+fn unknown(number: &str, suffix: &str) -> String {
+    let letter = suffix.chars().next().filter(|letter| "kmgt".contains(*letter));
+    match (letter.map(|letter| letter.to_ascii_uppercase()), suffix.len()) {
+        (Some(letter), 2) if suffix.ends_with('b') => format!(
+            "{letter}B may mean a power of 1000 or of 1024: write {number}{letter} or {number}{letter}iB for 1024, and \
+             the number of bytes for 1000"
+        ),
+        _ => format!("{suffix:?} is not a unit; K, M, G and T are"),
     }
 }
 
@@ -76,14 +87,28 @@ mod tests {
             ("64k", 64 << 10),
             ("1.5G", 3 << 29),
             ("2 MiB", 2 << 20),
-            ("2MB", 2_000_000),
             ("1T", 1 << 40),
         ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
-        for text in ["", "K", "x", "-1", "1Q", "1KiBs", "1.2.3", "99999999999999999T", "1e3", ".", "1Ki"] {
+        for text in [
+            "",
+            "K",
+            "x",
+            "-1",
+            "1Q",
+            "1KiBs",
+            "1.2.3",
+            "99999999999999999T",
+            "1e3",
+            ".",
+            "1Ki",
+            "4KB",
+            "2mb",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
+        assert!(parse("4KB").is_err_and(|why| why.contains("write 4K or 4KiB")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::args::Global;
 use crate::failure::Result;
+use crate::terminal::detail;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use std::path::Path;
 
@@ -28,7 +29,9 @@ impl Context {
 
     /// Opens a pool that is to be changed.
     pub fn open(&self, path: &Path) -> Result<Pool> {
-        Ok(self.options.open(path)?)
+        let pool = self.options.open(path)?;
+        detail(|| format!("opened {}, a {}", path.display(), pool.medium().word()));
+        Ok(pool)
     }
 
     /// Opens a pool to look at it; nothing of it is written, so read permission is enough.

@@ -1,7 +1,6 @@
 //! Exit statuses of the tool. The numbers are stable: scripts rely on them.
 
 use indelible::ErrorKind;
-use std::process::ExitCode;
 
 /// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +52,5 @@ impl From<ErrorKind> for Exit {
             }
             _ => Exit::Failed,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(exit as u8)
     }
 }

@@ -1,8 +1,10 @@
 //! Failures of commands: the cause, and advice.
 
 use crate::exit::Exit;
-use crate::text::{printable, quoted};
+use crate::terminal::{self, Label};
+use crate::text::quoted;
 use indelible::Error;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,14 +16,40 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 pub enum Failure {
     /// The failure was reported already.
     Quiet(Exit),
-    /// One line, and one of help.
-    Said { exit: Exit, message: String, help: Option<String> },
+    /// A failure that is still to be reported.
+    Said(Box<Report>),
+}
+
+/// A failure: one line, and one of help; for programs a JSON object of these fields.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    #[serde(rename = "error")]
+    message: String,
+    help: Option<String>,
+    exit: u8,
+    /// The library's word for it.
+    kind: Option<String>,
+    pool: Option<String>,
+    object: Option<String>,
+    #[serde(skip)]
+    code: Exit,
 }
 
 impl Failure {
     /// A failure with help.
     pub fn new(exit: Exit, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Failure::Said { exit, message: message.into(), help: Some(help.into()) }
+        Failure::said(exit, message.into(), Some(help.into()))
+    }
+
+    fn said(exit: Exit, message: String, help: Option<String>) -> Self {
+        let (kind, pool, object) = (None, None, None);
+        Failure::Said(Box::new(Report { message, help, exit: exit as u8, kind, pool, object, code: exit }))
+    }
+
+    /// A command line that makes no sense, in the words of its parser.
+    pub fn usage(text: &str) -> Self {
+        let text = text.trim_end();
+        Failure::said(Exit::Usage, text.strip_prefix("error: ").unwrap_or(text).to_owned(), None)
     }
 
     /// A file that is not the pool.
@@ -32,26 +60,37 @@ impl Failure {
             io::ErrorKind::StorageFull => Exit::Full,
             _ => Exit::Failed,
         };
-        let message = format!("cannot {action} {}: {error}", path.display());
-        Failure::Said { exit, message, help: None }
+        Failure::said(exit, format!("cannot {action} {}: {error}", path.display()), None)
+    }
+
+    /// The same with other help.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        if let Failure::Said(report) = &mut self {
+            report.help = Some(help.into());
+        }
+        self
     }
 
     /// Exit status for this failure.
     pub fn exit(&self) -> Exit {
-        match *self {
-            Failure::Quiet(exit) | Failure::Said { exit, .. } => exit,
+        match self {
+            Failure::Quiet(exit) => *exit,
+            Failure::Said(report) => report.code,
         }
     }
 
     /// Writes it to standard error. A failure of that write is ignored.
     pub fn report(&self) {
-        let Failure::Said { message, help, .. } = self else {
+        let Failure::Said(report) = self else { return };
+        if terminal::is_json() {
+            if let Ok(line) = serde_json::to_string(report) {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
             return;
-        };
-        let mut err = io::stderr().lock();
-        let _ = writeln!(err, "error: {}", printable(message));
-        if let Some(help) = help {
-            let _ = writeln!(err, "help: {}", printable(help));
+        }
+        terminal::labelled(Label::Error, &report.message);
+        if let Some(help) = &report.help {
+            terminal::labelled(Label::Help, help);
         }
     }
 }
@@ -60,7 +99,16 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (text, remedy) = (error.to_string(), error.remedy());
         let message = text.strip_suffix(&format!(" ({remedy})")).unwrap_or(&text).to_owned();
-        Failure::new(error.kind().into(), message, remedy)
+        let code = Exit::from(error.kind());
+        Failure::Said(Box::new(Report {
+            message,
+            help: Some(remedy.to_owned()),
+            exit: code as u8,
+            kind: Some(format!("{:?}", error.kind())),
+            pool: error.pool_path().map(|path| path.to_string_lossy().into_owned()),
+            object: error.object_name().map(str::to_owned),
+            code,
+        }))
     }
 }
 
@@ -69,11 +117,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Quiet(Exit::Fine),
-            _ => Failure::Said {
-                exit: Exit::Failed,
-                message: format!("cannot write to standard output: {error}"),
-                help: None,
-            },
+            _ => Failure::said(Exit::Failed, format!("cannot write to standard output: {error}"), None),
         }
     }
 }
@@ -82,11 +126,6 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         io::Error::from(error).into()
     }
-}
-
-/// Writes a note that is no failure to standard error.
-pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "note: {}", printable(text));
 }
 
 /// "object "name"", for messages.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alike;
 mod args;
 mod bytes;
 mod commands;
@@ -16,32 +17,8 @@ mod keys;
 mod out;
 mod process;
 mod progress;
+mod run;
+mod terminal;
 mod text;
 
-use args::{Cli, MkPmo};
-use clap::Parser;
-use context::Context;
-use failure::Result;
-use std::process::ExitCode;
-
-/// Runs `pmo` with the arguments of this process.
-#[must_use]
-pub fn pmo() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
-    finish(commands::run(&Context::new(&global), &command))
-}
-
-/// Runs `mkpmo` with the arguments of this process.
-#[must_use]
-pub fn mkpmo() -> ExitCode {
-    let MkPmo { global, format } = MkPmo::parse();
-    finish(commands::format::run(&Context::new(&global), &format))
-}
-
-fn finish(result: Result) -> ExitCode {
-    let Err(failure) = result else {
-        return ExitCode::SUCCESS;
-    };
-    failure.report();
-    failure.exit().into()
-}
+pub use run::{mkpmo, pmo};

@@ -1,6 +1,7 @@
 //! Standard output: text for people, or JSON for programs.
 
 use crate::failure::Result;
+use crate::terminal::is_quiet;
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -58,6 +59,11 @@ impl Out {
     pub fn flush(&mut self) -> Result {
         Ok(self.0.flush()?)
     }
+}
+
+/// As [`show`], for a command that does something: `--quiet` keeps the text away.
+pub fn confirm<T: Serialize>(json: bool, value: &T, text: impl FnOnce(&T, &mut Out) -> Result) -> Result {
+    if json || !is_quiet() { show(json, value, text) } else { Ok(()) }
 }
 
 /// Prints one value: as JSON, or as `text` has it.

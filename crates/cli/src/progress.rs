@@ -1,5 +1,6 @@
 //! Progress bars: on standard error, and only if that is a terminal.
 
+use crate::terminal::is_quiet;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const BYTES: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
@@ -21,7 +22,8 @@ pub fn steps(what: &'static str) -> ProgressBar {
 
 fn bar(what: &'static str, total: u64, template: &str) -> ProgressBar {
     // Draws nothing if standard error is no terminal.
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

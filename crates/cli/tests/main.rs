@@ -2,6 +2,7 @@
 
 mod bad_pools;
 mod common;
+mod daily;
 mod damage;
 mod heaps;
 mod objects;

@@ -1,5 +1,6 @@
 //! `pmo attach-check`: can this object be attached, and what happens when it is?
 
+use crate::args::pool;
 use crate::bytes::exactly;
 use crate::context::Context;
 use crate::failure::{Failure, Result, object};
@@ -30,6 +31,7 @@ JSON:
   recovered_bytes and tracking are null for reading.")]
 pub struct AttachCheck {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of the object

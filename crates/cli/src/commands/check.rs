@@ -1,5 +1,6 @@
 //! `pmo check`: is everything in a pool as it should be?
 
+use crate::args::pool;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -31,6 +32,7 @@ JSON:
   writers that died, which the next attach completes. left_off counts findings beyond those listed.")]
 pub struct Check {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 }
 

@@ -1,12 +1,13 @@
 //! `pmo create`: a new object (S0.8).
 
-use crate::args::size;
+use crate::alike;
+use crate::args::{pool, size};
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::failure::{Result, object};
 use crate::keys::{KeyArgs, RoleKeyArgs};
-use crate::out::show;
+use crate::out::confirm;
 use clap::Args;
 use indelible::CreateOptions;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ Keys of objects that are not sealed are a guard rail against mistakes: who can r
 read the object.")]
 pub struct Create {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of the object
@@ -65,8 +67,9 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .read_only(args.read_only)
         .reach(args.reach);
     pool.create_with(&args.name, &options)?;
+    alike::warn(&pool, &args.name);
     let report = ObjectReport::of(&pool.stat(&args.name)?);
-    show(context.json, &report, |report, out| {
+    confirm(context.json, &report, |report, out| {
         out.line(&format!("created {}: {} at {}", object(&args.name), human(report.size), report.address))
     })
 }

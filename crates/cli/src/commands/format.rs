@@ -6,7 +6,7 @@ use crate::commands::stat::PoolReport;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::out::show;
+use crate::out::confirm;
 use clap::Args;
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: &Format) -> Result {
         options = options.window(start, len);
     }
     let pool = options.format(path, size)?;
-    show(context.json, &PoolReport::of(&pool)?, |report, out| {
+    confirm(context.json, &PoolReport::of(&pool)?, |report, out| {
         out.line(&format!(
             "formatted {} as a pool of {}, {} free",
             path.display(),

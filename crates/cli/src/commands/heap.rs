@@ -1,5 +1,6 @@
 //! `pmo heap`: what is in the heap of an object, and whether all of it is reachable.
 
+use crate::args::pool;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -54,6 +55,7 @@ enum What {
 #[derive(Debug, Args)]
 struct Of {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of the object

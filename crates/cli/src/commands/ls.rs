@@ -1,16 +1,20 @@
 //! `pmo ls`: the objects of a pool, by name.
 
+use crate::args::pool;
 use crate::bytes::human;
+use crate::commands::stat::{ObjectReport, flags};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result, note};
+use crate::failure::{Failure, Result};
 use crate::glob::Glob;
 use crate::out::Out;
 use crate::process::Holder;
-use crate::text::printable;
-use clap::Args;
-use indelible::{ErrorKind, Pool, Stat};
+use crate::terminal::note;
+use crate::text::{address, hex, printable, time};
+use clap::{Args, ValueEnum};
+use indelible::{ErrorKind, Pool, Stat, State};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::path::PathBuf;
 
 /// List objects by name: state, who has them, size
@@ -24,6 +28,7 @@ use std::path::PathBuf;
 Examples:
   pmo ls data.pmo
   pmo ls data.pmo 'logs/*'      * also covers /, names are not paths; ? and [a-z] work, too
+  pmo ls data.pmo --sort size --columns size,psyncs,name
   pmo ls data.pmo --json | jq -r '.[] | select(.needs_recovery).name'
 
 JSON:
@@ -34,50 +39,148 @@ JSON:
   is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID.")]
 pub struct Ls {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Which names: a pattern with *, ? and [a-z]
     #[arg(value_name = "NAME-PATTERN")]
     pattern: Option<String>,
+
+    /// Sort by this: size, psyncs and created begin with the largest
+    #[arg(short, long, value_name = "ORDER", value_enum, default_value_t)]
+    sort: Order,
+
+    /// The other way round
+    #[arg(short, long)]
+    reverse: bool,
+
+    /// Show these columns, separated by commas
+    #[arg(short, long, value_name = "COLUMNS", value_enum, value_delimiter = ',', conflicts_with = "long")]
+    columns: Vec<Column>,
+
+    /// Show all columns; with --json all that `pmo stat` has
+    #[arg(short, long)]
+    long: bool,
+
+    /// Leave the line with the names of the columns out
+    #[arg(long)]
+    no_header: bool,
 }
 
-/// The fields of a line. Small: a pool may have millions of objects, and sorting needs all of them.
+/// A column of the listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Column {
+    State,
+    Holder,
+    Size,
+    Name,
+    Psyncs,
+    Published,
+    Extent,
+    Address,
+    Reach,
+    Created,
+    Id,
+    Flags,
+}
+
+/// The columns unless others are chosen.
+const USUAL: [Column; 4] = [Column::State, Column::Holder, Column::Size, Column::Name];
+
+/// The order of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Order {
+    #[default]
+    Name,
+    Size,
+    Psyncs,
+    Created,
+    State,
+}
+
+impl Order {
+    /// Largest, latest first; names ascending, where all else is equal, too.
+    fn compare(self, a: &Stat, b: &Stat) -> Ordering {
+        let first = match self {
+            Order::Name => Ordering::Equal,
+            Order::Size => b.size.cmp(&a.size),
+            Order::Psyncs => b.psyncs.cmp(&a.psyncs),
+            Order::Created => b.created.cmp(&a.created),
+            Order::State => a.state.letter().cmp(&b.state.letter()),
+        };
+        first.then_with(|| a.name.cmp(&b.name))
+    }
+}
+
+/// The fields of a line for programs.
 #[derive(Serialize)]
-struct Row {
-    name: String,
+struct Row<'a> {
+    name: &'a str,
     state: char,
-    holder: Option<Box<Holder>>,
+    holder: Option<Holder>,
     needs_recovery: bool,
     size: u64,
 }
 
-impl Row {
-    fn of(stat: Stat) -> Self {
-        let holder = Holder::of(&stat).map(Box::new);
-        let Stat { mut name, state, needs_recovery, size, .. } = stat;
-        name.shrink_to_fit();
-        Row { name, state: state.letter(), holder, needs_recovery, size }
+impl<'a> Row<'a> {
+    fn of(stat: &'a Stat) -> Self {
+        let Stat { name, state, needs_recovery, size, .. } = stat;
+        let (state, holder) = (state.letter(), Holder::of(stat));
+        Row { name, state, holder, needs_recovery: *needs_recovery, size: *size }
+    }
+}
+
+impl Column {
+    fn heading(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_uppercase())
     }
 
-    fn holder(&self) -> String {
-        match (&self.holder, self.needs_recovery) {
-            (Some(holder), _) => holder.to_string(),
-            (None, true) => "needs recovery".to_owned(),
-            (None, false) if self.state == 'D' => "-".to_owned(),
-            (None, false) => "?".to_owned(),
+    fn is_number(self) -> bool {
+        matches!(self, Column::Size | Column::Psyncs | Column::Published | Column::Extent | Column::Reach)
+    }
+
+    fn text(self, stat: &Stat) -> String {
+        match self {
+            Column::State => stat.state.letter().to_string(),
+            Column::Holder => holder(stat),
+            Column::Size => human(stat.size),
+            Column::Name => printable(&stat.name),
+            Column::Psyncs => stat.psyncs.to_string(),
+            Column::Published => human(stat.published),
+            Column::Extent => human(stat.extent),
+            Column::Address => address(stat.address),
+            Column::Reach => human(stat.reach),
+            Column::Created => time(stat.created),
+            Column::Id => hex(&stat.id),
+            Column::Flags => flags(stat),
         }
+    }
+}
+
+fn holder(stat: &Stat) -> String {
+    match (Holder::of(stat), stat.needs_recovery) {
+        (Some(holder), _) => holder.to_string(),
+        (None, true) => "needs recovery".to_owned(),
+        (None, false) if stat.state == State::Detached => "-".to_owned(),
+        (None, false) => "?".to_owned(),
     }
 }
 
 pub fn run(context: &Context, args: &Ls) -> Result {
     let pool = context.look(&args.pool)?;
     let mut damaged = false;
-    let rows = rows(&pool, args.pattern.as_deref(), &mut damaged)?;
+    let mut rows = rows(&pool, args.pattern.as_deref(), &mut damaged)?;
+    rows.sort_unstable_by(|a, b| args.sort.compare(a, b));
+    if args.reverse {
+        rows.reverse();
+    }
     let mut out = Out::new();
-    if context.json {
-        out.array(&rows)?;
+    if !context.json {
+        text(&rows, args, &mut out)?;
+    } else if args.long {
+        out.array(rows.iter().map(ObjectReport::of))?;
     } else {
-        text(&rows, &mut out)?;
+        out.array(rows.iter().map(Row::of))?;
     }
     out.finish()?;
     if damaged {
@@ -93,7 +196,7 @@ pub fn run(context: &Context, args: &Ls) -> Result {
 }
 
 /// The objects that match. Damaged ones are reported, and the rest listed.
-fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Row>> {
+fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Stat>> {
     let glob = pattern.map(Glob::new);
     let mut rows = Vec::new();
     for stat in pool.list() {
@@ -107,22 +210,35 @@ fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Ro
             Err(error) => return Err(error.into()),
         };
         if glob.as_ref().is_none_or(|glob| glob.matches(&stat.name)) {
-            rows.push(Row::of(stat));
+            rows.push(stat);
         }
     }
-    rows.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(rows)
 }
 
-fn text(rows: &[Row], out: &mut Out) -> Result {
+fn text(rows: &[Stat], args: &Ls, out: &mut Out) -> Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let width = rows.iter().map(|row| row.holder().chars().count()).max().unwrap_or(0).max("HOLDER".len());
-    out.line(&format!("STATE  {:<width$}  {:>10}  NAME", "HOLDER", "SIZE"))?;
-    for row in rows {
-        let (holder, size, name) = (row.holder(), human(row.size), printable(&row.name));
-        out.line(&format!("{}      {holder:<width$}  {size:>10}  {name}", row.state))?;
+    let columns: &[Column] = match (args.long, args.columns.is_empty()) {
+        (true, _) => Column::value_variants(),
+        (false, true) => &USUAL,
+        (false, false) => &args.columns,
+    };
+    let mut table: Vec<Vec<String>> = Vec::new();
+    if !args.no_header {
+        table.push(columns.iter().map(|column| column.heading()).collect());
+    }
+    table.extend(rows.iter().map(|stat| columns.iter().map(|column| column.text(stat)).collect()));
+    let width = |at: usize| table.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    for line in &table {
+        let cell = |((text, column), width): ((&String, &Column), &usize)| match column.is_number() {
+            true => format!("{text:>width$}"),
+            false => format!("{text:<width$}"),
+        };
+        let cells: Vec<_> = line.iter().zip(columns).zip(&widths).map(cell).collect();
+        out.line(cells.join("  ").trim_end())?;
     }
     Ok(())
 }

@@ -66,9 +66,11 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
 }
 
 const ENVIRONMENT: &str = "\
+PMO_POOL       the pool, where POOL is left out or -
 PMO_KEY        key of the object, where --key and --key-file are not given
 PMO_READ_KEY   for pmo create: as --read-key
-PMO_WRITE_KEY  for pmo create: as --write-key";
+PMO_WRITE_KEY  for pmo create: as --write-key
+NO_COLOR       if it is set and not empty: no color, unless --color says otherwise";
 
 /// A section whose lines stay as they are.
 fn literal(title: &str, body: &str) -> String {

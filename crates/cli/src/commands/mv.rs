@@ -1,8 +1,13 @@
 //! `pmo mv`: another name for an object.
 
+use crate::alike;
+use crate::args::pool;
+use crate::commands::stat::ObjectReport;
 use crate::context::Context;
-use crate::failure::Result;
+use crate::failure::{Result, object};
 use crate::keys::KeyArgs;
+use crate::out::show;
+use crate::terminal::detail;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,9 +17,12 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  pmo mv data.pmo counters counters.old")]
+  pmo mv data.pmo counters counters.old
+
+JSON: the object, as `pmo stat` has it")]
 pub struct Mv {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name it has
@@ -29,5 +37,10 @@ pub struct Mv {
 
 pub fn run(context: &Context, args: &Mv) -> Result {
     let key = args.key.read()?;
-    Ok(context.open(&args.pool)?.rename(&args.old, &args.new, &key)?)
+    let pool = context.open(&args.pool)?;
+    let renamed = pool.rename(&args.old, &args.new, &key);
+    renamed.map_err(|error| alike::explain(&pool, &args.old, error))?;
+    alike::warn(&pool, &args.new);
+    detail(|| format!("renamed {} to {}", object(&args.old), object(&args.new)));
+    if context.json { show(true, &ObjectReport::of(&pool.stat(&args.new)?), |_, _| Ok(())) } else { Ok(()) }
 }

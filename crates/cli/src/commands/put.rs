@@ -1,13 +1,15 @@
 //! `pmo put`: bytes into an object, as one psync.
 
-use crate::args::size;
+use crate::alike;
+use crate::args::{pool, size};
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
-use crate::out::show;
+use crate::out::confirm;
 use crate::progress;
+use crate::terminal::detail;
 use clap::Args;
 use indelible::{CreateOptions, ErrorKind, Object, Pool};
 use indicatif::ProgressBar;
@@ -17,22 +19,32 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const PIECE: usize = 1 << 20;
+/// Bytes of a new object that are psynced at a time.
+const BATCH: usize = 64 << 20;
+/// Size at first of an object for an input without a length.
+const FIRST: u64 = 1 << 20;
+/// End of the name of an object that is being made.
+const UNFINISHED: &str = "~unfinished put";
 
 /// Write bytes into an object, and psync: all of them become durable, or none
 ///
 /// Reads FILE, or standard input. Bytes of the object before and behind the new ones stay as they are.
-/// The new bytes are held in memory until the psync.
+/// The new bytes are held in memory until the psync. With --create, an object that is not there yet is made under another name,
+/// psynced in pieces, and renamed when it is whole; a command that is killed leaves NAME~unfinished put, which the next one
+/// destroys.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo put data.pmo ledger ledger.bin
   pmo put data.pmo ledger ledger.bin --create      make the object if there is none
+  tar c folder | pmo put data.pmo folder.tar - --create
   echo hello | pmo put data.pmo greeting --offset 64
 
 JSON:
   {\"name\":\"ledger\",\"offset\":0,\"bytes\":1048576}")]
 pub struct Put {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of the object
@@ -49,8 +61,8 @@ pub struct Put {
     #[arg(long)]
     zero_rest: bool,
 
-    /// Make the object if there is none, as large as FILE needs
-    #[arg(long, requires = "file")]
+    /// Make the object if there is none, as large as the input needs
+    #[arg(long)]
     create: bool,
 
     #[command(flatten)]
@@ -104,37 +116,103 @@ pub fn run(context: &Context, args: &Put) -> Result {
     let key = args.key.read()?;
     let mut input = Input::open(args.file.as_deref())?;
     let pool = context.open(&args.pool)?;
-    if args.create {
-        create_missing(&pool, args, &input, &key)?;
-    }
-    let mut attached = pool.attach_with_key(&args.name, &key)?;
-    let size = attached.stat()?.size;
-    let room = size.saturating_sub(args.offset);
-    if input.len.is_some_and(|len| len > room) || args.offset > size {
-        return Err(too_long(args, size));
-    }
-    let bar = progress::bytes("storing", input.len);
-    let bytes = store(&mut attached, args, &mut input, size, &bar)?;
-    bar.set_message("psyncing");
-    bar.tick();
-    attached.psync()?;
-    attached.detach()?;
-    bar.finish_and_clear();
-    show(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
+    let bytes = match pool.attach_with_key(&args.name, &key) {
+        Err(error) if error.kind() == ErrorKind::NotFound && args.create => {
+            make(&pool, args, &mut input, &key)?
+        }
+        found => {
+            let attached = found.map_err(|error| alike::explain(&pool, &args.name, error))?;
+            replace(attached, args, &mut input)?
+        }
+    };
+    confirm(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
         out.line(&format!("wrote {} to {}", exactly(report.bytes), object(&report.name)))
     })
 }
 
-fn create_missing(pool: &Pool, args: &Put, input: &Input, key: &[u8]) -> Result {
-    let Some(len) = input.len else {
-        let message = format!("{} has no length, so the object would have none", input.path.display());
-        return Err(Failure::new(Exit::Usage, message, "create the object first, with `pmo create`"));
-    };
-    let size = len.saturating_add(args.offset).max(1);
-    match pool.create_with(&args.name, &CreateOptions::new(size).key(key)) {
-        Err(error) if error.kind() == ErrorKind::Exists => Ok(()),
-        done => Ok(done?),
+/// Stores the input into an object that exists, by one psync.
+fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
+    let size = attached.len() as u64;
+    if input.len.is_some_and(|len| len > size.saturating_sub(args.offset)) || args.offset > size {
+        return Err(too_long(args, size));
     }
+    let bar = progress::bytes("storing", input.len);
+    let bytes = store(&mut attached, args, input, size, &bar)?;
+    phase(&bar, "psyncing", bytes);
+    attached.psync()?;
+    attached.detach()?;
+    bar.finish_and_clear();
+    Ok(bytes)
+}
+
+/// Makes the object under another name, and gives it its own once it is whole: there is none before, whatever happens.
+fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
+    let unfinished = format!("{}{UNFINISHED}", args.name);
+    match pool.destroy_with_key(&unfinished, key) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+        Ok(()) => detail(|| format!("destroyed {}, left by a command that was killed", object(&unfinished))),
+    }
+    let size = input.len.unwrap_or(FIRST).saturating_add(args.offset).max(1);
+    // An input without a length may need all there is.
+    let reach = if input.len.is_some() { 0 } else { pool.info()?.length.max(size) };
+    pool.create_with(&unfinished, &CreateOptions::new(size).key(key).reach(reach))?;
+    detail(|| format!("created {}, {}", object(&unfinished), human(size)));
+    let made = fill(pool, args, input, &unfinished, key).and_then(|bytes| {
+        pool.rename(&unfinished, &args.name, key)?;
+        detail(|| format!("renamed it to {}", object(&args.name)));
+        Ok(bytes)
+    });
+    if made.is_err() {
+        // The failure that is reported is the first.
+        let _ = pool.destroy_with_key(&unfinished, key);
+    }
+    alike::warn(pool, &args.name);
+    made
+}
+
+/// Stores the input into a new object, which grows as needed. Nobody knows it yet, so that it is psynced in pieces, and the memory of
+/// each is given back.
+fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> Result<u64> {
+    let bar = progress::bytes("storing", input.len);
+    let mut attached = pool.attach_with_key(name, key)?;
+    let (mut piece, mut at, mut since) = (vec![0; PIECE], args.offset as usize, 0);
+    loop {
+        let filled = input.fill(&mut piece)?;
+        if at + filled > attached.len() {
+            let (needed, twice) = ((at + filled) as u64, 2 * attached.len() as u64);
+            attached.grow(twice.max(needed)).or_else(|_| attached.grow(needed))?;
+        }
+        attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
+        (at, since) = (at + filled, since + filled);
+        bar.inc(filled as u64);
+        if filled < PIECE {
+            break;
+        }
+        if since >= BATCH {
+            attached.psync()?;
+            attached.detach()?;
+            (attached, since) = (pool.attach_with_key(name, key)?, 0);
+        }
+    }
+    let bytes = (at - args.offset as usize) as u64;
+    phase(&bar, "psyncing", bytes);
+    let size = (at as u64).max(1);
+    let longer = attached.len() as u64 > size;
+    attached.psync()?;
+    attached.detach()?;
+    if longer {
+        pool.resize(name, size, key)?;
+    }
+    bar.finish_and_clear();
+    Ok(bytes)
+}
+
+/// Names what is being done.
+fn phase(bar: &ProgressBar, what: &'static str, bytes: u64) {
+    bar.set_message(what);
+    bar.tick();
+    detail(|| format!("stored {}; {what}", exactly(bytes)));
 }
 
 /// Stores the input, and says how many bytes it had. Nothing of it is durable yet.

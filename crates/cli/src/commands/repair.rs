@@ -1,5 +1,6 @@
 //! `pmo repair`: mends the damage that check finds.
 
+use crate::args::pool;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -29,6 +30,7 @@ JSON:
   lost says what was given up. The exit code is 3 if something was left alone.")]
 pub struct Repair {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// List the actions, and do nothing

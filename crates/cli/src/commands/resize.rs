@@ -1,13 +1,13 @@
 //! `pmo resize`: another size for an object nobody has (S0.7).
 
-use crate::args::size;
+use crate::args::{pool, size};
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
-use crate::out::show;
+use crate::out::confirm;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -22,6 +22,7 @@ Examples:
   pmo resize data.pmo counters 4K --shrink")]
 pub struct Resize {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of the object
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: &Resize) -> Result {
         return Err(Failure::new(Exit::Usage, message, "give --shrink to cut off its end"));
     }
     pool.resize(&args.name, args.size, &key)?;
-    show(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
+    confirm(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
         out.line(&format!(
             "resized {}: {} before, {} now",
             object(&args.name),

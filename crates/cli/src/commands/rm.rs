@@ -1,43 +1,135 @@
 //! `pmo rm`: objects are destroyed (S0.9).
 
+use crate::alike;
+use crate::args::pool;
+use crate::bytes::human;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, object};
+use crate::glob::Glob;
 use crate::keys::KeyArgs;
+use crate::out::{Out, show};
+use crate::terminal::{detail, note};
 use clap::Args;
+use indelible::{ErrorKind, Pool, State};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Destroy objects; there is no way back
 ///
 /// Objects that a process has attached are refused. Of several names, those that can be destroyed are;
-/// the exit code is that of the first that cannot.
+/// the exit code is that of the first that cannot. A name is taken as it is, whatever characters it has; for patterns
+/// there is --match.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo rm data.pmo counters
   pmo rm data.pmo a b c
-  pmo rm data.pmo -- --odd-name")]
+  pmo rm data.pmo --match 'logs/2024*' --dry-run      which would that be?
+  pmo rm data.pmo --force a                           no failure if there is none
+  pmo rm data.pmo -- --odd-name
+
+JSON:
+  {\"dry_run\":false,\"destroyed\":[{\"name\":\"a\",\"size\":4096}]}")]
 pub struct Rm {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Names of the objects
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required_unless_present = "patterns", value_name = "NAME")]
     names: Vec<String>,
+
+    /// Objects whose names match a pattern with *, ? and [a-z], too; * covers / as well
+    #[arg(short = 'm', long = "match", value_name = "PATTERN")]
+    patterns: Vec<String>,
+
+    /// List what would be destroyed, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Take a name that no object has for destroyed
+    #[arg(short, long)]
+    force: bool,
 
     #[command(flatten)]
     key: KeyArgs,
 }
 
+#[derive(Serialize)]
+struct Report {
+    dry_run: bool,
+    destroyed: Vec<Destroyed>,
+}
+
+#[derive(Serialize)]
+struct Destroyed {
+    name: String,
+    size: u64,
+}
+
 pub fn run(context: &Context, args: &Rm) -> Result {
     let key = args.key.read()?;
-    let pool = context.open(&args.pool)?;
+    let pool = if args.dry_run { context.look(&args.pool) } else { context.open(&args.pool) }?;
+    let mut report = Report { dry_run: args.dry_run, destroyed: Vec::new() };
     let mut first = None;
-    for name in &args.names {
-        if let Err(error) = pool.destroy_with_key(name, &key) {
-            let failure = Failure::from(error);
-            failure.report();
-            first = first.or(Some(failure.exit()));
+    for name in names(&pool, args)? {
+        match destroy(&pool, args, &name, &key) {
+            Ok(None) => {}
+            Ok(Some(size)) => report.destroyed.push(Destroyed { name, size }),
+            Err(failure) => {
+                failure.report();
+                first = first.or(Some(failure.exit()));
+            }
         }
     }
+    if context.json || args.dry_run {
+        show(context.json, &report, text)?;
+    }
     first.map_or(Ok(()), |exit| Err(Failure::Quiet(exit)))
+}
+
+/// The names given, and those that match a pattern.
+fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
+    let mut names = args.names.clone();
+    let globs: Vec<Glob> = args.patterns.iter().map(|pattern| Glob::new(pattern)).collect();
+    if globs.is_empty() {
+        return Ok(names);
+    }
+    let mut matching = Vec::new();
+    for stat in pool.list() {
+        let name = stat?.name;
+        if globs.iter().any(|glob| glob.matches(&name)) && !names.contains(&name) {
+            matching.push(name);
+        }
+    }
+    if matching.is_empty() {
+        note("no object has a name that matches");
+    }
+    matching.sort_unstable();
+    names.append(&mut matching);
+    Ok(names)
+}
+
+/// Destroys an object, and says how large it was; `None` if there is none and that is fine.
+fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>> {
+    let stat = match pool.stat(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound && args.force => return Ok(None),
+        found => found.map_err(|error| alike::explain(pool, name, error))?,
+    };
+    if !args.dry_run {
+        pool.destroy_with_key(name, key)?;
+        detail(|| format!("destroyed {}", object(name)));
+    } else if stat.state != State::Detached && !stat.needs_recovery {
+        let message = format!("{} would not be destroyed: a process has it attached", object(name));
+        return Err(Failure::new(Exit::Busy, message, "`pmo ls` shows which"));
+    }
+    Ok(Some(stat.size))
+}
+
+fn text(report: &Report, out: &mut Out) -> Result {
+    for Destroyed { name, size } in &report.destroyed {
+        out.line(&format!("would destroy {}, {}", object(name), human(*size)))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! `pmo stat`: a pool, or an object, in numbers.
 
+use crate::alike;
+use crate::args::pool;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::failure::Result;
@@ -30,6 +32,7 @@ JSON of an object:
    \"read_only\":false,\"sparse\":false,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     /// Name of an object
@@ -162,21 +165,22 @@ impl ObjectReport {
             ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
-            ("flags", self.flags()),
+            ("flags", words(self.read_only, self.sparse, self.read_key, self.write_key)),
             ("created", self.created.clone()),
         ])
     }
+}
 
-    fn flags(&self) -> String {
-        let flags = [
-            (self.read_only, "read-only"),
-            (self.sparse, "sparse"),
-            (self.read_key, "read key"),
-            (self.write_key, "write key"),
-        ];
-        let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
-        if set.is_empty() { "-".to_owned() } else { set.join(", ") }
-    }
+/// The flags of an object in words.
+pub fn flags(stat: &ObjectStat) -> String {
+    words(stat.read_only, stat.sparse, stat.read_key, stat.write_key)
+}
+
+fn words(read_only: bool, sparse: bool, read_key: bool, write_key: bool) -> String {
+    let flags =
+        [(read_only, "read-only"), (sparse, "sparse"), (read_key, "read key"), (write_key, "write key")];
+    let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
+    if set.is_empty() { "-".to_owned() } else { set.join(", ") }
 }
 
 /// A state in words.
@@ -197,7 +201,7 @@ pub fn run(context: &Context, args: &Stat) -> Result {
     match &args.name {
         None => show(context.json, &PoolReport::of(&pool)?, |report, out| report.text(out)),
         Some(name) => {
-            let stat = pool.stat(name)?;
+            let stat = pool.stat(name).map_err(|error| alike::explain(&pool, name, error))?;
             show(context.json, &ObjectReport::of(&stat), |report, out| report.text(stat.state, out))
         }
     }

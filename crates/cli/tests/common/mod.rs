@@ -24,6 +24,7 @@ impl Run {
     pub fn of(command: &mut Command, input: &[u8]) -> Run {
         let mut child = command
             .env_remove("PMO_KEY")
+            .env_remove("NO_COLOR")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

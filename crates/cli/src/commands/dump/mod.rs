@@ -5,6 +5,7 @@ mod lanes;
 mod superblock;
 mod table;
 
+use crate::args::pool;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::text::time;
@@ -26,6 +27,7 @@ Examples:
 Fields of the JSON follow the format; they change only with the format's version.")]
 pub struct Dump {
     /// The pool
+    #[arg(value_parser = pool())]
     pool: PathBuf,
 
     #[command(subcommand)]

@@ -1,0 +1,208 @@
+//! The tool in daily use: the pool of the environment, patterns, order and columns, output for programs, input of unknown length.
+
+use crate::common::{PMO, Rig, Run, skipped};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// `pmo ARGUMENTS…` with PMO_POOL set to the rig's pool.
+fn with_pool(rig: &Rig, arguments: &[&str]) -> Run {
+    Run::of(Command::new(PMO).current_dir(rig.dir.path()).env("PMO_POOL", &rig.pool).args(arguments), b"")
+}
+
+fn names(rig: &Rig) -> Vec<String> {
+    let rows = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
+    rows.as_array().expect("rows").iter().map(|row| row["name"].as_str().expect("text").to_owned()).collect()
+}
+
+#[test]
+fn the_pool_of_the_environment_may_be_left_out() {
+    let rig = Rig::new();
+    with_pool(&rig, &["create", "a", "4K"]).fine();
+    assert!(with_pool(&rig, &["ls"]).fine().out.contains("4 KiB"));
+    assert_eq!(with_pool(&rig, &["stat", "--json"]).fine().json()["objects"], 1);
+    assert_eq!(with_pool(&rig, &["stat", "-", "a", "--json"]).fine().json()["name"], "a");
+    assert_eq!(with_pool(&rig, &["--wait", "1", "cat", "a"]).fine().raw.len(), 4096);
+    with_pool(&rig, &["mv", "a", "b"]).fine();
+    with_pool(&rig, &["check"]).fine();
+    // The first of two names is a pool: nothing is destroyed by mistake.
+    with_pool(&rig, &["rm", "b", "b"]).fails(5, "cannot open b");
+    with_pool(&rig, &["rm", "b"]).fine();
+    with_pool(&rig, &["ls", "missing.pmo"]).fails(5, "missing.pmo");
+    with_pool(&rig, &["format"]).fails(2, "<PATH>");
+    let run = Run::of(Command::new(PMO).env_remove("PMO_POOL").args(["ls", "-"]), b"");
+    run.fails(2, "PMO_POOL names, and that is not set");
+    Run::of(Command::new(PMO).env_remove("PMO_POOL").arg("ls"), b"").fails(2, "<POOL>");
+}
+
+#[test]
+fn rm_takes_patterns_and_says_first_what_it_would_do() {
+    let rig = Rig::new();
+    for name in ["logs/1", "logs/2", "log", "*"] {
+        rig.pmo(["create"], [name, "4K"]).fine();
+    }
+    let run = rig.pmo(["rm"], ["--match", "logs/*", "--dry-run"]).fine();
+    assert_eq!(run.out, "would destroy object \"logs/1\", 4 KiB\nwould destroy object \"logs/2\", 4 KiB\n");
+    assert_eq!(names(&rig).len(), 4);
+    let held = rig.hold("logs/2", false);
+    rig.pmo(["rm"], ["-m", "logs/*", "-n"]).fails(4, "\"logs/2\" would not be destroyed");
+    held.release();
+    // A name is no pattern.
+    rig.pmo(["rm"], ["*"]).fine();
+    assert_eq!(names(&rig), ["log", "logs/1", "logs/2"]);
+    let run = rig.pmo(["rm", "--json"], ["--match", "logs/*", "--match", "*g*/1"]).fine();
+    assert_eq!(
+        run.json(),
+        json!({"dry_run": false, "destroyed": [{"name": "logs/1", "size": 4096}, {"name": "logs/2", "size": 4096}]})
+    );
+    let run = rig.pmo(["rm"], ["--match", "logs/*"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), "note: no object has a name that matches\n"));
+    rig.pmo(["rm"], ["log", "none"]).fails(5, "\"none\"");
+    rig.pmo(["rm"], ["log", "none", "--force"]).fine();
+    rig.pmo(["rm"], [""; 0]).fails(2, "required");
+    assert_eq!(names(&rig), [""; 0]);
+}
+
+#[test]
+fn failures_are_json_where_that_was_asked_for() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K"]).fine();
+    let failure = |run: Run| -> Value { serde_json::from_str(&run.err).expect("one JSON object") };
+    let run = rig.pmo(["rm", "--json"], ["missing"]);
+    assert_eq!(run.json()["destroyed"], json!([]));
+    let said = failure(run);
+    assert_eq!((said["exit"].as_u64(), said["kind"].as_str()), (Some(5), Some("NotFound")));
+    assert_eq!((said["object"].as_str(), said["pool"].as_str()), (Some("missing"), rig.pool.to_str()));
+    assert!(
+        said["error"].as_str().is_some_and(|text| text.contains("no such object"))
+            && said["help"].is_string()
+    );
+    let said = failure(rig.pmo(["cat", "--json"], ["a", "--offset", "5K"]));
+    assert_eq!((said["exit"].as_u64(), said["kind"].as_str()), (Some(2), None));
+    let said = failure(rig.pmo(["ls", "--json"], ["--sort", "color"]));
+    assert!(said["error"].as_str().is_some_and(|text| text.contains("possible values")), "{said}");
+    assert_eq!(rig.pmo(["mv", "--json"], ["a", "b"]).fine().json()["name"], "b");
+}
+
+#[test]
+fn ls_has_an_order_and_columns() {
+    let rig = Rig::new();
+    for (name, size) in [("middle", "8K"), ("small", "4K"), ("large", "1M")] {
+        rig.pmo(["create"], [name, size]).fine();
+    }
+    let shown = |options: &[&str]| rig.pmo(["ls"], options).fine().out;
+    assert_eq!(shown(&["--sort", "size", "-c", "name", "--no-header"]), "large\nmiddle\nsmall\n");
+    assert_eq!(shown(&["-s", "size", "-r", "-c", "name", "--no-header"]), "small\nmiddle\nlarge\n");
+    assert_eq!(shown(&["-c", "size,name", "s*"]), " SIZE  NAME\n4 KiB  small\n");
+    let long = shown(&["--long", "s*"]);
+    assert!(
+        long.lines().next().is_some_and(|line| line.ends_with("ID  FLAGS") || line.contains("PSYNCS")),
+        "{long}"
+    );
+    let rows = rig.pmo(["ls", "--json"], ["--long", "small"]).fine().json();
+    assert_eq!((rows[0]["extent"].as_u64(), rows[0]["name"].as_str()), (Some(4096), Some("small")));
+}
+
+#[test]
+fn quiet_verbose_and_color() {
+    let rig = Rig::new();
+    assert_eq!(rig.pmo(["create", "-q"], ["a", "4K"]).fine().out, "");
+    let run = rig.pmo(["ls", "-q"], ["none*"]).fine();
+    assert_eq!(run.out, "");
+    let run = rig.pmo(["rm", "--verbose"], ["a"]);
+    let said: Vec<_> = run.err.lines().collect();
+    assert!(
+        matches!(said[..], [opened, "note: destroyed object \"a\""] if opened.starts_with("note: opened")),
+        "{run:?}"
+    );
+    let run = rig.pmo(["rm", "--color", "always"], ["a"]);
+    assert!(run.err.starts_with("\x1b[1;31merror:\x1b[0m cannot"), "{run:?}");
+    assert!(rig.pmo(["rm"], ["a"]).err.starts_with("error: cannot"), "no terminal, no color");
+}
+
+#[test]
+fn sizes_that_mean_two_things_are_refused() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4KB"]).fails(2, "write 4K or 4KiB for 1024");
+    rig.pmo(["create"], ["a", "4KiB"]).fine();
+}
+
+#[test]
+fn names_that_look_the_same_are_told() {
+    let rig = Rig::new();
+    let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}");
+    rig.pmo(["create"], [composed, "4K"]).fine();
+    let run = rig.pmo(["cat"], [decomposed]).fails(5, "no such object");
+    assert!(run.err.contains("looks the same, but its name has U+00E9 for U+0301"), "{run:?}");
+    rig.pmo(["rm"], [decomposed]).fails(5, "looks the same");
+    let run = rig.pmo(["create"], [decomposed, "4K"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.err.starts_with("note: two objects are now named"), "{run:?}");
+    rig.pmo(["create"], ["caf\u{e8}", "4K"]).fine();
+}
+
+#[test]
+fn input_of_unknown_length_makes_an_object_of_its_size() {
+    let rig = Rig::new();
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
+    rig.feed("put", ["big", "--create"], &bytes).fine();
+    assert!(rig.pmo(["cat"], ["big"]).fine().raw == bytes);
+    assert_eq!(rig.pmo(["stat", "--json"], ["big"]).fine().json()["size"], 3_000_000);
+    rig.feed("put", ["empty", "--create"], b"").fine();
+    assert_eq!(names(&rig), ["big", "empty"]);
+}
+
+/// A failure leaves nothing; a command that is killed leaves nothing under the name, and the next one clears up.
+#[test]
+fn put_makes_a_whole_object_or_none() {
+    let rig = Rig::new();
+    rig.feed("put", ["big", "--create"], &vec![1; 20 << 20]).fails(8, "no room");
+    assert_eq!(names(&rig), [""; 0]);
+    std::fs::create_dir(rig.path("folder")).expect("made");
+    rig.pmo(["put"], ["big", "folder", "--create"]).fails(1, "cannot read folder");
+    assert_eq!(names(&rig), [""; 0]);
+    let mut command = rig.command(["put"]);
+    let mut put = command
+        .args(["big", "--create", "-v"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = put.stdin.take().expect("piped");
+    // More than a pipe holds: the object is there, and part of it stored.
+    input.write_all(&vec![2; 2 << 20]).expect("taken");
+    put.kill().expect("killed");
+    put.wait().expect("gone");
+    assert_eq!(names(&rig), ["big~unfinished put"]);
+    rig.pmo(["cat"], ["big"]).fails(5, "no such object");
+    rig.feed("put", ["big", "--create"], b"whole").fine();
+    assert_eq!(names(&rig), ["big"]);
+    assert_eq!(rig.pmo(["cat"], ["big"]).fine().raw, b"whole");
+}
+
+/// A tmpfs that is full: no command dies of a signal, and reading claims nothing.
+#[test]
+fn a_full_memory_file_system_is_an_error() {
+    let rig = Rig::empty();
+    let at = rig.path("small");
+    std::fs::create_dir(&at).expect("made");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8M", "tmpfs"]).arg(&at).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        return skipped("a full tmpfs: this user cannot mount one");
+    }
+    let small = Rig { pool: at.join("p.pmo"), dir: tempfile::tempdir().expect("a folder") };
+    small.pmo(["format"], ["--size", "64M"]).fine();
+    small.pmo(["create"], ["thin", "32M", "--sparse"]).fine();
+    let free = || rustix::fs::statvfs(&at).expect("mounted").f_bfree;
+    let before = free();
+    let run = small.pmo(["cat"], ["thin"]).fine();
+    assert!(run.raw.len() == 32 << 20 && run.raw.iter().all(|byte| *byte == 0));
+    assert!(before - free() < 64, "reading claimed {} blocks", before - free());
+    std::fs::write(rig.path("in"), vec![1; 20 << 20]).expect("written");
+    let input = rig.path("in");
+    small.pmo(["put"], ["thin".as_ref(), input.as_os_str()]).fails(8, "no space");
+    small.pmo(["put"], ["new".as_ref(), input.as_os_str(), "--create".as_ref()]).fails(8, "no space");
+    assert_eq!(names(&small), ["thin"]);
+    assert!(small.pmo(["cat"], ["thin"]).fine().raw.iter().all(|byte| *byte == 0));
+    assert!(Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()));
+}
