@@ -1,105 +1,55 @@
 //! Dirty tracking: the pages of a writable shadow that may differ from the primary. There are three
-//! rungs, chosen at run time, with the same interface and the same guarantees.
+//! rungs, chosen at run time, with the same interface ([`backend`]) and the same guarantees. Decisions that cost time, and
+//! nothing else, are apart from them ([`policy`]).
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled. [`Tracker::collect`]
 //! reports every dirty page; [`Tracker::settle`] tells the tracker which of them had changed.
 //! Between the two, and in `settle` itself, nobody stores to the range: the caller's psync ensures
 //! that (in Rust by borrowing, in C by the caller's promise), or a hold does.
 
+mod backend;
 mod bitmap;
 mod chunks;
+mod explicit;
 mod gate;
 mod handler;
 #[cfg(test)]
 mod handler_tests;
-mod hot;
 mod marked;
 mod marks;
 mod mprotect;
+mod page_tables;
 mod pages;
+mod policy;
 mod range;
-mod reclaim;
 mod registry;
 mod reprotect;
+mod rung;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod watch;
 mod wp_async;
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use marks::DirtyLines;
+pub(crate) use policy::Advice;
 pub(crate) use range::PageRange;
+pub(crate) use rung::Rung;
 pub(crate) use wp_async::WatchedBy;
 
 use crate::sys::PAGE;
-use crate::sys::pagemap::Pagemap;
-use crate::sys::uffd::Uffd;
-use gate::Gate;
+use backend::Backend;
+use explicit::Explicit;
 use marked::Marked;
 use mprotect::Mprotect;
+#[cfg(test)]
+use policy::Random;
+use policy::{Adaptive, SecondChance};
 use wp_async::WpAsync;
-
-/// How stores are noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rung {
-    /// userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN`.
-    WpAsync,
-    /// Memory protection and SIGSEGV.
-    Mprotect,
-    /// The program marks what it changed.
-    Explicit,
-}
-
-impl Rung {
-    pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Explicit];
-
-    /// The best rung that works without marks from the caller.
-    pub(crate) fn best() -> Rung {
-        if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
-    }
-
-    /// Whether the running system offers it.
-    pub(crate) fn available(self) -> bool {
-        match self {
-            Rung::WpAsync => Uffd::wp_async().is_ok() && Pagemap::supported(),
-            Rung::Mprotect | Rung::Explicit => true,
-        }
-    }
-
-    /// Whether the range has to be mapped read-only for the tracker to begin with.
-    pub(crate) fn starts_read_only(self) -> bool {
-        self == Rung::Mprotect
-    }
-}
-
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Rung::WpAsync => "wp-async",
-            Rung::Mprotect => "mprotect",
-            Rung::Explicit => "explicit",
-        })
-    }
-}
-
-impl FromStr for Rung {
-    type Err = UnknownRung;
-
-    fn from_str(text: &str) -> Result<Rung, UnknownRung> {
-        Rung::ALL.into_iter().find(|rung| rung.to_string() == text).ok_or_else(|| UnknownRung(text.into()))
-    }
-}
-
-/// A word that names no rung.
-#[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no way to track stores: use wp-async, mprotect or explicit")]
-pub(crate) struct UnknownRung(String);
 
 /// Why tracking failed.
 #[derive(Debug, thiserror::Error)]
@@ -126,43 +76,44 @@ pub(crate) struct TrackerParams {
     pub(crate) watched_by: WatchedBy,
     /// The pages were filled in memory (not faulted in from a file) and equal the primary.
     pub(crate) filled: bool,
+    pub(crate) advice: Advice,
+}
+
+/// The backend of a rung, with its policy.
+fn backend(params: &TrackerParams) -> io::Result<Box<dyn Backend>> {
+    let TrackerParams { base, len, rung, watched_by, filled, advice } = *params;
+    let pages = len / PAGE;
+    Ok(match (rung, advice) {
+        (Rung::WpAsync, Advice::Measured) => {
+            Box::new(WpAsync::new(base, pages, watched_by, filled, Adaptive::default())?)
+        }
+        (Rung::Mprotect, Advice::Measured) => Box::new(Mprotect::new(base, pages, SecondChance::default())?),
+        #[cfg(test)]
+        (Rung::WpAsync, Advice::Random(seed)) => {
+            Box::new(WpAsync::new(base, pages, watched_by, filled, Random::new(seed))?)
+        }
+        #[cfg(test)]
+        (Rung::Mprotect, Advice::Random(seed)) => Box::new(Mprotect::new(base, pages, Random::new(seed))?),
+        (Rung::Explicit, _) => Box::new(Explicit::new(base, len)),
+    })
 }
 
 /// Notices the stores to one writable mapping.
 pub(crate) struct Tracker {
     rung: Rung,
-    kind: Kind,
+    backend: Box<dyn Backend>,
     /// Lines that were marked, on every rung.
     marked: Marked,
-    filled: bool,
     /// Stores are held up.
     held: bool,
-    /// Holds up stores on rungs without a handler of their own; made by the first hold.
-    gate: Gate,
-}
-
-enum Kind {
-    WpAsync(Box<WpAsync>),
-    Mprotect(Mprotect),
-    /// Finds nothing by itself.
-    Explicit,
 }
 
 impl Tracker {
     /// Nothing is dirty at first. The mapping outlives the tracker.
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
-        let TrackerParams { base, len, rung, watched_by, filled } = params;
-        let pages = len / PAGE;
-        let kind = match rung {
-            Rung::WpAsync => {
-                WpAsync::new(base, pages, watched_by, filled).map(|rung| Kind::WpAsync(Box::new(rung)))
-            }
-            Rung::Mprotect => Mprotect::new(base, pages).map(Kind::Mprotect),
-            Rung::Explicit => Ok(Kind::Explicit),
-        };
-        let kind = kind.map_err(|source| DirtyError::Unavailable { rung, source })?;
-        let (marked, gate) = (Marked::new(pages), Gate::new(base, len));
-        Ok(Tracker { rung, kind, marked, filled, held: false, gate })
+        let rung = params.rung;
+        let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
+        Ok(Tracker { rung, backend, marked: Marked::new(params.len / PAGE), held: false })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -174,11 +125,7 @@ impl Tracker {
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
         let kept = out.len();
-        match &mut self.kind {
-            Kind::WpAsync(rung) => rung.collect(out).map_err(failed("collect"))?,
-            Kind::Mprotect(rung) => rung.collect(out),
-            Kind::Explicit => {}
-        }
+        self.backend.collect(out).map_err(failed("collect"))?;
         self.marked.collect(self.held, out, kept);
         Ok(())
     }
@@ -194,12 +141,7 @@ impl Tracker {
         changed: &[PageRange],
         unchanged: &[PageRange],
     ) -> Result<(), DirtyError> {
-        match &mut self.kind {
-            Kind::WpAsync(rung) => rung.settle(changed, unchanged),
-            Kind::Mprotect(rung) => rung.settle(changed, unchanged),
-            Kind::Explicit => Ok(()),
-        }
-        .map_err(failed("settle"))?;
+        self.backend.settle(changed, unchanged).map_err(failed("settle"))?;
         self.marked.settle(changed);
         self.marked.settle(unchanged);
         Ok(())
@@ -209,10 +151,7 @@ impl Tracker {
     /// change is protected again. To be told before the `settle`, if at all.
     #[inline]
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
-        match &mut self.kind {
-            Kind::WpAsync(rung) => rung.compared(pages, took),
-            Kind::Mprotect(_) | Kind::Explicit => {}
-        }
+        self.backend.compared(pages, took);
     }
 
     /// The set in which bytes are marked as dirty, by any thread and at any time.
@@ -228,9 +167,9 @@ impl Tracker {
     /// The lines of a page that was collected and may differ from the primary, a bit each.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
-        match &self.kind {
-            Kind::Explicit => self.marked.lines(page as usize),
-            Kind::WpAsync(_) | Kind::Mprotect(_) => u64::MAX,
+        match self.rung {
+            Rung::Explicit => self.marked.lines(page as usize),
+            Rung::WpAsync | Rung::Mprotect => u64::MAX,
         }
     }
 
@@ -239,11 +178,7 @@ impl Tracker {
     /// SIGSEGV rather than wait for itself); a system call that writes there fails with `EFAULT`.
     /// Costs as much as page tables are populated.
     pub(crate) fn hold(&mut self) -> Result<(), DirtyError> {
-        match &self.kind {
-            Kind::Mprotect(rung) => rung.hold(),
-            Kind::WpAsync(_) | Kind::Explicit => self.gate.hold(),
-        }
-        .map_err(failed("hold up"))?;
+        self.backend.hold().map_err(failed("hold up"))?;
         self.held = true;
         Ok(())
     }
@@ -251,24 +186,14 @@ impl Tracker {
     /// Ends a hold. `settle` must come first.
     pub(crate) fn release(&mut self) -> Result<(), DirtyError> {
         self.held = false;
-        match &self.kind {
-            Kind::Mprotect(rung) => rung.release(),
-            Kind::WpAsync(_) | Kind::Explicit => self.gate.release(),
-        }
-        .map_err(failed("let pass"))
+        self.backend.release().map_err(failed("let pass"))
     }
 
     /// Tracks `len` bytes from now on; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> Result<(), DirtyError> {
         let pages = len / PAGE;
-        match &mut self.kind {
-            Kind::WpAsync(rung) => rung.grow(pages, self.filled),
-            Kind::Mprotect(rung) => rung.grow(pages),
-            Kind::Explicit => Ok(()),
-        }
-        .map_err(failed("track"))?;
+        self.backend.grow(pages).map_err(failed("track"))?;
         self.marked.grow(pages);
-        self.gate.grow(len);
         Ok(())
     }
 
@@ -276,20 +201,16 @@ impl Tracker {
     /// become dear. To be asked after a `settle`, outside a hold.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
-        match &mut self.kind {
-            // A device may have pinned the pages, and would go on storing to dropped ones.
-            Kind::WpAsync(_) if self.marked.lines.is_pinned() => Ok(false),
-            Kind::WpAsync(rung) => rung.renewal_due().map_err(failed("scan")),
-            Kind::Mprotect(_) | Kind::Explicit => Ok(false),
+        // A device may have pinned the pages, and would go on storing to dropped ones.
+        if self.marked.lines.is_pinned() {
+            return Ok(false);
         }
+        self.backend.drop_due().map_err(failed("scan"))
     }
 
     /// The mapping was renewed: it holds what the primary holds. No store may come between the
     /// renewal and the end of this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
-        match &mut self.kind {
-            Kind::WpAsync(rung) => rung.renewed().map_err(failed("track")),
-            Kind::Mprotect(_) | Kind::Explicit => Ok(()),
-        }
+        self.backend.dropped().map_err(failed("track"))
     }
 }

@@ -6,24 +6,22 @@
 //! Invariants:
 //! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were marked.
 //! 2. A page without the bit is read-only ([`Pages`] keeps that, whoever stores meanwhile).
-//! 3. A page in `again` has been reported before; it is kept writable for as long as it changes.
-//! 4. A page in `idle` was found unchanged by the last settle that mentioned it.
-//! 5. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
+//! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
+//!
+//! None of them depends on the policy's advice: to leave a page writable with its bit, and to protect any page that is
+//! settled, is right at any time.
 //!
 //! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A store that breaks
 //! the rule is in this psync, or is found once its page is stored to again: later stores fault like any others (2).
 
 use std::io;
 
-use super::bitmap::Bits;
+use super::backend::Backend;
 use super::pages::Pages;
+use super::policy::FaultPolicy;
 use super::range::{self, PageRange};
 use super::watch::Watched;
 use crate::sys::{PAGE, max_map_count};
-
-/// More runs than this are protected by one call for all pages; those that are still dirty fault
-/// once more.
-const RUNS_APART: usize = 256;
 
 struct Part {
     first: usize,
@@ -31,42 +29,81 @@ struct Part {
     watched: Watched,
 }
 
-pub(super) struct Mprotect {
+pub(super) struct Mprotect<P> {
     base: usize,
     pages: usize,
     parts: Vec<Part>,
-    again: Bits,
-    idle: Bits,
+    policy: P,
     budget: usize,
     protect: Vec<PageRange>,
 }
 
-impl Mprotect {
+impl<P: FaultPolicy> Mprotect<P> {
     /// The range is mapped for reading only.
-    pub(super) fn new(base: usize, pages: usize) -> io::Result<Mprotect> {
+    pub(super) fn new(base: usize, pages: usize, mut policy: P) -> io::Result<Mprotect<P>> {
         // A quarter of the process's mappings; unknown: half of what kernels default to.
         let budget = match max_map_count() {
             0 => 8192,
             limit => limit / 8,
         };
-        Mprotect::with_budget(base, pages, budget)
+        let budget = policy.splits(budget);
+        Mprotect::with_budget(base, pages, budget, policy)
     }
 
-    pub(super) fn with_budget(base: usize, pages: usize, budget: usize) -> io::Result<Mprotect> {
-        let mut this = Mprotect {
-            base,
-            pages: 0,
-            parts: Vec::new(),
-            again: Bits::new(0),
-            idle: Bits::new(0),
-            budget,
-            protect: Vec::new(),
-        };
-        this.grow(pages)?;
+    pub(super) fn with_budget(
+        base: usize,
+        pages: usize,
+        budget: usize,
+        policy: P,
+    ) -> io::Result<Mprotect<P>> {
+        let mut this = Mprotect { base, pages: 0, parts: Vec::new(), policy, budget, protect: Vec::new() };
+        Backend::grow(&mut this, pages)?;
         Ok(this)
     }
 
-    pub(super) fn grow(&mut self, pages: usize) -> io::Result<()> {
+    fn protect_runs(&mut self, runs: &[PageRange]) -> io::Result<()> {
+        let all = self.policy.protects_all(runs.len());
+        for part in &self.parts {
+            let end = part.first + part.pages;
+            let within = |run: &PageRange| {
+                let pages = run.within(end);
+                pages.start.max(part.first) - part.first..pages.end.max(part.first) - part.first
+            };
+            let concerned = runs.iter().map(within).filter(|pages| !pages.is_empty());
+            if concerned.clone().next().is_some() {
+                part.watched.close(concerned, all)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: FaultPolicy> Backend for Mprotect<P> {
+    fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
+        let kept = out.len();
+        for part in &self.parts {
+            let Some(pages) = part.watched.pages() else { continue };
+            pages.for_each(|page| range::push(out, kept, part.first + page, part.first + page + 1));
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        let mut protect = std::mem::take(&mut self.protect);
+        protect.clear();
+        for (runs, changed) in [(changed, true), (unchanged, false)] {
+            for page in runs.iter().flat_map(|run| run.within(self.pages)) {
+                if !self.policy.leaves(page, changed) {
+                    range::push(&mut protect, 0, page, page + 1);
+                }
+            }
+        }
+        let done = self.protect_runs(&protect);
+        self.protect = protect;
+        done
+    }
+
+    fn grow(&mut self, pages: usize) -> io::Result<()> {
         let extended = self.parts.last_mut().is_some_and(|part| {
             let wanted = pages - part.first;
             let room = part.watched.extend(wanted * PAGE);
@@ -81,64 +118,12 @@ impl Mprotect {
             let watched = Watched::new(self.base + self.pages * PAGE, more * PAGE, Some(pages))?;
             self.parts.push(Part { first: self.pages, pages: more, watched });
         }
-        self.again.grow(pages);
-        self.idle.grow(pages);
+        self.policy.grow(pages);
         self.pages = pages;
         Ok(())
     }
 
-    pub(super) fn collect(&self, out: &mut Vec<PageRange>) {
-        let kept = out.len();
-        for part in &self.parts {
-            let Some(pages) = part.watched.pages() else { continue };
-            pages.for_each(|page| range::push(out, kept, part.first + page, part.first + page + 1));
-        }
-    }
-
-    pub(super) fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
-        let mut protect = std::mem::take(&mut self.protect);
-        protect.clear();
-        for run in changed {
-            for page in run.within(self.pages) {
-                self.idle.clear(page);
-                if !self.again.get(page) {
-                    self.again.set(page);
-                    range::push(&mut protect, 0, page, page + 1);
-                }
-            }
-        }
-        for run in unchanged {
-            for page in run.within(self.pages) {
-                if self.idle.get(page) || !self.again.get(page) {
-                    self.idle.clear(page);
-                    self.again.set(page);
-                    range::push(&mut protect, 0, page, page + 1);
-                } else {
-                    self.idle.set(page);
-                }
-            }
-        }
-        let done = self.protect_runs(&protect);
-        self.protect = protect;
-        done
-    }
-
-    fn protect_runs(&self, runs: &[PageRange]) -> io::Result<()> {
-        for part in &self.parts {
-            let end = part.first + part.pages;
-            let within = |run: &PageRange| {
-                let pages = run.within(end);
-                pages.start.max(part.first) - part.first..pages.end.max(part.first) - part.first
-            };
-            let mut concerned = runs.iter().map(within).filter(|pages| !pages.is_empty()).peekable();
-            if concerned.peek().is_some() {
-                part.watched.close(concerned, runs.len() > RUNS_APART)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn hold(&self) -> io::Result<()> {
+    fn hold(&mut self) -> io::Result<()> {
         for (index, part) in self.parts.iter().enumerate() {
             if let Err(e) = part.watched.hold() {
                 for part in &self.parts[..index] {
@@ -151,7 +136,12 @@ impl Mprotect {
     }
 
     /// Pages that still have their bits fault once more.
-    pub(super) fn release(&self) -> io::Result<()> {
+    fn release(&mut self) -> io::Result<()> {
         self.parts.iter().try_for_each(|part| part.watched.release(false))
+    }
+
+    #[cfg(test)]
+    fn as_any(&mut self) -> &mut dyn std::any::Any {
+        self
     }
 }

@@ -1,7 +1,7 @@
-//! The decision of a settle about each page: protect it or leave it unprotected; and with how many calls.
+//! The plan of a settle: the pages to protect, as the policy advises and chunks allow, and with how many calls.
 
 use super::chunks::Chunks;
-use super::hot::HotPages;
+use super::policy::Policy;
 use super::range::{self, PageRange};
 
 /// Protected pages that one call skips in the time that another call takes.
@@ -12,32 +12,24 @@ const NEAR: u64 = 256;
 pub(super) struct Reprotection {
     protect: Vec<PageRange>,
     left: Vec<PageRange>,
-    /// So many pages changed once more.
-    again: usize,
-    /// Whether any could have.
-    telling: bool,
 }
 
 impl Reprotection {
-    /// Decides about the pages of an object of `pages` pages, before `hot` knows of the changes.
+    /// Decides about the pages of an object of `pages` pages.
     pub(super) fn reach(
         &mut self,
         changed: &[PageRange],
         unchanged: &[PageRange],
-        hot: &HotPages,
+        policy: &mut impl Policy,
         chunks: &Chunks,
         pages: usize,
     ) {
         self.protect.clear();
         self.left.clear();
-        (self.again, self.telling) = (0, !hot.is_empty());
         for page in changed.iter().flat_map(|run| run.within(pages)) {
-            if !hot.get(page) {
+            if !policy.leaves(page, true) {
                 range::push(&mut self.protect, 0, page, page + 1);
-                continue;
-            }
-            self.again += 1;
-            if chunks.is_known(page) {
+            } else if chunks.is_known(page) {
                 range::push(&mut self.left, 0, page, page + 1);
             } else {
                 // In a new chunk none may stay unprotected.
@@ -45,7 +37,7 @@ impl Reprotection {
             }
         }
         for page in unchanged.iter().flat_map(|run| run.within(pages)) {
-            let runs = if hot.get(page) { &mut self.left } else { &mut self.protect };
+            let runs = if policy.leaves(page, false) { &mut self.left } else { &mut self.protect };
             range::push(runs, 0, page, page + 1);
         }
         range::normalise(&mut self.protect, 0);
@@ -73,22 +65,13 @@ impl Reprotection {
                 && known(b)
         })
     }
-
-    /// Whether the next scan should protect the pages it finds; `before`: whether this one did. That spares
-    /// `calls` calls; each page that changes again then faults, which takes as long as a call. A change of
-    /// policy has its price, too: the unprotected pages have to be found anew.
-    pub(super) fn protects(&self, calls: usize, before: bool) -> bool {
-        if !self.telling || self.again + calls == 0 {
-            return before;
-        }
-        if before { self.again < 2 * calls } else { self.again < calls }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sys::PAGE;
+    use std::collections::BTreeSet;
 
     const CHUNK: usize = 512;
 
@@ -104,21 +87,27 @@ mod tests {
         chunks
     }
 
-    fn reach(
-        changed: &[usize],
-        unchanged: &[usize],
-        lately: &[usize],
-    ) -> (Reprotection, Vec<Vec<PageRange>>) {
-        let (chunks, mut hot, mut plan) = (chunks(), HotPages::default(), Reprotection::default());
-        hot.grow(4 * CHUNK);
-        hot.push(&pages(lately), 4 * CHUNK);
-        plan.reach(&pages(changed), &pages(unchanged), &hot, &chunks, 4 * CHUNK);
+    /// Leaves these pages.
+    struct Leaves(BTreeSet<usize>);
+
+    impl Policy for Leaves {
+        fn grow(&mut self, _: usize) {}
+
+        fn leaves(&mut self, page: usize, _: bool) -> bool {
+            self.0.contains(&page)
+        }
+    }
+
+    fn reach(changed: &[usize], unchanged: &[usize], left: &[usize]) -> (Reprotection, Vec<Vec<PageRange>>) {
+        let (chunks, mut plan) = (chunks(), Reprotection::default());
+        let mut policy = Leaves(left.iter().copied().collect());
+        plan.reach(&pages(changed), &pages(unchanged), &mut policy, &chunks, 4 * CHUNK);
         let calls = plan.calls(&chunks).map(<[_]>::to_vec).collect();
         (plan, calls)
     }
 
     #[test]
-    fn recent_pages_are_left_and_others_protected() {
+    fn pages_are_left_as_advised_and_others_protected() {
         let (plan, _) = reach(&[1, 5, 6], &[9, 10], &[5, 9]);
         assert_eq!(plan.protect(), [PageRange::new(1, 2), PageRange::new(6, 7), PageRange::new(10, 11)]);
         // In a new chunk that takes protecting all of it.
@@ -142,21 +131,5 @@ mod tests {
                 pages(&[2 * CHUNK + 3])
             ]
         );
-    }
-
-    #[test]
-    fn scans_protect_where_hardly_any_page_changes_again() {
-        let protects = |changed: &[usize], lately: &[usize], before| {
-            let (plan, calls) = reach(changed, &[], lately);
-            plan.protects(calls.len(), before)
-        };
-        for before in [false, true] {
-            assert_eq!(protects(&[1, 2], &[], before), before, "nothing could have changed again");
-            assert_eq!(protects(&[], &[7], before), before, "nothing changed");
-            assert!(protects(&[1], &[7], before));
-            assert!(protects(&[1, 7, 300], &[7], before));
-            assert_eq!(protects(&[1, 7], &[7], before), before);
-            assert!(!protects(&[1, 7, 8], &[7, 8], before));
-        }
     }
 }

@@ -61,8 +61,13 @@ impl Watched {
         room
     }
 
-    /// Protects pages again: those of each run, or with `all`, for one call, everything.
-    pub(super) fn close(&self, mut runs: impl Iterator<Item = Range<usize>>, all: bool) -> io::Result<()> {
+    /// Protects pages again: those of each run, or for one call, with `all`, everything; so, too, if the process's mappings
+    /// run out, as a range that is protected as a whole is one mapping.
+    pub(super) fn close(
+        &self,
+        runs: impl Iterator<Item = Range<usize>> + Clone,
+        all: bool,
+    ) -> io::Result<()> {
         let Some(pages) = self.pages() else { return Ok(()) };
         let forbid = |pages: Range<usize>| {
             let (at, len) = (self.start + pages.start * PAGE, (pages.end - pages.start) * PAGE);
@@ -70,13 +75,15 @@ impl Watched {
             unsafe { mmap::protect(at, len, Protection::Read) }
         };
         let hold = self.slot.turn.hold(me(), std::thread::yield_now);
-        let done = if all {
-            forbid(0..self.len() / PAGE).and_then(|()| {
-                pages.joined();
-                runs.try_for_each(|run| pages.close(&hold, run, |_| Ok(())))
-            })
-        } else {
-            runs.try_for_each(|run| pages.close(&hold, run, forbid))
+        let apart = || runs.clone().try_for_each(|run| pages.close(&hold, run, forbid));
+        let whole = || {
+            forbid(0..self.len() / PAGE)?;
+            pages.joined();
+            runs.clone().try_for_each(|run| pages.close(&hold, run, |_| Ok(())))
+        };
+        let done = match if all { whole() } else { apart() } {
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory && !all => whole(),
+            done => done,
         };
         self.wake(hold.release());
         done

@@ -294,7 +294,7 @@ impl Core {
         Ok(())
     }
 
-    fn shadow_mut(&mut self) -> Result<&mut Shadow, Cause> {
+    pub(super) fn shadow_mut(&mut self) -> Result<&mut Shadow, Cause> {
         self.shadow.as_mut().ok_or_else(|| absent(&self.lost))
     }
 

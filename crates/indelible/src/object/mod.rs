@@ -7,6 +7,8 @@ mod engine;
 mod reader;
 mod shared;
 mod stats;
+#[cfg(test)]
+mod torture;
 mod trust;
 mod writer;
 

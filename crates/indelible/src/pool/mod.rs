@@ -265,6 +265,7 @@ impl Inner {
             source,
             writable,
             rung: self.settings.rung,
+            advice: self.settings.advice,
             fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
             ahead: 8,
             pending: writable && self.media.memory_base().is_none(),

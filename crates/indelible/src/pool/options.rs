@@ -1,7 +1,7 @@
 //! How pools are opened and objects created.
 
 use super::windows;
-use crate::dirty::Rung;
+use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault;
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
@@ -129,6 +129,7 @@ pub struct PoolOptions {
     pub(super) window: Option<Window>,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
+    pub(crate) advice: Advice,
     pub(crate) wait: Option<Duration>,
 }
 
@@ -136,6 +137,7 @@ pub struct PoolOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) rung: Option<Rung>,
+    pub(super) advice: Advice,
     pub(super) fault_in: bool,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
@@ -249,6 +251,7 @@ impl PoolOptions {
         }
         Ok(Settings {
             rung,
+            advice: self.advice,
             fault_in: self.fault_in,
             untrusted: self.untrusted,
             inherit_reads: self.inherit_reads,

@@ -29,7 +29,7 @@ pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
-use crate::dirty::{DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
+use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -58,6 +58,7 @@ pub(crate) struct Params<'a> {
     pub(crate) writable: bool,
     /// How to notice stores; `None`: the best way there is.
     pub(crate) rung: Option<Rung>,
+    pub(crate) advice: Advice,
     /// Whether a device's pages are filled when they are touched; `None`: if the object is large
     /// and it is possible. Files always are.
     pub(crate) fault_in: Option<bool>,
@@ -151,14 +152,14 @@ impl Shadow {
         let Source::Device { device, offset } = &p.source else {
             self.watcher = if p.pending { fault::removal::watcher().ok() } else { None };
             self.watch(rung, 0)?;
-            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker(self.watcher), false)?;
+            self.tracker = track(&self.mapping, p, WatchedBy::Tracker(self.watcher), false)?;
             return Ok(());
         };
         let (device, offset) = (Arc::clone(device), *offset);
         if !p.faults_in() {
             fill(&self.mapping, 0, &*device, offset)?;
             protect(&self.mapping, 0, rung)?;
-            self.tracker = track(&self.mapping, rung, WatchedBy::Tracker(None), true)?;
+            self.tracker = track(&self.mapping, p, WatchedBy::Tracker(None), true)?;
             self.refill = Some((device, offset));
             return Ok(());
         }
@@ -171,7 +172,7 @@ impl Shadow {
         })
         .map_err(ShadowError::Serve)?;
         let served = self.served.insert(served);
-        self.tracker = track(&self.mapping, rung, WatchedBy::Service(served.uffd()), false)?;
+        self.tracker = track(&self.mapping, p, WatchedBy::Service(served.uffd()), false)?;
         Ok(())
     }
 
@@ -358,12 +359,13 @@ fn protection(rung: Option<Rung>) -> Protection {
 
 fn track(
     mapping: &Mapping,
-    rung: Option<Rung>,
+    params: &Params<'_>,
     watched_by: WatchedBy,
     filled: bool,
 ) -> Result<Option<Tracker>, ShadowError> {
-    let (base, len) = (mapping.addr(), mapping.len());
-    Ok(rung.map(|rung| Tracker::new(TrackerParams { base, len, rung, watched_by, filled })).transpose()?)
+    let (base, len, advice) = (mapping.addr(), mapping.len(), params.advice);
+    let new = |rung| Tracker::new(TrackerParams { base, len, rung, watched_by, filled, advice });
+    Ok(params.rung().map(new).transpose()?)
 }
 
 /// Gives the tail of a filled mapping its final protection.

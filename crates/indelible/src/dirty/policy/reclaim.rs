@@ -5,7 +5,7 @@
 //! again), everything is dropped. Whatever stores follow, the total is at most twice the optimum. If scans
 //! have not saved that price until pages are to be dropped again, it doubles.
 
-use std::time::Instant;
+use std::time::Duration;
 
 /// Nanoseconds of a scan that need no justification: about ten times an empty scan.
 const FREE_NS: u64 = 3_000;
@@ -37,25 +37,17 @@ pub(super) struct Reclaim {
     doubled: u32,
 }
 
-pub(super) struct Timer {
-    started: Option<Instant>,
-    cap: u64,
-}
-
 impl Reclaim {
-    /// Starts timing a scan, unless the object is so small that its scans are free.
+    /// Whether scans of so many pages are timed: those of a small object are free.
     #[inline]
-    pub(super) fn start(&self, pages: usize) -> Timer {
-        let cap = pages as u64 * PER_PAGE_NS;
-        Timer { started: (cap > FREE_NS).then(Instant::now), cap }
+    pub(super) fn times(pages: usize) -> bool {
+        pages as u64 * PER_PAGE_NS > FREE_NS
     }
 
-    #[inline]
-    pub(super) fn stop(&mut self, timer: Timer, dirty: impl FnOnce() -> u64) {
-        if let Some(started) = timer.started {
-            let took = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX).min(timer.cap);
-            self.charge(took, dirty());
-        }
+    /// A scan of `pages` pages took so long, and found so many dirty ones.
+    pub(super) fn scanned(&mut self, pages: usize, took: Duration, dirty: u64) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.charge(took.min(pages as u64 * PER_PAGE_NS), dirty);
     }
 
     fn charge(&mut self, took: u64, dirty: u64) {
@@ -141,8 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_are_not_timed() {
-        assert!(Reclaim::default().start(256).started.is_none());
-        assert!(Reclaim::default().start(1 << 24).started.is_some());
+    fn small_objects_are_not_timed_and_a_preempted_scan_costs_what_one_can() {
+        assert!(!Reclaim::times(256));
+        assert!(Reclaim::times(1 << 24));
+        let mut reclaim = Reclaim::default();
+        reclaim.scanned(1 << 20, Duration::from_secs(1), 0);
+        assert_eq!(reclaim.last, PER_PAGE_NS << 20);
     }
 }

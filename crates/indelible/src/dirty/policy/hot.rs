@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use super::bitmap::Bits;
-use super::range::{self, PageRange};
+use crate::dirty::bitmap::Bits;
+use crate::dirty::range::{self, PageRange};
 
 /// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and protecting the page
 /// again, take 1,500 to 2,500, depending on the caches.

@@ -1,0 +1,61 @@
+//! The page tables of a watched range, by number of page: scans of them, and write protection.
+
+use super::range::PageRange;
+use crate::sys::PAGE;
+use crate::sys::pagemap::{Pagemap, Region, Seek};
+use crate::sys::uffd::{Uffd, Watch};
+use std::io;
+
+/// Runs that one pass of a scan may return. The kernel allocates as many for each call.
+const REGIONS: usize = 64;
+
+pub(super) struct PageTables {
+    /// First address of the range.
+    base: usize,
+    uffd: &'static Uffd,
+    pagemap: &'static Pagemap,
+    regions: Box<[Region]>,
+}
+
+impl PageTables {
+    pub(super) fn new(base: usize, uffd: &'static Uffd) -> io::Result<PageTables> {
+        let regions = vec![Region::default(); REGIONS].into();
+        Ok(PageTables { base, uffd, pagemap: Pagemap::get()?, regions })
+    }
+
+    fn addr(&self, page: u64) -> usize {
+        self.base + page as usize * PAGE
+    }
+
+    fn run(&self, region: &Region) -> PageRange {
+        let page = |addr: u64| (addr as usize - self.base) / PAGE;
+        PageRange::new(page(region.start), page(region.end))
+    }
+
+    /// Has stores to the pages noticed from now on.
+    pub(super) fn register(&self, pages: PageRange) -> io::Result<()> {
+        self.uffd.register(self.addr(pages.start), pages.count as usize * PAGE, Watch::Writes)
+    }
+
+    /// Protects the pages, absent ones included.
+    pub(super) fn protect(&self, pages: PageRange) -> io::Result<()> {
+        self.uffd.protect(self.addr(pages.start), pages.count as usize * PAGE)
+    }
+
+    /// Calls `each` with the runs of pages that `seek` finds among `pages`, in ascending order, and whether they are dirty.
+    #[inline]
+    pub(super) fn scan(
+        &mut self,
+        pages: PageRange,
+        seek: Seek,
+        mut each: impl FnMut(PageRange, bool),
+    ) -> io::Result<()> {
+        let (mut at, end) = (self.addr(pages.start), self.addr(pages.end()));
+        while at < end {
+            let (found, reached) = self.pagemap.scan(at, end, seek, &mut self.regions)?;
+            self.regions[..found].iter().for_each(|region| each(self.run(region), region.is_dirty()));
+            at = reached;
+        }
+        Ok(())
+    }
+}

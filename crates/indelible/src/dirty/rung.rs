@@ -1,0 +1,62 @@
+//! The ways to notice stores, from best to last.
+
+use crate::sys::pagemap::Pagemap;
+use crate::sys::uffd::Uffd;
+use std::fmt;
+use std::str::FromStr;
+
+/// How stores are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rung {
+    /// userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN`.
+    WpAsync,
+    /// Memory protection and SIGSEGV.
+    Mprotect,
+    /// The program marks what it changed.
+    Explicit,
+}
+
+impl Rung {
+    pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Explicit];
+
+    /// The best rung that works without marks from the caller.
+    pub(crate) fn best() -> Rung {
+        if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
+    }
+
+    /// Whether the running system offers it.
+    pub(crate) fn available(self) -> bool {
+        match self {
+            Rung::WpAsync => Uffd::wp_async().is_ok() && Pagemap::supported(),
+            Rung::Mprotect | Rung::Explicit => true,
+        }
+    }
+
+    /// Whether the range has to be mapped read-only for the tracker to begin with.
+    pub(crate) fn starts_read_only(self) -> bool {
+        self == Rung::Mprotect
+    }
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rung::WpAsync => "wp-async",
+            Rung::Mprotect => "mprotect",
+            Rung::Explicit => "explicit",
+        })
+    }
+}
+
+impl FromStr for Rung {
+    type Err = UnknownRung;
+
+    fn from_str(text: &str) -> Result<Rung, UnknownRung> {
+        Rung::ALL.into_iter().find(|rung| rung.to_string() == text).ok_or_else(|| UnknownRung(text.into()))
+    }
+}
+
+/// A word that names no rung.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no way to track stores: use wp-async, mprotect or explicit")]
+pub(crate) struct UnknownRung(String);
