@@ -5,7 +5,7 @@
 //! after the store, with [`stored`]; its own fields, which it has a `&mut` to, are marked already.
 //!
 //! Invariants:
-//! 1. The address of a heap in a [`Entry`] is that of a `Heap` that is borrowed for `'h`, as long as any
+//! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as any
 //!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which register
 //!    the heap and keep it borrowed, so that it is neither moved nor dropped.
 //! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
@@ -15,7 +15,7 @@
 
 use super::persist::{Bounds, Persist};
 use crate::error::{Cause, Error, Result};
-use crate::heap::{self, Entry, Heap, HeapError};
+use crate::heap::{self, Access, Heap, HeapError};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -73,11 +73,10 @@ impl<'h> HeapRef<'h> {
     }
 
     fn seated(self) -> Result<&'h Heap, HeapError> {
-        match heap::find(self.address) {
-            None => Err(HeapError::Nowhere),
-            Some(Entry { heap: 0, .. }) => Err(HeapError::ReadOnly),
+        match heap::find(self.address).ok_or(HeapError::Nowhere)?.access {
+            Access::Reading => Err(HeapError::ReadOnly),
             // SAFETY: borrowed for 'h (1).
-            Some(entry) => Ok(unsafe { &*std::ptr::with_exposed_provenance(entry.heap) }),
+            Access::Writing { heap, .. } => Ok(unsafe { &*std::ptr::with_exposed_provenance(heap) }),
         }
     }
 

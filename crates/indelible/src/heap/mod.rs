@@ -18,6 +18,7 @@ mod class;
 mod directory;
 mod error;
 mod gate;
+mod growth;
 mod guard;
 #[doc(hidden)]
 pub mod layout;
@@ -47,6 +48,7 @@ pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
 pub(crate) use error::HeapError;
+pub(crate) use growth::Growable;
 pub(crate) use raw::{Extent, RawHeap};
-pub(crate) use registry::{Entry, any_explicit, find};
+pub(crate) use registry::{Access, any_explicit, find};
 pub(crate) use root_cache::{Place, RootCache};

@@ -61,6 +61,7 @@ pub(crate) struct Extent {
 /// See the module. All threads may use it at once.
 pub(crate) struct RawHeap {
     allocator: Allocator,
+    options: HeapOptions,
 }
 
 impl RawHeap {
@@ -99,7 +100,16 @@ impl RawHeap {
         }
         let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
-        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)? })
+        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)?, options })
+    }
+
+    pub(crate) fn options(&self) -> HeapOptions {
+        self.options
+    }
+
+    /// Whether the object may be grown where it stands.
+    pub(super) fn grows(&self) -> bool {
+        self.options.grow
     }
 
     fn window(&self) -> &Window {
@@ -118,7 +128,7 @@ impl RawHeap {
     }
 
     /// A block at a multiple of `align`; `zero` asks for zeros.
-    pub(crate) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
+    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         self.allocator.allocate(size, align, zero)
     }
 
@@ -132,7 +142,7 @@ impl RawHeap {
 
     /// # Safety
     /// As for [`free`](RawHeap::free).
-    pub(crate) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
+    pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {
         // SAFETY: the caller's promise.
         unsafe { self.allocator.realloc(address, size) }
     }
@@ -145,7 +155,7 @@ impl RawHeap {
     ///
     /// # Safety
     /// `len` bytes are mapped from now on.
-    pub(crate) unsafe fn extend(&self, len: usize) -> Result<()> {
+    pub(super) unsafe fn extend(&self, len: usize) -> Result<()> {
         let shared = &self.allocator.shared;
         let mut inner = shared.lock();
         // SAFETY: the caller's promise.
@@ -154,13 +164,13 @@ impl RawHeap {
     }
 
     /// Pages the table of this attachment has room for.
-    pub(crate) fn reach(&self) -> usize {
+    pub(super) fn reach(&self) -> usize {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
     /// Lengths of the object to be tried, of which the first that can be had makes room for a block when
     /// there are `old` bytes: a quarter more, or as much as is needed.
-    pub(crate) fn growth(&self, old: usize, size: usize, align: usize) -> [usize; 2] {
+    pub(super) fn growth(&self, old: usize, size: usize, align: usize) -> [usize; 2] {
         // A chunk's header, and the rest of the chunk before that a large block leaves.
         let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
         let within =

@@ -17,16 +17,24 @@ pub(crate) struct Entry {
     pub(crate) base: usize,
     /// Bytes.
     pub(crate) len: usize,
-    /// Address of the `Heap`; 0: attached for reading.
-    pub(crate) heap: usize,
+    pub(crate) access: Access,
     /// Number of the attachment.
     pub(crate) attachment: u32,
-    /// Whether stores have to be marked.
-    explicit: bool,
     owner: u64,
 }
 
-const NONE: Entry = Entry { base: 0, len: 0, heap: 0, attachment: 0, explicit: false, owner: 0 };
+/// How a heap is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Reading,
+    /// For writing, by the `Heap` at this address; stores to it have to be marked if tracking is explicit.
+    Writing {
+        heap: usize,
+        explicit: bool,
+    },
+}
+
+const NONE: Entry = Entry { base: 0, len: 0, access: Access::Reading, attachment: 0, owner: 0 };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// Whether stores to some registered heap have to be marked. Changes with `HEAPS`.
@@ -83,8 +91,8 @@ impl Registration {
     }
 
     /// Enters the heap, or updates its entry.
-    fn register(&self, base: usize, len: usize, heap: usize, explicit: bool) -> Entry {
-        let mut entry = Entry { base, len, heap, attachment: 0, explicit, owner: self.0 };
+    fn register(&self, base: usize, len: usize, access: Access) -> Entry {
+        let mut entry = Entry { base, len, access, attachment: 0, owner: self.0 };
         let mine = |old: &&Entry| old.owner == self.0;
         if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
             entry.attachment = old.attachment;
@@ -104,7 +112,10 @@ impl Registration {
 
 /// To be called before others may read the registry again.
 fn changed(heaps: &[Entry]) {
-    ANY_EXPLICIT.store(heaps.iter().any(|entry| entry.explicit), Relaxed);
+    ANY_EXPLICIT.store(
+        heaps.iter().any(|entry| matches!(entry.access, Access::Writing { explicit: true, .. })),
+        Relaxed,
+    );
     EPOCH.fetch_add(1, Release);
 }
 
@@ -124,13 +135,14 @@ impl Heap {
     pub(crate) fn register(&self) -> Entry {
         let (base, len) = (self.base().addr(), self.size());
         let heap = std::ptr::from_ref(self).expose_provenance();
-        self.registration.register(base, len, heap, self.object.explicit_marks().is_some())
+        let access = Access::Writing { heap, explicit: self.object.explicit_marks().is_some() };
+        self.registration.register(base, len, access)
     }
 }
 
 impl ReadHeap {
     /// Registers the heap. Several read attachments of a process share memory, not entries.
     pub(crate) fn register(&self) -> Entry {
-        self.registration.register(self.object().as_ptr().addr(), self.object().len(), 0, false)
+        self.registration.register(self.object().as_ptr().addr(), self.object().len(), Access::Reading)
     }
 }

@@ -5,6 +5,7 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::gate::Gate;
+use super::growth::Growable;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::registry::Registration;
 use super::root_cache::RootCache;
@@ -14,6 +15,7 @@ use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::object::Object;
 use crate::sys::PAGE;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// A heap in an object attached for writing.
@@ -62,7 +64,6 @@ pub struct Heap {
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
     pub(super) object: Object,
-    options: HeapOptions,
     pub(super) gate: Gate,
     /// Roots by type.
     pub(crate) root_cache: RootCache,
@@ -90,7 +91,7 @@ impl Heap {
         if result.is_ok() {
             object.adopt_blank()?;
         }
-        Heap::with("format the heap of", object, options, result)
+        Heap::with("format the heap of", object, result)
     }
 
     /// Opens the heap of an object, at a cost that does not depend on its size.
@@ -108,21 +109,15 @@ impl Heap {
     pub fn open_with(object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: as for `format_with`.
         let result = unsafe { RawHeap::open(&extent(&object), options) };
-        Heap::with("open the heap of", object, options, result)
+        Heap::with("open the heap of", object, result)
     }
 
-    fn with(
-        operation: &'static str,
-        object: Object,
-        options: HeapOptions,
-        result: Result<RawHeap, HeapError>,
-    ) -> Result<Heap> {
+    fn with(operation: &'static str, object: Object, result: Result<RawHeap, HeapError>) -> Result<Heap> {
         match result {
             Ok(raw) => Ok(Heap {
                 raw,
                 trusted: Trusted::new(!object.is_foreign()),
                 object,
-                options,
                 registration: Registration::new(),
                 gate: Gate::default(),
                 root_cache: RootCache::default(),
@@ -155,7 +150,7 @@ impl Heap {
 
     #[inline(never)]
     fn malloc_elsewhere(&self, size: usize) -> Result<NonNull<u8>> {
-        self.raw.malloc(size).or_else(|error| self.again(*error, size, 16, false))
+        self.raw.malloc_in(self, size).map_err(|error| self.failed("allocate in", error))
     }
 
     /// A block for `count` times `size` bytes, all zero.
@@ -163,10 +158,7 @@ impl Heap {
     /// # Errors
     /// As for [`malloc`](Heap::malloc); `BadSize` if the product overflows.
     pub fn calloc(&self, count: usize, size: usize) -> Result<NonNull<u8>> {
-        match count.checked_mul(size) {
-            Some(size) => self.allocate(size, 16, true),
-            None => Err(self.error("allocate in", HeapError::Overflow { count, size })),
-        }
+        self.raw.calloc_in(self, count, size).map_err(|error| self.failed("allocate in", error))
     }
 
     /// A block at a multiple of `align`, a power of two of at most 2 MiB.
@@ -174,31 +166,8 @@ impl Heap {
     /// # Errors
     /// As for [`malloc`](Heap::malloc); `BadAlignment`.
     pub fn aligned(&self, align: usize, size: usize) -> Result<NonNull<u8>> {
-        self.allocate(size, align, false)
-    }
-
-    fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        self.raw.allocate(size, align, zero).or_else(|error| self.again(error, size, align, zero))
-    }
-
-    /// Grows the object if that is allowed, and tries once more.
-    #[cold]
-    #[inline(never)]
-    fn again(&self, error: HeapError, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        if !self.options.grow || !matches!(error, HeapError::Full { .. }) {
-            return Err(self.error("allocate in", error));
-        }
-        let old = self.object.len();
-        for len in self.raw.growth(old, size, align) {
-            if len > old && self.object.grow_in_place(len as u64).is_ok() {
-                break;
-            }
-        }
-        // SAFETY: this is what is mapped now.
-        let extended = unsafe { self.raw.extend(self.object.len()) };
-        self.register();
-        let result = extended.and_then(|()| self.raw.allocate(size, align, zero));
-        self.done("allocate in", result)
+        let result = self.raw.allocate_in(self, size, align, false);
+        result.map_err(|error| self.failed("allocate in", error))
     }
 
     /// Frees a block.
@@ -211,14 +180,14 @@ impl Heap {
     #[inline]
     pub unsafe fn free(&self, block: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
-        unsafe { self.raw.free(block.addr()) }.map_err(|error| self.not_freed(error))
+        unsafe { self.raw.free(block.addr()) }.map_err(|error| self.failed("free a block of", error))
     }
 
     #[cold]
     #[inline(never)]
     #[expect(clippy::boxed_local, reason = "a pointer is quicker to pass than an error")]
-    fn not_freed(&self, error: Box<HeapError>) -> Error {
-        self.error("free a block of", *error)
+    fn failed(&self, operation: &'static str, error: Box<HeapError>) -> Error {
+        self.error(operation, *error)
     }
 
     /// Gives a block another size, in place if possible. Its content stays, up to the smaller size.
@@ -230,21 +199,8 @@ impl Heap {
     /// As for [`free`](Heap::free): if the block moved, the old one is free.
     pub unsafe fn realloc(&self, block: *mut u8, size: usize) -> Result<NonNull<u8>> {
         // SAFETY: the caller's promise.
-        let result = unsafe { self.raw.realloc(block.addr(), size) };
-        match result {
-            Err(HeapError::Full { .. }) if self.options.grow => {
-                let old = self.usable_size(block)?;
-                let new = self.malloc(size)?;
-                // SAFETY: two live blocks of the caller's.
-                unsafe { block.copy_to_nonoverlapping(new.as_ptr(), old.min(size)) };
-                let offset = new.addr().get() - self.object.as_ptr().addr();
-                self.object.stored(offset..offset + size);
-                // SAFETY: the caller's promise.
-                unsafe { self.free(block)? };
-                Ok(new)
-            }
-            result => self.done("reallocate a block of", result),
-        }
+        let result = unsafe { self.raw.realloc_in(self, block, size) };
+        result.map_err(|error| self.failed("reallocate a block of", error))
     }
 
     /// Bytes the caller may use of a block: at least those asked for.
@@ -365,15 +321,14 @@ impl Heap {
     /// As for [`Object::grow`].
     pub fn grow(&mut self, size: u64) -> Result<()> {
         self.object.grow(size.next_multiple_of(PAGE as u64))?;
-        if self.object.len() > self.raw.reach() {
-            // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
-            let raw = unsafe { RawHeap::open(&extent(&self.object), self.options) };
-            self.raw = self.done("open the heap of", raw)?;
-            return Ok(());
-        }
         // SAFETY: this is what is mapped now.
-        let result = unsafe { self.raw.extend(self.object.len()) };
-        self.done("extend the heap of", result)
+        let taken = unsafe { self.raw.take_in(self.object.len()) };
+        if !self.done("extend the heap of", taken)? {
+            // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
+            let raw = unsafe { RawHeap::open(&extent(&self.object), self.raw.options()) };
+            self.raw = self.done("open the heap of", raw)?;
+        }
+        Ok(())
     }
 
     /// Makes sure that a block of `bytes` can be had now. If the heap may grow but the object cannot grow
@@ -383,7 +338,7 @@ impl Heap {
     /// `HeapFull`, and as for [`grow`](Heap::grow).
     pub fn reserve(&mut self, bytes: usize) -> Result<()> {
         let block = match self.malloc(bytes) {
-            Err(error) if error.kind() == ErrorKind::HeapFull && self.options.grow => {
+            Err(error) if error.kind() == ErrorKind::HeapFull && self.raw.grows() => {
                 let old = self.object.len() as u64;
                 self.grow(old + (old / 4).max(bytes as u64 + (4 << 20)))?;
                 self.malloc(bytes)?
@@ -427,6 +382,24 @@ impl Heap {
         let Heap { raw, object, .. } = self;
         drop(raw);
         object
+    }
+}
+
+impl Growable for Heap {
+    fn mapped(&self) -> usize {
+        self.object.len()
+    }
+
+    fn grow_in_place(&self, size: usize) -> bool {
+        self.object.grow_in_place(size as u64).is_ok()
+    }
+
+    fn grown(&self) {
+        self.register();
+    }
+
+    fn stored(&self, addresses: Range<usize>) {
+        self.stored(&[addresses]);
     }
 }
 

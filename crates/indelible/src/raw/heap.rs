@@ -5,7 +5,7 @@
 use super::place::{How, at};
 use super::registry::find;
 use crate::error::Result;
-use crate::heap::{Block, HeapError, HeapFinding, HeapOptions, HeapStats, Root, TypeInfo};
+use crate::heap::{Block, HeapFinding, HeapOptions, HeapStats, Root, TypeInfo};
 use std::ptr::NonNull;
 
 /// Makes a heap of the blank object at `address`.
@@ -40,7 +40,7 @@ pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> 
 /// As for [`format_heap`].
 pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
     let found = find("use a heap", address.addr())?;
-    found.open(options, How::Either, |heap| heap.options == options).map(drop)
+    found.open(options, How::Either, |heap| heap.options() == options).map(drop)
 }
 
 /// A block of at least `size` bytes in the object that has `address`: see
@@ -55,7 +55,7 @@ pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> R
 pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.heap.raw.malloc(size).or_else(|error| place.again(*error, size, 16, false))
+    place.heap.malloc_in(place.attachment, size).map_err(|error| place.failed("allocate in", error))
 }
 
 /// A block for `count` times `size` bytes, all zero.
@@ -68,10 +68,8 @@ pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
 pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    match count.checked_mul(size) {
-        Some(size) => place.allocate(size, 16, true),
-        None => Err(place.error("allocate in", HeapError::Overflow { count, size })),
-    }
+    let result = place.heap.calloc_in(place.attachment, count, size);
+    result.map_err(|error| place.failed("allocate in", error))
 }
 
 /// A block at a multiple of `align`, a power of two of at most 2 MiB.
@@ -83,7 +81,9 @@ pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<No
 /// As for [`malloc`].
 pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
-    unsafe { at(address)? }.allocate(size, align, false)
+    let place = unsafe { at(address)? };
+    let result = place.heap.allocate_in(place.attachment, size, align, false);
+    result.map_err(|error| place.failed("allocate in", error))
 }
 
 /// Frees a block, of whatever heap it is.
@@ -98,7 +98,7 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(block)? };
     // SAFETY: the caller's promise.
-    unsafe { place.heap.raw.free(block.addr()) }.map_err(|error| place.error("free a block of", *error))
+    unsafe { place.heap.free(block.addr()) }.map_err(|error| place.failed("free a block of", error))
 }
 
 /// Gives a block another size: see [`Heap::realloc`](crate::Heap::realloc).
@@ -112,23 +112,8 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(block)? };
     // SAFETY: the caller's promise.
-    match unsafe { place.heap.raw.realloc(block.addr(), size) } {
-        Err(error @ HeapError::Full { .. }) if place.heap.options.grow => {
-            let old = place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))?;
-            let new = place.again(error, size, 16, false)?;
-            let len = old.min(size);
-            // SAFETY: two live blocks of the caller's.
-            unsafe { block.copy_to_nonoverlapping(new.as_ptr(), len) };
-            let start = new.addr().get() - place.attachment.start();
-            if let Some(core) = place.attachment.core() {
-                core.stored(start..start + len);
-            }
-            // SAFETY: the caller's promise.
-            place.done("free a block of", unsafe { place.heap.raw.free(block.addr()) }.map_err(|e| *e))?;
-            Ok(new)
-        }
-        result => place.done("reallocate a block of", result),
-    }
+    let result = unsafe { place.heap.realloc_in(place.attachment, block, size) };
+    result.map_err(|error| place.failed("reallocate a block of", error))
 }
 
 /// Bytes the caller may use of a block: at least those asked for.
@@ -141,7 +126,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
 pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(block)? };
-    place.done("inspect a block of", place.heap.raw.usable_size(block.addr()))
+    place.done("inspect a block of", place.heap.usable_size(block.addr()))
 }
 
 /// The live blocks, in the order of addresses.
@@ -154,7 +139,7 @@ pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
 pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.heap.raw.blocks().map(|block| place.done("walk the heap of", block)).collect()
+    place.heap.blocks().map(|block| place.done("walk the heap of", block)).collect()
 }
 
 /// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
@@ -167,7 +152,7 @@ pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
 /// As for [`malloc`]; no other thread allocates or frees meanwhile.
 pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
     // SAFETY: the caller's promise.
-    Ok(unsafe { at(address)? }.heap.raw.check())
+    Ok(unsafe { at(address)? }.heap.check())
 }
 
 /// The heap in numbers, counted now.
@@ -180,7 +165,7 @@ pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
 pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("count the heap of", place.heap.raw.stats())
+    place.done("count the heap of", place.heap.stats())
 }
 
 /// Gives `size` bytes at `block`, in the heap of the object that has `address`, a name: see
@@ -200,7 +185,7 @@ pub unsafe fn create_root(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("create a root in", place.heap.raw.create_root(name, block.addr(), size, ty))
+    place.done("create a root in", place.heap.create_root(name, block.addr(), size, ty))
 }
 
 /// The root `name`, which is a `ty`.
@@ -213,7 +198,7 @@ pub unsafe fn create_root(
 pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("find a root in", place.heap.raw.root(name, ty))
+    place.done("find a root in", place.heap.root(name, ty))
 }
 
 /// The root `name`, of whatever type.
@@ -226,7 +211,7 @@ pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<
 pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("find a root in", place.heap.raw.root_any(name))
+    place.done("find a root in", place.heap.root_any(name))
 }
 
 /// Takes a name away; the block stays.
@@ -239,7 +224,7 @@ pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
 pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("remove a root of", place.heap.raw.remove_root(name))
+    place.done("remove a root of", place.heap.remove_root(name))
 }
 
 /// All roots, sorted by name.
@@ -252,5 +237,5 @@ pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
 pub unsafe fn roots(address: *const u8) -> Result<Vec<Root>> {
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
-    place.done("list the roots of", place.heap.raw.roots())
+    place.done("list the roots of", place.heap.roots())
 }

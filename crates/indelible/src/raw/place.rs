@@ -10,12 +10,12 @@
 
 #![allow(unsafe_code)]
 
-use super::registry::{Attachment, EPOCH, Opened, find};
+use super::registry::{Attachment, EPOCH, find};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{HeapError, HeapOptions, RawHeap};
 use crate::sys::fork;
 use std::cell::Cell;
-use std::ptr::{NonNull, null};
+use std::ptr::null;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -26,7 +26,7 @@ struct Last {
     len: usize,
     epoch: u64,
     generation: u32,
-    heap: *const Opened,
+    heap: *const RawHeap,
     attachment: *const Attachment,
 }
 
@@ -39,7 +39,7 @@ thread_local! {
 /// A heap and whose it is.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    pub(super) heap: &'a Opened,
+    pub(super) heap: &'a RawHeap,
     pub(super) attachment: &'a Attachment,
 }
 
@@ -92,8 +92,8 @@ pub(super) enum How {
 
 impl Attachment {
     /// The open heap; opens it, with `options`, if need be.
-    pub(super) fn opened(&self, options: Option<HeapOptions>) -> Result<*const Opened> {
-        let same = |heap: &Opened| options.is_none_or(|options| options == heap.options);
+    pub(super) fn opened(&self, options: Option<HeapOptions>) -> Result<*const RawHeap> {
+        let same = |heap: &RawHeap| options.is_none_or(|options| options == heap.options());
         if let Some(heap) = &*self.heap.read().unwrap_or_else(PoisonError::into_inner)
             && same(heap)
         {
@@ -106,8 +106,8 @@ impl Attachment {
         &self,
         options: HeapOptions,
         how: How,
-        same: impl Fn(&Opened) -> bool,
-    ) -> Result<*const Opened> {
+        same: impl Fn(&RawHeap) -> bool,
+    ) -> Result<*const RawHeap> {
         let mut slot = self.heap.write().unwrap_or_else(PoisonError::into_inner);
         if how != How::Format
             && let Some(heap) = &*slot
@@ -137,7 +137,7 @@ impl Attachment {
             },
         };
         let raw = raw.map_err(|error| self.error(operation, Cause::Heap(error)))?;
-        Ok(&raw const **slot.insert(Box::new(Opened { raw, options })))
+        Ok(&raw const **slot.insert(Box::new(raw)))
     }
 }
 
@@ -148,36 +148,14 @@ impl Place<'_> {
         self.attachment.error(operation, Cause::Heap(error))
     }
 
-    pub(super) fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
-        result.map_err(|error| self.error(operation, error))
-    }
-
-    pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
-        self.heap.raw.allocate(size, align, zero).or_else(|error| self.again(error, size, align, zero))
-    }
-
-    /// Grows the object if that is allowed, and tries once more.
     #[cold]
     #[inline(never)]
-    pub(super) fn again(
-        &self,
-        error: HeapError,
-        size: usize,
-        align: usize,
-        zero: bool,
-    ) -> Result<NonNull<u8>> {
-        if !self.heap.options.grow || !matches!(error, HeapError::Full { .. }) {
-            return Err(self.error("allocate in", error));
-        }
-        let old = self.attachment.len();
-        for len in self.heap.raw.growth(old, size, align) {
-            if len > old && self.attachment.grow_in_place(len) {
-                break;
-            }
-        }
-        // SAFETY: this is what is mapped now.
-        let extended = unsafe { self.heap.raw.extend(self.attachment.len()) };
-        let result = extended.and_then(|()| self.heap.raw.allocate(size, align, zero));
-        self.done("allocate in", result)
+    #[expect(clippy::boxed_local, reason = "a pointer is quicker to pass than an error")]
+    pub(super) fn failed(&self, operation: &'static str, error: Box<HeapError>) -> Error {
+        self.error(operation, *error)
+    }
+
+    pub(super) fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+        result.map_err(|error| self.error(operation, error))
     }
 }

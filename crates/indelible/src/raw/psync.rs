@@ -75,7 +75,7 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     }
     let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));
     let heaps: Vec<_> = heaps.collect();
-    let quiet: Vec<_> = heaps.iter().filter_map(|heap| heap.as_ref()).map(|heap| &heap.raw).collect();
+    let quiet: Vec<_> = heaps.iter().filter_map(|heap| heap.as_ref()).map(|heap| &**heap).collect();
     quietly(if cut { &quiet } else { &[] }, &mut || {
         let mut guards: Vec<_> = found.values().filter_map(|attachment| attachment.core()).collect();
         let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();

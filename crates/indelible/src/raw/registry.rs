@@ -13,11 +13,12 @@
 
 use super::Permission;
 use crate::error::{Cause, Error, Result};
-use crate::heap::{Extent, HeapOptions, RawHeap};
+use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader};
 use crate::pool::Pool;
 use crate::sys::fork;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -33,16 +34,10 @@ struct Slot {
     count: usize,
 }
 
-/// A heap in use.
-pub(super) struct Opened {
-    pub(super) raw: RawHeap,
-    pub(super) options: HeapOptions,
-}
-
 /// An attached object.
 pub(super) struct Attachment {
     /// Before the mapping (2).
-    pub(super) heap: RwLock<Option<Box<Opened>>>,
+    pub(super) heap: RwLock<Option<Box<RawHeap>>>,
     mapping: Mapping,
     pub(super) name: String,
     pub(super) base: NonNull<u8>,
@@ -95,19 +90,30 @@ impl Attachment {
         }
     }
 
-    /// Grows where the object stands, while other threads use it; whether that worked.
-    pub(super) fn grow_in_place(&self, size: usize) -> bool {
+    /// Ends the heap.
+    pub(super) fn close_heap(&self) {
+        let mut heap = self.heap.write().unwrap_or_else(PoisonError::into_inner);
+        EPOCH.fetch_add(1, Ordering::SeqCst);
+        *heap = None;
+    }
+}
+
+impl Growable for Attachment {
+    fn mapped(&self) -> usize {
+        self.len()
+    }
+
+    fn grow_in_place(&self, size: usize) -> bool {
         let Some(mut core) = self.core() else { return false };
         let result = core.grow_in_place(size as u64);
         self.len.store(core.size(), Ordering::Release);
         result.is_ok()
     }
 
-    /// Ends the heap.
-    pub(super) fn close_heap(&self) {
-        let mut heap = self.heap.write().unwrap_or_else(PoisonError::into_inner);
-        EPOCH.fetch_add(1, Ordering::SeqCst);
-        *heap = None;
+    fn stored(&self, addresses: Range<usize>) {
+        if let Some(core) = self.core() {
+            core.stored(addresses.start - self.start()..addresses.end - self.start());
+        }
     }
 }
 
@@ -237,25 +243,19 @@ pub fn attached(address: *const u8) -> Result<Attached> {
 pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     let found = find("grow", address.addr())?;
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner);
-    let reach = {
+    let len = {
         let Some(mut core) = found.core() else { return Err(found.error("grow", Cause::ForReading)) };
         let result = core.grow(size);
         found.len.store(core.size(), Ordering::Release);
         result.map_err(|cause| found.error("grow", cause))?;
         core.size()
     };
-    match &*heap {
-        Some(heap) if reach <= heap.raw.reach() => {
-            // SAFETY: this is what is mapped now.
-            let result = unsafe { heap.raw.extend(reach) };
-            result.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))
-        }
+    // SAFETY: this is what is mapped now.
+    let taken = heap.as_ref().map_or(Ok(true), |heap| unsafe { heap.take_in(len) });
+    if !taken.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))? {
         // Opened anew when it is next used, with a table that is large enough.
-        Some(_) => {
-            drop(heap);
-            found.close_heap();
-            Ok(())
-        }
-        None => Ok(()),
+        drop(heap);
+        found.close_heap();
     }
+    Ok(())
 }

@@ -1,0 +1,124 @@
+//! The one way in which a heap gets more space, whether its object is attached by type or by address.
+
+#![allow(unsafe_code)]
+
+use super::error::{HeapError, Result};
+use super::raw::RawHeap;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// The object that a heap lies in.
+pub(crate) trait Growable {
+    /// Bytes that are mapped.
+    fn mapped(&self) -> usize;
+
+    /// Extends the object to `size` bytes where it stands, while other threads use it; whether that worked.
+    fn grow_in_place(&self, size: usize) -> bool;
+
+    /// The heap knows of all that is mapped.
+    fn grown(&self) {}
+
+    /// Stores at these addresses were made through the page tables.
+    fn stored(&self, addresses: Range<usize>);
+}
+
+impl RawHeap {
+    /// A block; if the heap is full and may grow, of the object that is grown for it.
+    #[inline]
+    pub(crate) fn malloc_in(
+        &self,
+        object: &impl Growable,
+        size: usize,
+    ) -> Result<NonNull<u8>, Box<HeapError>> {
+        self.malloc(size).or_else(|error| self.grow_for(object, error, size, 16, false))
+    }
+
+    /// As [`malloc_in`](RawHeap::malloc_in), at a multiple of `align`; `zero` asks for zeros.
+    pub(crate) fn allocate_in(
+        &self,
+        object: &impl Growable,
+        size: usize,
+        align: usize,
+        zero: bool,
+    ) -> Result<NonNull<u8>, Box<HeapError>> {
+        self.allocate(size, align, zero)
+            .or_else(|error| self.grow_for(object, Box::new(error), size, align, zero))
+    }
+
+    /// A block of zeros for `count` times `size` bytes.
+    pub(crate) fn calloc_in(
+        &self,
+        object: &impl Growable,
+        count: usize,
+        size: usize,
+    ) -> Result<NonNull<u8>, Box<HeapError>> {
+        match count.checked_mul(size) {
+            Some(size) => self.allocate_in(object, size, 16, true),
+            None => Err(Box::new(HeapError::Overflow { count, size })),
+        }
+    }
+
+    /// Gives a block another size; if the heap is full and may grow, elsewhere. After an error it is as it was.
+    ///
+    /// # Safety
+    /// As for [`free`](RawHeap::free): if the block moved, the old one is free.
+    pub(crate) unsafe fn realloc_in(
+        &self,
+        object: &impl Growable,
+        block: *mut u8,
+        size: usize,
+    ) -> Result<NonNull<u8>, Box<HeapError>> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.realloc(block.addr(), size) } {
+            Err(HeapError::Full { .. }) if self.grows() => {}
+            result => return Ok(result?),
+        }
+        let len = self.usable_size(block.addr())?.min(size);
+        let new = self.malloc_in(object, size)?;
+        // SAFETY: two live blocks of the caller's.
+        unsafe { block.copy_to_nonoverlapping(new.as_ptr(), len) };
+        object.stored(new.addr().get()..new.addr().get() + len);
+        // SAFETY: the caller's promise.
+        unsafe { self.free(block.addr())? };
+        Ok(new)
+    }
+
+    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once more.
+    #[cold]
+    #[inline(never)]
+    fn grow_for(
+        &self,
+        object: &impl Growable,
+        error: Box<HeapError>,
+        size: usize,
+        align: usize,
+        zero: bool,
+    ) -> Result<NonNull<u8>, Box<HeapError>> {
+        if !self.grows() || !matches!(*error, HeapError::Full { .. }) {
+            return Err(error);
+        }
+        let old = object.mapped();
+        for len in self.growth(old, size, align) {
+            if len > old && object.grow_in_place(len) {
+                break;
+            }
+        }
+        // SAFETY: this is what is mapped now.
+        let extended = unsafe { self.extend(object.mapped()) };
+        object.grown();
+        Ok(extended.and_then(|()| self.allocate(size, align, zero))?)
+    }
+
+    /// Takes in that the object has `len` bytes now. `false`: the tables of this attachment have no room for them, and the
+    /// heap is to be opened anew.
+    ///
+    /// # Safety
+    /// They are mapped.
+    pub(crate) unsafe fn take_in(&self, len: usize) -> Result<bool> {
+        if len > self.reach() {
+            return Ok(false);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.extend(len) }.map(|()| true)
+    }
+}
