@@ -341,12 +341,18 @@ struct pmo_field {
     const struct pmo_type *(*nested)(void);
 };
 
-/** A type: what a root is checked against. PMO_TYPE makes one. */
+/** Kinds of types: a struct of fields; a number; an address; an array, of which the only field is an element; bytes that a library
+ * makes sense of, with the types that its name has as parameters. */
+enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE };
+
+/** A type: what a root is checked against. PMO_TYPE makes one. An alignment of 0 stands for the usual one. */
 struct pmo_type {
     const char *name;
     size_t size;
     const struct pmo_field *fields;
     size_t count;
+    int kind;
+    size_t align;
 };
 
 /** Gives size bytes at address, which lie in one block of the object's heap, a name of up to 255 bytes. The type has as many
@@ -393,7 +399,8 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
         typedef struct tag pmo_self;                                                              \
         static const struct pmo_field fields[] = {__VA_ARGS__};                                   \
         static const struct pmo_type type = {"struct " #tag, sizeof(pmo_self), fields,            \
-                                             sizeof fields / sizeof *fields};                     \
+                                             sizeof fields / sizeof *fields, PMO_STRUCT,          \
+                                             __alignof__(pmo_self)};                              \
         return &type;                                                                             \
     }
 #define PMO_TYPEOF(tag) pmo_type_##tag()

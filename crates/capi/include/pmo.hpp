@@ -194,8 +194,9 @@ namespace detail {
 // A type whose name is made of others' and whose parts, if any, are described.
 class made_type {
 public:
-    made_type(std::string name, std::size_t size, std::vector<pmo_field> fields = {})
-        : name_(std::move(name)), fields_(std::move(fields)), type_{name_.c_str(), size, fields_.data(), fields_.size()}
+    made_type(pmo_kind kind, std::string name, std::size_t size, std::size_t align, std::vector<pmo_field> fields = {})
+        : name_(std::move(name)), fields_(std::move(fields)),
+          type_{name_.c_str(), size, fields_.data(), fields_.size(), kind, align}
     {
     }
     made_type(const made_type &) = delete;
@@ -238,28 +239,28 @@ template <class T> pmo_field part(const char *name, std::size_t offset)
 template <class Self, class... Parts> struct container {
     static const pmo_type *describe(const char *name)
     {
-        static const made_type type(name + ("<" + named<Parts...>::names() + ">"), sizeof(Self),
-                                    {part<Parts>("element", 0)...});
+        static const made_type type(PMO_OPAQUE, name + ("<" + named<Parts...>::names() + ">"), sizeof(Self),
+                                    alignof(Self), {part<Parts>("element", 0)...});
         return type.get();
     }
 };
 
 } // namespace detail
 
-#define PMO_TYPE_BY_NAME(type, text)                                                                                   \
+#define PMO_TYPE_BY_NAME(type, kind, text)                                                                             \
     template <> struct type_of<type> {                                                                                 \
         static std::string name() { return text; }                                                                     \
         static const pmo_type *get()                                                                                   \
         {                                                                                                              \
-            static const detail::made_type made(text, sizeof(type));                                                   \
+            static const detail::made_type made(kind, text, sizeof(type), alignof(type));                             \
             return made.get();                                                                                         \
         }                                                                                                              \
     };
-PMO_TYPE_BY_NAME(bool, "bool")
-PMO_TYPE_BY_NAME(float, "float")
-PMO_TYPE_BY_NAME(double, "double")
-PMO_TYPE_BY_NAME(char, "char")
-PMO_TYPE_BY_NAME(string, PMO_LIBRARY "string")
+PMO_TYPE_BY_NAME(bool, PMO_SCALAR, "bool")
+PMO_TYPE_BY_NAME(float, PMO_SCALAR, "float")
+PMO_TYPE_BY_NAME(double, PMO_SCALAR, "double")
+PMO_TYPE_BY_NAME(char, PMO_SCALAR, "char")
+PMO_TYPE_BY_NAME(string, PMO_OPAQUE, PMO_LIBRARY "string")
 #undef PMO_TYPE_BY_NAME
 
 // Integers are what they hold: long and long long are the same.
@@ -271,7 +272,7 @@ template <class T> struct type_of<T, std::enable_if_t<std::is_integral_v<T> || s
     }
     static const pmo_type *get()
     {
-        static const detail::made_type made(name(), sizeof(T));
+        static const detail::made_type made(PMO_SCALAR, name(), sizeof(T), alignof(T));
         return made.get();
     }
 };
@@ -280,7 +281,7 @@ template <class T> struct type_of<T *> {
     static std::string name() { return "pointer"; }
     static const pmo_type *get()
     {
-        static const detail::made_type made(name(), sizeof(T *));
+        static const detail::made_type made(PMO_POINTER, name(), sizeof(T *), alignof(T *));
         return made.get();
     }
 };
@@ -289,7 +290,7 @@ template <class T, std::size_t N> struct type_of<T[N]> {
     static std::string name() { return detail::name_of<T>() + "[" + std::to_string(N) + "]"; }
     static const pmo_type *get()
     {
-        static const detail::made_type made(name(), sizeof(T[N]), {detail::part<T>("element", 0)});
+        static const detail::made_type made(PMO_ARRAY, name(), sizeof(T[N]), alignof(T), {detail::part<T>("element", 0)});
         return made.get();
     }
 };
@@ -301,8 +302,9 @@ template <class A, class B> struct type_of<std::pair<A, B>> {
     static const pmo_type *get()
     {
         using self = std::pair<A, B>;
-        static const detail::made_type made(name(), sizeof(self),
-                                            {detail::part<A>("first", 0), detail::part<B>("second", sizeof(self) - sizeof(B))});
+        constexpr std::size_t second = (sizeof(A) + alignof(B) - 1) / alignof(B) * alignof(B);
+        static const detail::made_type made(PMO_STRUCT, name(), sizeof(self), alignof(self),
+                                            {detail::part<A>("first", 0), detail::part<B>("second", second)});
         return made.get();
     }
 };
@@ -333,7 +335,8 @@ PMO_CONTAINER("unordered_map", class K PMO_COMMA class V PMO_COMMA class H PMO_C
         static const pmo_type *get()                                                                                   \
         {                                                                                                              \
             using pmo_self = struct_name;                                                                              \
-            static const pmo::detail::made_type made(name(), sizeof(pmo_self), {__VA_ARGS__});                         \
+            static const pmo::detail::made_type made(PMO_STRUCT, name(), sizeof(pmo_self), alignof(pmo_self),          \
+                                                     {__VA_ARGS__});                                           \
             return made.get();                                                                                         \
         }                                                                                                              \
     };                                                                                                                 \

@@ -10,6 +10,8 @@
 
 mod args;
 mod codes;
+mod describe;
+mod described;
 mod guard;
 mod handles;
 mod heap;

@@ -1,8 +1,9 @@
 //! Named roots.
 
 use crate::args::text;
+use crate::described::Described;
 use crate::guard::{Failure, guarded, status};
-use crate::types::{Described, Type};
+use crate::types::Type;
 use indelible::raw;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};

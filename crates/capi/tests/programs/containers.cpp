@@ -28,10 +28,11 @@ struct world {
 };
 
 template <> struct pmo::type_of<std::vector<bool, allocator<bool>>> {
+    using bits = std::vector<bool, allocator<bool>>;
     static std::string name() { return "bits"; }
     static const pmo_type *get()
     {
-        static const detail::made_type made("bits", sizeof(std::vector<bool, allocator<bool>>));
+        static const detail::made_type made(PMO_OPAQUE, "bits", sizeof(bits), alignof(bits));
         return made.get();
     }
 };

@@ -105,7 +105,7 @@ static int block(void *start, size_t size, void *context)
 static int root(const struct pmo_root *root, void *context)
 {
     CHECK(strcmp(root->name, "home") == 0 && strcmp(root->type, "struct place") == 0);
-    CHECK(strstr(root->layout, "    y: double at 8, 8 bytes\n") != NULL);
+    CHECK(strstr(root->layout, "  y: double at 8, size 8\n") != NULL);
     CHECK(root->size == sizeof(struct place) && root->fingerprint[0] && root->address);
     ++*(int *)context;
     return 0;
@@ -165,17 +165,16 @@ static void heap(pmo_pool *pool)
     char layout[600];
     uint64_t fingerprint[2];
     CHECK(pmo_type_describe(PMO_TYPEOF(place), layout, sizeof layout, fingerprint) == 0);
-    CHECK(strcmp(layout, "struct place, 80 bytes\n"
-                         "  name: char[16] at 0, 16 bytes\n"
-                         "  where: struct point at 16, 16 bytes\n"
-                         "    x: double at 0, 8 bytes\n"
-                         "    y: double at 8, 8 bytes\n"
-                         "  corners: struct point[2] at 32, 32 bytes\n"
-                         "    x: double at 0, 8 bytes\n"
-                         "    y: double at 8, 8 bytes\n"
-                         "  next: struct place * at 64, 8 bytes") == 0);
+    CHECK(strcmp(layout, "place: size 80, alignment 8\n"
+                         "  name: [char; 16] at 0, size 16\n"
+                         "  where: point at 16, size 16\n"
+                         "  corners: [point; 2] at 32, size 32\n"
+                         "  next: *mut place at 64, size 8\n"
+                         "point: size 16, alignment 8\n"
+                         "  x: double at 0, size 8\n"
+                         "  y: double at 8, size 8") == 0);
     char cut[10];
-    CHECK(pmo_type_describe(PMO_TYPEOF(place), cut, sizeof cut, NULL) == 0 && strcmp(cut, "struct pl") == 0);
+    CHECK(pmo_type_describe(PMO_TYPEOF(place), cut, sizeof cut, NULL) == 0 && strcmp(cut, "place: si") == 0);
 }
 
 static void table_one(const char *path)

@@ -20,7 +20,7 @@ template <> struct pmo::type_of<other::point> {
     static const pmo_type *get()
     {
         using pmo_self = other::point;
-        static const pmo::detail::made_type made("point", sizeof(pmo_self), {PMO_MEMBER(x), PMO_MEMBER(y), PMO_MEMBER(z)});
+        static const pmo::detail::made_type made(PMO_STRUCT, "point", sizeof(pmo_self), alignof(pmo_self), {PMO_MEMBER(x), PMO_MEMBER(y), PMO_MEMBER(z)});
         return made.get();
     }
 };
@@ -108,10 +108,10 @@ try {
         // roots
         CHECK(heap.find<point>("point") == nullptr && !heap.remove<point>("point"));
         FAILS(PMO_ERR_ROOT_TYPE, "another type", heap.find<point>("numbers"));
-        FAILS(PMO_ERR_ROOT_TYPE, "element: int32 at 0", heap.find<pmo::vector<int>>("numbers"));
+        FAILS(PMO_ERR_ROOT_TYPE, "vector<int32> there", heap.find<pmo::vector<int>>("numbers"));
         heap.root<point>("point").x = 1;
         FAILS(PMO_ERR_ROOT_TYPE, "another layout", heap.root<other::point>("point"));
-        FAILS(PMO_ERR_ROOT_TYPE, "z: double at 16, 8 bytes", heap.root<other::point>("point"));
+        FAILS(PMO_ERR_ROOT_TYPE, "z: double at 16, size 8", heap.root<other::point>("point"));
         // what throws while it is made leaves nothing
         std::uint64_t blocks = heap.stats().blocks;
         try {

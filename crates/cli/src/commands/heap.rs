@@ -25,9 +25,9 @@ Examples:
   pmo heap leaks data.pmo words --json | jq '.leaks | length'
   pmo heap audit data.pmo words          all of it
 
-Values are gone through by the descriptions of types that the roots keep (those of programs in Rust do). Blocks
-whose content is not described are gone through word by word: a word that could be the address of a block counts
-as one, so that what is called leaked is leaked, but a leak may go unnoticed.")]
+Values are gone through by the descriptions of types that the roots keep. Blocks whose content is not described,
+behind raw pointers or in containers of C++, are gone through word by word: a word that could be the address of a
+block counts as one. An address that a program keeps as a number of a described type does not count.")]
 pub struct Heap {
     #[command(subcommand)]
     what: What,

@@ -4,7 +4,7 @@
 //! description and behind raw pointers, are gone through word by word: each word that could be the address of a block
 //! counts as one. So a block that is called leaked is one that nothing in the heap refers to; but a block that nobody will ever
 //! free may go unnoticed, because a number looks like its address. If a value is damaged, everything is gone through word by word as
-//! well.
+//! well. An address that a program keeps as a number of a described type is not seen.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -92,6 +92,8 @@ struct Seen<'a> {
     pointers: Vec<AuditedPointer>,
     /// Numbers of blocks that other pointers lead to.
     referred: Vec<usize>,
+    /// Address and length of bytes that are gone through word by word.
+    opaque: Vec<(u64, u64)>,
 }
 
 impl Visitor for Seen<'_> {
@@ -105,6 +107,10 @@ impl Visitor for Seen<'_> {
                 inside: self.memory.get(target, 1).is_some(),
             }),
         }
+    }
+
+    fn opaque(&mut self, address: u64, len: u64) {
+        self.opaque.push((address, len));
     }
 
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
@@ -129,6 +135,8 @@ impl Words<'_> {
     }
 
     fn scan(&mut self, address: u64, len: u64) {
+        let skipped = address.next_multiple_of(8) - address;
+        let (address, len) = (address + skipped, len.saturating_sub(skipped));
         for word in self.memory.get(address, len).unwrap_or_default().as_chunks::<8>().0 {
             if let Some(index) = self.index.around(u64::from_le_bytes(*word)) {
                 self.refer(index);
@@ -209,8 +217,14 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     let index = Index { all: blocks };
     let described: Vec<Option<Description>> = roots.iter().map(Root::description).collect();
     let live = |address: u64| index.at(address);
-    let seen =
-        Seen { index: &index, memory, findings: Vec::new(), pointers: Vec::new(), referred: Vec::new() };
+    let seen = Seen {
+        index: &index,
+        memory,
+        findings: Vec::new(),
+        pointers: Vec::new(),
+        referred: Vec::new(),
+        opaque: Vec::new(),
+    };
     let mut walk = Walk::new(memory, &live, seen);
     for (root, of) in roots.iter().zip(&described) {
         if let Some(of) = of {
@@ -226,6 +240,7 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
         words.pending = owned.iter().filter_map(|address| index.around(*address)).collect();
     }
     seen.referred.iter().for_each(|index| words.refer(*index));
+    seen.opaque.iter().for_each(|(address, len)| words.scan(*address, *len));
     for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_none()) {
         match index.around(root.address as u64) {
             Some(index) => words.refer(index),

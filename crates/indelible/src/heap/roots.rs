@@ -41,6 +41,21 @@ pub struct Root {
     pub layout: String,
 }
 
+impl<'a> TypeInfo<'a> {
+    /// A type by its description, with the fingerprint of that.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn described(name: &'a str, description: &'a str) -> TypeInfo<'a> {
+        TypeInfo { name, fingerprint: crate::types::fingerprint(description), layout: description }
+    }
+
+    /// The layout for people: all structs and enums with their fields.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        lines(self.layout)
+    }
+}
+
 impl Root {
     /// The layout for people: all structs and enums with their fields.
     #[must_use]
@@ -60,7 +75,9 @@ impl Root {
             return Ok(self);
         }
         let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
-            (Ok(heap), Ok(program)) => heap.difference(&program).map(|first| format!("; first, {first}")),
+            (Ok(heap), Ok(program)) => heap
+                .difference(&program)
+                .map(|first| format!("; first (here the heap, there the program), {first}")),
             _ => None,
         };
         let difference = format!(
@@ -72,7 +89,7 @@ impl Root {
             self.lines(),
             wanted.name,
             wanted.fingerprint,
-            lines(wanted.layout),
+            wanted.lines(),
         );
         Err(HeapError::RootType { name: self.name, difference })
     }

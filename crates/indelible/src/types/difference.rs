@@ -79,7 +79,12 @@ impl Description {
     /// The kind of a type, without its parts.
     fn head(&self, id: TypeId) -> String {
         match &self.get(id).kind {
-            Kind::Scalar { .. } | Kind::Pointer { .. } | Kind::Struct { .. } | Kind::Text => self.name(id),
+            Kind::Scalar { .. }
+            | Kind::Pointer { .. }
+            | Kind::Struct { .. }
+            | Kind::Opaque { .. }
+            | Kind::Alias { .. }
+            | Kind::Text => self.name(id),
             Kind::Enum { name, .. } => format!("enum {name}"),
             Kind::Array { count, .. } => format!("[{count}]"),
             Kind::Vector(_) => "PVec".to_owned(),
@@ -110,8 +115,15 @@ impl Description {
                 };
                 variants.iter().flat_map(of).collect()
             }
+            Kind::Opaque { parameters, .. } => {
+                let part = |(index, of): (usize, &TypeId)| Part::new(&format!("<{index}>"), *of);
+                parameters.iter().enumerate().map(part).collect()
+            }
             Kind::Array { element, .. } | Kind::Vector(element) => vec![Part::new("[0]", *element)],
-            Kind::Boxed { value, .. } | Kind::Optional(value) | Kind::Lock { value, .. } => {
+            Kind::Boxed { value, .. }
+            | Kind::Optional(value)
+            | Kind::Lock { value, .. }
+            | Kind::Alias { of: value, .. } => {
                 vec![Part::new("", *value)]
             }
             Kind::Hashed { key, value, .. } | Kind::Ordered { key, value } => {

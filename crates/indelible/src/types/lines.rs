@@ -13,7 +13,10 @@ impl Description {
             Kind::Pointer { how: Pointer::Atomic, target } => format!("atomic *mut {target}"),
             Kind::Pointer { how: Pointer::Relative, target } => format!("relative *mut {target}"),
             Kind::Array { element, count } => format!("[{}; {count}]", self.name(*element)),
-            Kind::Struct { name, .. } | Kind::Enum { name, .. } => name.clone(),
+            Kind::Struct { name, .. }
+            | Kind::Enum { name, .. }
+            | Kind::Opaque { name, .. }
+            | Kind::Alias { name, .. } => name.clone(),
             Kind::Text => "PString".to_owned(),
             Kind::Vector(element) => format!("PVec<{}>", self.name(*element)),
             Kind::Boxed { value, optional: false } => format!("PBox<{}>", self.name(*value)),

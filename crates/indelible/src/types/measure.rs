@@ -9,7 +9,8 @@ use super::{Kind, Type, TypeId, Valid};
 pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     let of = |id: &TypeId| (types[*id].size, types[*id].align);
     match kind {
-        Kind::Scalar { .. } | Kind::Struct { .. } | Kind::Enum { .. } => None,
+        Kind::Scalar { .. } | Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. } => None,
+        Kind::Alias { of: inner, .. } => Some(of(inner)),
         Kind::Pointer { .. } | Kind::Boxed { .. } => Some((8, 8)),
         Kind::Array { element, count } => {
             let (size, align) = of(element);
@@ -31,6 +32,7 @@ fn parts(kind: &Kind) -> Vec<TypeId> {
     match kind {
         Kind::Array { element, .. } => vec![*element],
         Kind::Optional(value) => vec![*value],
+        Kind::Alias { of, .. } => vec![*of],
         Kind::Struct { fields, .. } => fields.iter().map(|field| field.of).collect(),
         Kind::Enum { variants, .. } => {
             variants.iter().flat_map(|variant| &variant.fields).map(|field| field.of).collect()
@@ -118,6 +120,7 @@ pub(super) fn settle_plain(types: &mut [Type], order: &[TypeId]) {
         types[id].plain = match &types[id].kind {
             Kind::Scalar { valid, .. } => *valid == Valid::Any,
             Kind::Array { element, count } => *count == 0 || types[*element].plain,
+            Kind::Alias { of, .. } => types[*of].plain,
             Kind::Struct { fields, .. } => fields.iter().all(|field| types[field.of].plain),
             _ => false,
         };

@@ -96,6 +96,17 @@ pub(crate) enum Kind {
         key: TypeId,
         value: TypeId,
     },
+    /// Bytes that somebody else's code makes sense of, such as a container of another library, and the types that its name has
+    /// as parameters.
+    Opaque {
+        name: String,
+        parameters: Vec<TypeId>,
+    },
+    /// A type by another name, which people see.
+    Alias {
+        name: String,
+        of: TypeId,
+    },
     /// A word, and a value in a block.
     Lock {
         word: &'static str,

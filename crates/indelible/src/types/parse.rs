@@ -104,6 +104,10 @@ impl<'t> Parser<'t> {
             let element = self.describe(depth + 1)?;
             return self.made(Kind::Array { element, count });
         }
+        if let Some(name) = word.strip_suffix('~').filter(|name| !name.is_empty()) {
+            let of = self.describe(depth + 1)?;
+            return self.made(Kind::Alias { name: name.to_owned(), of });
+        }
         match word {
             "*mut" => self.pointer(Pointer::Mutable),
             "*const" => self.pointer(Pointer::Constant),
@@ -168,7 +172,7 @@ impl<'t> Parser<'t> {
         self.made(Kind::Lock { word, value })
     }
 
-    /// A struct or an enum: `name:size:align {` and what belongs to it.
+    /// A struct or an enum: `name:size:align {` and what belongs to it; or something opaque: `name:size:align <`.
     fn define(&mut self, head: &str, depth: usize) -> Result<TypeId> {
         let mut parts = head.rsplitn(3, ':');
         let (align, size, name) = (parts.next(), parts.next(), parts.next());
@@ -181,12 +185,37 @@ impl<'t> Parser<'t> {
         if name.is_empty() || !fits {
             return self.fail(format!("{head}: no size and alignment of a type"));
         }
-        self.expect("{")?;
         let name = name.to_owned();
+        match self.next()? {
+            "{" => {}
+            "<" => return self.opaque(name, (size, align), depth),
+            word => return self.fail(format!("{word:?} where \"{{\" or \"<\" should be")),
+        }
         let id = self.put(size, align, Kind::Struct { name: name.clone(), fields: Vec::new() });
         self.defined.push(id);
         self.types[id].kind = self.members(name, size, depth)?;
         Ok(id)
+    }
+
+    fn opaque(&mut self, name: String, (size, align): (u64, u64), depth: usize) -> Result<TypeId> {
+        let id = self.put(size, align, Kind::Opaque { name: name.clone(), parameters: Vec::new() });
+        self.defined.push(id);
+        let mut parameters = Vec::new();
+        while !self.ends(">") {
+            parameters.push(self.describe(depth + 1)?);
+        }
+        self.types[id].kind = Kind::Opaque { name, parameters };
+        Ok(id)
+    }
+
+    /// Whether the next word is `end`, which is then read.
+    fn ends(&mut self, end: &str) -> bool {
+        let is = self.words.clone().next() == Some(end);
+        if is {
+            self.words.next();
+            self.word += 1;
+        }
+        is
     }
 
     fn members(&mut self, name: String, size: u64, depth: usize) -> Result<Kind> {

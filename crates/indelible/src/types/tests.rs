@@ -28,6 +28,10 @@ fn forged_descriptions_are_refused() {
         ("E:8:8 { tag:u8 A=0 ( x@0:1 u8 ) }", "field x of E"),
         ("E:8:8 { tag:u8 ( x@0:1 u8 ) }", "no variant"),
         ("S:8:8 { A=x }", "no variant"),
+        ("S:8:8 <", "the text ends"),
+        ("long~", "the text ends"),
+        ("S:8:8 { a@0:8 x~ =0 }", "a part of itself"),
+        ("S:8:8 ( )", "should be"),
         ("atomic u8", "where \"*mut\" should be"),
     ];
     for (text, expected) in wrong {
@@ -89,7 +93,8 @@ fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
         7 => format!("PMutex {inner}"),
         8 => format!("[{}] {inner}", rng.u8(..5)),
         9 => format!("E:8:8 {{ tag:u8 A=0 B=1 ( p@8:8 PBox {inner} ) }}"),
-        10 => format!("={}", rng.u8(..3)),
+        10 if rng.bool() => format!("={}", rng.u8(..3)),
+        10 => format!("map<K,V>:24:8 < {inner} >"),
         _ => {
             let Ok(of) = Description::parse(&inner) else { return inner };
             let (size, align) = (of.get(of.root()).size, of.get(of.root()).align);

@@ -51,6 +51,9 @@ pub(crate) trait Visitor {
     /// An address other than zero that nobody owns by it; `at`: where it lies.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
+    /// Bytes at an address that no description explains.
+    fn opaque(&mut self, _address: u64, _len: u64) {}
+
     /// Something at an address that cannot be.
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>);
 }
@@ -156,6 +159,14 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 true
             }
             Kind::Enum { tag, variants, .. } => self.variant(of, (*tag, variants), at, path),
+            Kind::Alias { of: inner, .. } => {
+                self.value(of, *inner, at, path);
+                true
+            }
+            Kind::Opaque { .. } => {
+                self.visitor.opaque(at, ty.size);
+                true
+            }
             Kind::Optional(value) => match self.memory.get(at, 1) {
                 Some([0]) => true,
                 Some([1]) => {

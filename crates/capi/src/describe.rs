@@ -1,0 +1,319 @@
+//! The description of a type of C or C++, in the words that roots keep (FORMAT.md, section 10).
+
+use crate::args::{array, borrow, text};
+use crate::guard::{Failure, Result};
+use crate::types::{Field, Kind, Type};
+use std::fmt::Write;
+
+/// Types within each other at most.
+const DEEPEST: usize = 90;
+
+/// Names of numbers, and their words. Where a name has several sizes, the one on 64-bit Linux.
+const NUMBERS: [(&str, &str, usize); 48] = [
+    ("bool", "bool", 1),
+    ("_Bool", "bool", 1),
+    ("char", "i8", 1),
+    ("signed char", "i8", 1),
+    ("unsigned char", "u8", 1),
+    ("short", "i16", 2),
+    ("short int", "i16", 2),
+    ("unsigned short", "u16", 2),
+    ("unsigned short int", "u16", 2),
+    ("int", "i32", 4),
+    ("signed", "i32", 4),
+    ("signed int", "i32", 4),
+    ("unsigned", "u32", 4),
+    ("unsigned int", "u32", 4),
+    ("long", "i64", 8),
+    ("long int", "i64", 8),
+    ("unsigned long", "u64", 8),
+    ("unsigned long int", "u64", 8),
+    ("long long", "i64", 8),
+    ("long long int", "i64", 8),
+    ("unsigned long long", "u64", 8),
+    ("unsigned long long int", "u64", 8),
+    ("float", "f32", 4),
+    ("double", "f64", 8),
+    ("int8_t", "i8", 1),
+    ("int16_t", "i16", 2),
+    ("int32_t", "i32", 4),
+    ("int64_t", "i64", 8),
+    ("uint8_t", "u8", 1),
+    ("uint16_t", "u16", 2),
+    ("uint32_t", "u32", 4),
+    ("uint64_t", "u64", 8),
+    ("size_t", "u64", 8),
+    ("ssize_t", "i64", 8),
+    ("ptrdiff_t", "i64", 8),
+    ("time_t", "i64", 8),
+    ("int8", "i8", 1),
+    ("int16", "i16", 2),
+    ("int32", "i32", 4),
+    ("int64", "i64", 8),
+    ("uint8", "u8", 1),
+    ("uint16", "u16", 2),
+    ("uint32", "u32", 4),
+    ("uint64", "u64", 8),
+    ("enum8", "u8", 1),
+    ("enum16", "u16", 2),
+    ("enum32", "u32", 4),
+    ("enum64", "u64", 8),
+];
+
+/// The words of a type.
+///
+/// # Safety
+/// NULL, or a type as the header has it, which stays.
+pub(crate) unsafe fn describe(ty: *const Type) -> Result<String> {
+    let mut words = Words { out: String::new(), met: Vec::new() };
+    // SAFETY: the caller's promise.
+    unsafe { words.of_type(ty, 0) }?;
+    Ok(words.out)
+}
+
+struct Words {
+    out: String,
+    /// Structs and opaque types, by number.
+    met: Vec<*const Type>,
+}
+
+/// The name of a type in one word.
+fn one_word(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join("_")
+}
+
+/// The largest alignment that bytes at an offset can have.
+fn alignment(offset: usize, size: usize, most: usize) -> usize {
+    let fits = |align: &usize| offset.is_multiple_of(*align) && size.is_multiple_of(*align) && *align <= most;
+    [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+impl Words {
+    fn word(&mut self, word: &str) {
+        self.out.push_str(word);
+        self.out.push(' ');
+    }
+
+    /// # Safety
+    /// As for [`describe`].
+    unsafe fn of_type(&mut self, ty: *const Type, depth: usize) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let this = unsafe { borrow(ty, "type") }?;
+        // SAFETY: the caller's promise.
+        let name = unsafe { text(this.name, "name of the type") }?;
+        if depth > DEEPEST {
+            return Err(Failure::argument(format!(
+                "more than {DEEPEST} types within each other, the last is {name}"
+            )));
+        }
+        let what = format!("list of fields of {name}");
+        // SAFETY: the caller's promise.
+        let fields = unsafe { array(this.fields, this.count, &what) }?;
+        match this.kind()? {
+            Kind::Scalar => self.bytes(name, this.size, alignment(0, this.size, this.align.max(16))),
+            Kind::Pointer => self.word("*mut void"),
+            Kind::Array => {
+                let [field] = fields else {
+                    return Err(Failure::argument(format!("{name}: not one element")));
+                };
+                let count = this.size.checked_div(field.size).unwrap_or(0);
+                self.word(&format!("[{count}]"));
+                // SAFETY: the caller's promise.
+                unsafe { self.nested(field, depth) }?;
+            }
+            kind @ (Kind::Struct | Kind::Opaque) => {
+                if let Some(number) = self.met.iter().position(|met| *met == ty) {
+                    self.word(&format!("={number}"));
+                    return Ok(());
+                }
+                self.met.push(ty);
+                let align = if this.align > 0 { this.align } else { alignment(0, this.size, 16) };
+                if !align.is_power_of_two() || !this.size.is_multiple_of(align) {
+                    let size = this.size;
+                    return Err(Failure::argument(format!("{name}: {size} bytes, alignment {align}")));
+                }
+                let name = name.trim_start_matches("struct ");
+                self.word(&format!("{}:{}:{align}", one_word(name), this.size));
+                let (open, close) = if kind == Kind::Struct { ("{", "}") } else { ("<", ">") };
+                self.word(open);
+                if kind == Kind::Struct {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.fields(name, (this.size, align), fields, depth) }?;
+                } else {
+                    for field in fields {
+                        // SAFETY: the caller's promise.
+                        unsafe { self.nested(field, depth) }?;
+                    }
+                }
+                self.word(close);
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`describe`], of the field's type.
+    unsafe fn nested(&mut self, field: &Field, depth: usize) -> Result<()> {
+        let nested = field.nested.map_or(std::ptr::null(), |nested| nested());
+        // SAFETY: the caller's promise.
+        unsafe { self.of_type(nested, depth + 1) }
+    }
+
+    /// The fields of a struct, in the order in which they lie in it.
+    ///
+    /// # Safety
+    /// As for [`describe`], of the fields.
+    unsafe fn fields(
+        &mut self,
+        of: &str,
+        (size, align): (usize, usize),
+        fields: &[Field],
+        depth: usize,
+    ) -> Result<()> {
+        let mut sorted: Vec<&Field> = fields.iter().collect();
+        sorted.sort_by_key(|field| field.offset);
+        let mut at = 0;
+        for field in sorted {
+            // SAFETY: the caller's promise.
+            let name = unsafe { text(field.name, "name of a field") }?;
+            let end = field.offset.checked_add(field.size).filter(|end| *end <= size);
+            let wrong = match end {
+                _ if field.offset < at => Some("overlaps the one before it"),
+                None => Some("ends behind it"),
+                Some(_) => None,
+            };
+            if let Some(wrong) = wrong {
+                let what = format!("field {name} of {of}, which has {size} bytes, {wrong}");
+                return Err(Failure::argument(what));
+            }
+            at = end.unwrap_or(at);
+            self.word(&format!("{}@{}:{}", one_word(name), field.offset, field.size));
+            // SAFETY: the caller's promise.
+            unsafe { self.field(of, field, alignment(field.offset, field.size, align), depth) }?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`describe`], of the field.
+    unsafe fn field(&mut self, of: &str, field: &Field, align: usize, depth: usize) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let kind = unsafe { text(field.ty, "type of a field") }?;
+        let nested = field.nested.map_or(std::ptr::null(), |nested| nested());
+        if nested.is_null() {
+            self.by_name(kind, field.size, align);
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let size = unsafe { borrow(nested, "type of a field") }?.size;
+        match field.size.checked_div(size.max(1)) {
+            Some(1) => {}
+            Some(count) if count * size == field.size => self.word(&format!("[{count}]")),
+            _ => {
+                let what = format!("a field of {of} has {} bytes, its type {size}", field.size);
+                return Err(Failure::argument(what));
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.of_type(nested, depth + 1) }
+    }
+
+    /// A field of a type of C of which there is only the name, such as `unsigned long[4]` or `struct place *`.
+    fn by_name(&mut self, kind: &str, size: usize, align: usize) {
+        let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
+        let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
+        let element = match (dimensions.is_empty(), base.ends_with('*'), number(base)) {
+            (true, ..) => size,
+            (false, true, _) => 8,
+            (false, false, Some((_, bytes))) => bytes,
+            (false, false, None) => align.min(size),
+        };
+        if element == 0 || !size.is_multiple_of(element) || element > size {
+            return self.bytes(kind, size, align);
+        }
+        if !dimensions.is_empty() {
+            self.word(&format!("[{}]", size / element));
+        }
+        match base.strip_suffix('*') {
+            Some(target) if element == 8 && align >= 8 => {
+                let target = target.trim().trim_start_matches("const ").trim_start_matches("struct ");
+                self.word("*mut");
+                self.word(&one_word(if target.is_empty() { "void" } else { target }));
+            }
+            _ => self.bytes(base, element, align),
+        }
+    }
+
+    /// A number of a known name, or bytes that may be anything.
+    fn bytes(&mut self, name: &str, size: usize, align: usize) {
+        match number(name) {
+            Some((word, bytes)) if bytes == size && align.min(bytes) == bytes => {
+                if name != word {
+                    self.word(&format!("{}~", one_word(name)));
+                }
+                self.word(word);
+            }
+            _ => {
+                // Named by no number: it is never met again.
+                self.met.push(std::ptr::null());
+                let _ =
+                    write!(self.out, "{}:{size}:{} < > ", one_word(name), align.min(alignment(0, size, 16)));
+            }
+        }
+    }
+}
+
+/// The word and the size of a number by its name in C.
+fn number(name: &str) -> Option<(&'static str, usize)> {
+    NUMBERS.iter().find(|(known, ..)| *known == name).map(|(_, word, size)| (*word, *size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::{CString, c_char};
+
+    fn leak(name: &str) -> *const c_char {
+        CString::new(name).unwrap().into_raw()
+    }
+
+    fn field(name: &str, ty: &str, offset: usize, size: usize) -> Field {
+        Field { name: leak(name), ty: leak(ty), offset, size, nested: None }
+    }
+
+    fn words(name: &str, (size, align): (usize, usize), fields: &[Field]) -> String {
+        let ty =
+            Type { name: leak(name), size, fields: fields.as_ptr(), count: fields.len(), kind: 0, align };
+        // SAFETY: a type as the header has it.
+        let words = unsafe { describe(&raw const ty) }.unwrap();
+        // Types that make no sense have no lines of their own.
+        let info = indelible::TypeInfo::described("t", &words);
+        assert_ne!(info.lines(), words, "{words}");
+        words
+    }
+
+    #[test]
+    fn names_of_c_become_words() {
+        let fields = [
+            field("id", "const uint32_t", 0, 4),
+            field("n", "long", 8, 8),
+            field("text", "char[3][8]", 16, 24),
+            field("next", "struct node *", 40, 8),
+            field("all", "const struct node *[2]", 48, 16),
+            field("call", "int (*)(void)", 64, 8),
+            field("when", "struct timespec", 72, 16),
+            field("ld", "long double", 96, 16),
+        ];
+        let expected = "node:112:16 { id@0:4 uint32_t~ u32 n@8:8 long~ i64 text@16:24 [24] char~ i8 next@40:8 *mut node \
+            all@48:16 [2] *mut node call@64:8 int_(*)(void):8:8 < > when@72:16 struct_timespec:16:8 < > \
+            ld@96:16 long_double:16:16 < > } ";
+        assert_eq!(words("struct node", (112, 16), &fields), expected);
+    }
+
+    #[test]
+    fn packed_fields_are_bytes() {
+        let fields = [field("tag", "char", 0, 1), field("n", "long", 1, 8), field("p", "void *", 9, 8)];
+        let expected = "odd:17:1 { tag@0:1 char~ i8 n@1:8 long:8:1 < > p@9:8 void_*:8:1 < > } ";
+        assert_eq!(words("struct odd", (17, 1), &fields), expected);
+    }
+}
