@@ -18,6 +18,7 @@ mod out;
 mod process;
 mod progress;
 mod run;
+mod signatures;
 mod terminal;
 mod text;
 

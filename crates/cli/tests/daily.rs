@@ -3,6 +3,7 @@
 use crate::common::{PMO, Rig, Run, skipped};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 /// `pmo ARGUMENTS…` with PMO_POOL set to the rig's pool.
@@ -57,7 +58,7 @@ fn rm_takes_patterns_and_says_first_what_it_would_do() {
     );
     let run = rig.pmo(["rm"], ["--match", "logs/*"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), "note: no object has a name that matches\n"));
-    rig.pmo(["rm"], ["log", "none"]).fails(5, "\"none\"");
+    rig.pmo(["rm"], ["log", "none"]).fails(5, "cannot destroy object \"none\"");
     rig.pmo(["rm"], ["log", "none", "--force"]).fine();
     rig.pmo(["rm"], [""; 0]).fails(2, "required");
     assert_eq!(names(&rig), [""; 0]);
@@ -205,4 +206,76 @@ fn a_full_memory_file_system_is_an_error() {
     assert_eq!(names(&small), ["thin"]);
     assert!(small.pmo(["cat"], ["thin"]).fine().raw.iter().all(|byte| *byte == 0));
     assert!(Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()));
+}
+
+/// Marks of others, at either end of a device.
+#[test]
+fn format_finds_what_others_have_on_a_device() {
+    let rig = Rig::empty();
+    let file = std::fs::File::create(rig.path("disk")).expect("made");
+    file.set_len(80 << 20).expect("sparse");
+    let made = Command::new("losetup").args(["--find", "--show"]).arg(rig.path("disk")).output();
+    let Ok(made) = made.map_err(drop).and_then(|made| if made.status.success() { Ok(made) } else { Err(()) })
+    else {
+        return skipped("format of a device: this user cannot make a loop device");
+    };
+    let node = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    let device = std::fs::OpenOptions::new().write(true).open(&node).expect("opened");
+    for (at, bytes, owner) in [((80 << 20) - 512, &b"EFI PART"[..], "GPT"), (65_600, b"_BHRfS_M", "btrfs")] {
+        device.write_all_at(bytes, at).expect("written");
+        device.sync_all().expect("there");
+        let run = Run::of(Command::new(PMO).args(["format", &node]), b"").fails(7, "is not blank");
+        assert!(run.err.contains(owner), "{run:?}");
+        device.write_all_at(&[0; 8], at).expect("cleared");
+        device.sync_all().expect("gone");
+    }
+    drop(device);
+    Run::of(Command::new(PMO).args(["format", &node]), b"").fine();
+    assert!(Command::new("losetup").args(["--detach", &node]).status().is_ok_and(|status| status.success()));
+}
+
+#[test]
+fn metrics_are_text_that_monitoring_reads() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a\"b", "8K"]).fine();
+    rig.feed("put", ["a\"b"], b"hello").fine();
+    rig.pmo(["create"], ["other", "4K"]).fine();
+    let held = rig.hold("other", true);
+    let text = rig.pmo(["metrics"], [""; 0]).fine().out;
+    let pool = format!("pool=\"{}\"", rig.pool.display());
+    for line in [
+        "# TYPE pmo_object_psyncs counter".to_owned(),
+        format!("pmo_pool_objects{{{pool}}} 2"),
+        format!("pmo_pool_length_bytes{{{pool}}} {}", 16 << 20),
+        format!("pmo_object_size_bytes{{{pool},object=\"a\\\"b\"}} 8192"),
+        format!("pmo_object_psyncs_total{{{pool},object=\"a\\\"b\"}} 1"),
+        format!("pmo_object_state{{{pool},object=\"other\",state=\"W\",pid=\"{}\"}} 1", held.pid()),
+        format!("pmo_object_state{{{pool},object=\"a\\\"b\",state=\"D\",pid=\"\"}} 1"),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    // Each family is described before its figures, and stands in one piece.
+    let families: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    assert_eq!(families.len(), 11);
+    let only = rig.pmo(["metrics"], ["oth*"]).fine().out;
+    assert!(only.contains("other") && !only.contains("a\\\"b"));
+    held.release();
+}
+
+/// A pool that is not there yet is on the file system of its folder.
+#[test]
+fn doctor_names_the_file_system() {
+    let rig = Rig::empty();
+    let report = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
+    let facilities = report["facilities"].as_array().expect("a list");
+    let found = facilities.iter().find(|facility| facility["name"] == "file system");
+    match report["medium"].as_str() {
+        Some("file") => {
+            let found = found.and_then(|found| found["found"].as_str()).expect("a file system");
+            assert!(!found.is_empty() && found != "proc", "{found}");
+        }
+        _ => assert!(found.is_none(), "memory has none"),
+    }
 }

@@ -1,5 +1,7 @@
 //! Report of what this machine offers, with advice on what is missing.
 
+mod mount;
+
 use crate::dirty::Rung;
 use crate::media::{self, Access, OpenOptions};
 use crate::pool::MediumKind;
@@ -49,7 +51,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
             advice: if Rung::WpAsync.available() {
                 "stores are noticed by the kernel".into()
             } else {
-                "use Linux 6.7 or later; until then stores are noticed by page protection".into()
+                obstacle(&found).into()
             },
         },
         Facility {
@@ -97,6 +99,22 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
     Doctor { facilities, tracking: Rung::best().to_string(), medium }
 }
 
+/// Why the kernel does not notice stores, and what to do.
+fn obstacle(found: &Facilities) -> &'static str {
+    if !found.proc {
+        return "mount /proc; until then stores are noticed by page protection";
+    }
+    if found.version() < (6, 7) {
+        return "use Linux 6.7 or later; until then stores are noticed by page protection";
+    }
+    match found.refusal {
+        Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
+            "this kernel may have it, but refuses the system call userfaultfd: allow it in the seccomp filter (of the container)"
+        }
+        _ => "this kernel was built without it; stores are noticed by page protection",
+    }
+}
+
 fn fact(name: &'static str, found: &str, advice: &str) -> Facility {
     Facility { name, available: None, found: found.to_owned(), advice: advice.to_owned() }
 }
@@ -132,6 +150,10 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                     _ => "stores and fences, no system calls".into(),
                 },
             });
+            // Memory has no barriers, and neither has a device a mount.
+            if kind == MediumKind::File {
+                facilities.extend(mount::facts(path));
+            }
             if let Some(exclusion) = media.exclusion().filter(|_| !path.is_dir()) {
                 facilities.push(Facility {
                     name: "one writer",
@@ -151,5 +173,29 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
             });
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_fits_the_obstacle() {
+        let mut found = Facilities::gather();
+        found.proc = true;
+        for (kernel, refusal, word) in [
+            ("6.1.0-18-amd64", Some(libc::EPERM), "use Linux 6.7"),
+            ("6.18.1", Some(libc::EPERM), "seccomp"),
+            ("7.0-rc1", Some(libc::ENOSYS), "seccomp"),
+            ("6.18.1", Some(libc::EINVAL), "built without"),
+            ("6.18.1", None, "built without"),
+            ("5", None, "use Linux 6.7"),
+        ] {
+            (found.kernel, found.refusal) = (kernel.to_owned(), refusal);
+            assert!(obstacle(&found).contains(word), "{kernel}: {}", obstacle(&found));
+        }
+        found.proc = false;
+        assert!(obstacle(&found).contains("mount /proc"));
     }
 }

@@ -1,4 +1,4 @@
-//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts.
+//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts; and the tool.
 //!
 //! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `block` and `object`
 //! alone.
@@ -15,6 +15,7 @@ mod object;
 mod pool;
 mod process;
 mod psync;
+mod tool;
 
 use pyo3::prelude::*;
 
@@ -31,6 +32,8 @@ mod _indelible {
     use super::pool::Pool;
     #[pymodule_export]
     use super::psync::psync_all;
+    #[pymodule_export]
+    use super::tool::{mkpmo, pmo};
 
     use pyo3::prelude::*;
 

@@ -7,14 +7,13 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::confirm;
+use crate::signatures;
 use clap::Args;
-use std::io::Read;
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const DEFAULT: u64 = 1 << 30;
-/// Start of a device that must be blank: every file system, partition table and volume manager shows there.
-const LOOKED_AT: u64 = 1 << 20;
 
 /// Make a pool of a new file, or of a device
 ///
@@ -120,11 +119,9 @@ fn refuse_used(path: &Path, force: bool) -> Result {
     if force {
         return Ok(());
     }
-    let mut start = Vec::new();
-    device.take(LOOKED_AT).read_to_end(&mut start).map_err(|error| Failure::file("read", path, &error))?;
-    if start.iter().all(|byte| *byte == 0) {
-        return Ok(());
-    }
-    let message = format!("{} is not blank: there is data on it", path.display());
+    let failed = |error| Failure::file("read", path, &error);
+    let len = (&device).seek(SeekFrom::End(0)).map_err(failed)?;
+    let Some(owner) = signatures::find(&device, len).map_err(failed)? else { return Ok(()) };
+    let message = format!("{} is not blank: there is {owner} on it", path.display());
     Err(Failure::new(Exit::Exists, message, "`lsblk -f` shows what it is; give --force to lose it"))
 }

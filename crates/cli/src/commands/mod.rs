@@ -11,6 +11,7 @@ pub mod format;
 mod heap;
 mod ls;
 mod man;
+mod metrics;
 mod mv;
 mod put;
 mod repair;
@@ -42,6 +43,7 @@ pub enum Command {
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
+    Metrics(metrics::Metrics),
 }
 
 /// Does it.
@@ -64,5 +66,6 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Doctor(args) => doctor::run(context, args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
+        Command::Metrics(args) => metrics::run(context, args),
     }
 }

@@ -113,18 +113,29 @@ fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
 
 /// Destroys an object, and says how large it was; `None` if there is none and that is fine.
 fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>> {
-    let stat = match pool.stat(name) {
-        Err(error) if error.kind() == ErrorKind::NotFound && args.force => return Ok(None),
-        found => found.map_err(|error| alike::explain(pool, name, error))?,
+    let stat = pool.stat(name);
+    let size = stat.as_ref().map_or(0, |stat| stat.size);
+    let done = match stat {
+        Ok(stat) if args.dry_run => {
+            if stat.state != State::Detached && !stat.needs_recovery {
+                let message = format!("{} would not be destroyed: a process has it attached", object(name));
+                return Err(Failure::new(Exit::Busy, message, "`pmo ls` shows which"));
+            }
+            Ok(())
+        }
+        Err(error) if args.dry_run => Err(error),
+        _ => pool.destroy_with_key(name, key),
     };
-    if !args.dry_run {
-        pool.destroy_with_key(name, key)?;
-        detail(|| format!("destroyed {}", object(name)));
-    } else if stat.state != State::Detached && !stat.needs_recovery {
-        let message = format!("{} would not be destroyed: a process has it attached", object(name));
-        return Err(Failure::new(Exit::Busy, message, "`pmo ls` shows which"));
+    match done {
+        Err(error) if error.kind() == ErrorKind::NotFound && args.force => Ok(None),
+        Err(error) => Err(alike::explain(pool, name, error)),
+        Ok(()) => {
+            if !args.dry_run {
+                detail(|| format!("destroyed {}", object(name)));
+            }
+            Ok(Some(size))
+        }
     }
-    Ok(Some(stat.size))
 }
 
 fn text(report: &Report, out: &mut Out) -> Result {

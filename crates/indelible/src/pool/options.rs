@@ -292,13 +292,18 @@ impl PoolOptions {
     }
 }
 
-/// A device that is not blank has somebody's data: every file system, partition table and volume manager
-/// shows in the first MiB.
+/// A device that is not blank has somebody's data: every file system, partition table and volume manager shows in the first
+/// MiB or in the last.
 pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
     let device = media.device();
-    let mut start = vec![0; device.len().min(1 << 20) as usize];
-    device.read(0, &mut start).map_err(StoreError::from)?;
-    if start.iter().all(|byte| *byte == 0) {
+    let mut bytes = vec![0; device.len().min(1 << 20) as usize];
+    let mut blank = true;
+    // Some keep a copy of what they have at the start, or all of it, at the end.
+    for at in [0, device.len() - bytes.len() as u64] {
+        device.read(at, &mut bytes).map_err(StoreError::from)?;
+        blank &= bytes.iter().all(|byte| *byte == 0);
+    }
+    if blank {
         return Ok(());
     }
     let (path, choice) = (path.to_owned(), "a new pool");

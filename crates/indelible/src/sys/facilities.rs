@@ -19,6 +19,10 @@ pub(crate) struct Facilities {
     /// `uname -r`.
     pub(crate) kernel: String,
     pub(crate) uffd: UffdAccess,
+    /// Error of the kernel where userfaultfd cannot be had.
+    pub(crate) refusal: Option<i32>,
+    /// Whether /proc shows this process.
+    pub(crate) proc: bool,
     /// Asynchronous write protection (Linux 6.7).
     pub(crate) wp_async: bool,
     /// `PAGEMAP_SCAN` (Linux 6.7) on this process's own page map.
@@ -38,11 +42,20 @@ pub(crate) struct Facilities {
 }
 
 impl Facilities {
+    /// The first two numbers of the kernel's version; 0 for what is no number.
+    pub(crate) fn version(&self) -> (u32, u32) {
+        let mut numbers =
+            self.kernel.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+
     /// Asks the system anew.
     pub(crate) fn gather() -> Facilities {
         let reach = uffd::Uffd::open(uffd::Reach::UserMode, 0, 0).map(|uffd| uffd.reach());
         Facilities {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            refusal: reach.as_ref().err().and_then(std::io::Error::raw_os_error),
+            proc: std::path::Path::new("/proc/self/pagemap").exists(),
             uffd: match reach {
                 Ok(uffd::Reach::Full) => UffdAccess::Full,
                 Ok(uffd::Reach::UserMode) => UffdAccess::UserModeOnly,

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "__version__", "psync_all"]
+__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "__version__", "mkpmo", "pmo", "psync_all"]
 
 __version__: str
 
@@ -167,3 +167,5 @@ class Dict:
     def _blocks(self) -> tuple[list[int], int]: ...
 
 def psync_all(objects: Iterable[Object | Dict], *, cut: bool = False) -> None: ...
+def pmo(arguments: list[str]) -> int: ...
+def mkpmo(arguments: list[str]) -> int: ...

@@ -1,0 +1,102 @@
+//! `pmo metrics`: a pool in numbers, for monitoring.
+
+use crate::args::pool;
+use crate::context::Context;
+use crate::failure::Result;
+use crate::glob::Glob;
+use crate::out::Out;
+use crate::process::Holder;
+use clap::Args;
+use indelible::Stat;
+use std::path::PathBuf;
+
+/// Print figures of a pool and its objects as OpenMetrics text, as Prometheus reads it
+///
+/// Takes no locks: it is in nobody's way, and may be asked every few seconds. Counters of psyncs are as of the last checkpoint of
+/// their writer's log.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo metrics data.pmo
+  pmo metrics data.pmo 'logs/*'
+  pmo metrics data.pmo > /var/lib/node_exporter/pmo.prom.new && mv /var/lib/node_exporter/pmo.prom.new \\
+    /var/lib/node_exporter/pmo.prom")]
+pub struct Metrics {
+    /// The pool
+    #[arg(value_parser = pool())]
+    pool: PathBuf,
+
+    /// Which objects: a pattern with *, ? and [a-z]
+    #[arg(value_name = "NAME-PATTERN")]
+    pattern: Option<String>,
+}
+
+/// A family of figures with one for each object: name, kind, help, figure.
+type Family = (&'static str, &'static str, &'static str, fn(&Stat) -> u64);
+
+const OBJECTS: [Family; 6] = [
+    ("pmo_object_size_bytes", "gauge", "Size of the object.", |stat| stat.size),
+    ("pmo_object_extent_bytes", "gauge", "Space of the pool that the object has.", |stat| stat.extent),
+    ("pmo_object_published_bytes", "gauge", "Bytes ever psynced, as a high-water mark.", |stat| {
+        stat.published
+    }),
+    ("pmo_object_psyncs", "counter", "Psyncs over the life of the object.", |stat| stat.psyncs),
+    ("pmo_object_needs_recovery", "gauge", "Whether the last writer died.", |stat| {
+        stat.needs_recovery.into()
+    }),
+    ("pmo_object_created_timestamp_seconds", "gauge", "When the object was created.", |stat| {
+        stat.created.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }),
+];
+
+pub fn run(context: &Context, args: &Metrics) -> Result {
+    let pool = context.look(&args.pool)?;
+    let info = pool.info()?;
+    let glob = args.pattern.as_deref().map(Glob::new);
+    let mut stats = Vec::new();
+    for stat in pool.list() {
+        let stat = stat?;
+        if glob.as_ref().is_none_or(|glob| glob.matches(&stat.name)) {
+            stats.push(stat);
+        }
+    }
+    stats.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let path = escaped(&info.path.to_string_lossy());
+    let mut out = Out::new();
+    for (name, help, figure) in [
+        ("pmo_pool_length_bytes", "Length of the pool.", info.length),
+        ("pmo_pool_free_bytes", "Free space of the pool.", info.free),
+        ("pmo_pool_largest_free_bytes", "Largest free piece of the pool.", info.largest_free),
+        ("pmo_pool_objects", "Objects in the pool.", info.objects),
+    ] {
+        family(&mut out, name, "gauge", help)?;
+        out.line(&format!("{name}{{pool=\"{path}\"}} {figure}"))?;
+    }
+    for (name, kind, help, figure) in OBJECTS {
+        family(&mut out, name, kind, help)?;
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        for stat in &stats {
+            let object = escaped(&stat.name);
+            out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {}", figure(stat)))?;
+        }
+    }
+    family(&mut out, "pmo_object_state", "gauge", "1 for the state that the object is in, with its holder.")?;
+    for stat in &stats {
+        let pid = Holder::of(stat).map_or_else(String::new, |holder| holder.pid.to_string());
+        let (object, state) = (escaped(&stat.name), stat.state.letter());
+        let labels = format!("pool=\"{path}\",object=\"{object}\",state=\"{state}\",pid=\"{pid}\"");
+        out.line(&format!("pmo_object_state{{{labels}}} 1"))?;
+    }
+    out.line("# EOF")?;
+    out.finish()
+}
+
+fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {
+    out.line(&format!("# TYPE {name} {kind}"))?;
+    out.line(&format!("# HELP {name} {help}"))
+}
+
+/// A value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,5 @@
+"""`python -m indelible` is `pmo`."""
+
+from ._tool import pmo
+
+pmo()
