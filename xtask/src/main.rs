@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, all tests: ten minutes from a clean clone; --all: everything that is tested
+    /// Format, lints, all tests, in about ten minutes; --all: everything that is tested
     Test {
         /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
         #[arg(long)]
@@ -45,9 +45,9 @@ enum Task {
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
     },
-    /// The tests once more as an unprivileged user (needs root)
+    /// The tests once more as an unprivileged user (needs root, and setpriv of util-linux)
     Unprivileged,
-    /// The Python package, built and tested in an environment of its own (needs a network once)
+    /// The Python package, built and tested in an environment of its own (needs Python 3.11 or later, and a network once)
     Python {
         /// Passed on to pytest
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -62,7 +62,7 @@ enum Task {
         #[arg(long, default_value = "release")]
         profile: String,
     },
-    /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust)
+    /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust and a network once)
     Fuzz {
         /// Minutes of the targets that work on whole pools; each decoder gets a second per minute
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
@@ -71,13 +71,13 @@ enum Task {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         jobs: u64,
     },
-    /// Miri, loom, AddressSanitizer, ThreadSanitizer (need nightly Rust)
+    /// Miri, loom, AddressSanitizer, ThreadSanitizer (need nightly Rust and a network once)
     Tools {
         /// Which of them; all if none is named
         #[arg(value_parser = tools::ALL)]
         names: Vec<String>,
     },
-    /// Every campaign that tries to break the promise, then the page of their figures
+    /// Every campaign that tries to break the promise, then the page of their figures (some need root, QEMU, a network once)
     Evidence {
         /// The long form, which takes hours
         #[arg(long)]
@@ -97,8 +97,33 @@ enum Task {
     },
 }
 
+impl Task {
+    /// Requirements beyond Rust and a C compiler. The steps of `test` say their own.
+    fn needs(&self) -> Option<&'static str> {
+        const NIGHTLY: &str = "nightly Rust, which rustup installs once from the network";
+        const RIG: &str = "QEMU, which it installs on Debian 12 as root, once, from the network";
+        match self {
+            Task::Unprivileged => Some("root, and setpriv (package util-linux)"),
+            Task::Python { .. } => Some("Python 3.11 or later and, once, a network"),
+            Task::Fuzz { .. } => {
+                Some("cargo-fuzz, and nightly Rust, which rustup installs once from the network")
+            }
+            Task::Tools { .. } => Some(NIGHTLY),
+            Task::Evidence { long: false } | Task::PowerCut { .. } => Some(RIG),
+            Task::Evidence { long: true } => {
+                Some("QEMU, which it installs on Debian 12 as root; cargo-fuzz; nightly Rust; a network once")
+            }
+            Task::Test { .. } | Task::Install { .. } | Task::Bench { .. } => None,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let task = Arguments::parse().command;
+    if let Some(what) = task.needs() {
+        println!("needs {what}");
+    }
+    let result = match task {
         Task::Test { all, require_rig, only } => test::run(all, require_rig, only.as_deref()),
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),

@@ -32,7 +32,8 @@ const REST: &[Step] = &[
     Step::new("Python", 150, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
     Step::new("power cuts of emulated machines", 360, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
-    Step::new("evidence, short", 720, || done(evidence::layers(false))),
+    Step::new("evidence, short", 720, || done(evidence::layers(false)))
+        .needs("root for the campaigns that mount file systems; it says which were not tested"),
     Step::new("every benchmark once", 300, benchmarks).needs("5 GiB free in /dev/shm"),
 ];
 
