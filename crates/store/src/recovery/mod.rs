@@ -52,7 +52,7 @@ pub struct Recovered {
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
 /// The lane is read four times: to put single wrong bits right, to be judged, to be judged again once it is durable, and
-/// to be redone. Memory: that of [`WriteCombiner`], 64 MiB at most, that of [`scan`], and 1 KiB for each object in the lane.
+/// to be redone. Memory: that of `WriteCombiner`, 64 MiB at most, that of `scan`, and 1 KiB for each object in the lane.
 ///
 /// # Errors
 /// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
