@@ -279,3 +279,32 @@ fn doctor_names_the_file_system() {
         _ => assert!(found.is_none(), "memory has none"),
     }
 }
+
+#[test]
+fn bash_completes_names_of_objects() {
+    if let Err(error) = Command::new("bash").args(["-c", "true"]).status() {
+        return skipped(&format!("completion in bash: {error}"));
+    }
+    let rig = Rig::new();
+    for name in ["counters", "cold store", "ledger"] {
+        rig.pmo(["create"], [name, "4K"]).fine();
+    }
+    let tools = std::path::Path::new(PMO).parent().expect("a folder");
+    let path = std::env::join_paths([tools, "/usr/bin".as_ref(), "/bin".as_ref()]).expect("a path");
+    let complete = |words: &str, last: usize| {
+        let script = format!(
+            "source <(pmo completions bash); COMP_WORDS=({words}); COMP_CWORD={last}; \
+             _pmo_objects pmo \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut command = Command::new("bash");
+        command.args(["--norc", "-c", &script]).env("PATH", &path).env("POOL", &rig.pool);
+        Run::of(&mut command, b"").out
+    };
+    let found = complete("pmo cat \"$POOL\" co", 3);
+    assert!(found.lines().any(|line| line == "counters") && found.contains("cold\\ store"), "{found}");
+    assert!(!found.contains("ledger"), "{found}");
+    let found = complete("pmo rm \"$POOL\" counters le", 4);
+    assert!(found.lines().any(|line| line == "ledger"), "{found}");
+    let found = complete("pmo rm \"$POOL\" --f", 3);
+    assert!(found.contains("--force") && !found.contains("ledger"), "{found}");
+}

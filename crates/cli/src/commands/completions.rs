@@ -7,6 +7,8 @@ use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 
 /// Print completions for a shell, of pmo and mkpmo
+///
+/// For bash, names of objects are completed, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,12 +20,43 @@ pub struct Completions {
     shell: Shell,
 }
 
+/// Names of objects behind the name of the pool, or of the pool that PMO_POOL names.
+const OBJECTS: &str = r#"
+_pmo_objects() {
+    _pmo "$@"
+    local current="${COMP_WORDS[COMP_CWORD]}" command= pool= word name at
+    [[ $current == -* ]] && return
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        word="${COMP_WORDS[at]}"
+        if [[ $word == -?* ]]; then
+            continue
+        elif [[ -z $command ]]; then
+            command=$word
+        elif [[ -z $pool ]]; then
+            pool=$word
+        fi
+    done
+    case $command in
+    stat | put | cat | resize | mv | rm | attach-check | ls | metrics) ;;
+    *) return ;;
+    esac
+    pool="${pool:-${PMO_POOL-}}"
+    while IFS= read -r name; do
+        [[ $name == "$current"* ]] && COMPREPLY+=("$(printf %q "$name")")
+    done < <(pmo ls "${pool/#\~\//$HOME/}" --columns name --no-header --quiet 2>/dev/null)
+}
+complete -F _pmo_objects -o nosort -o bashdefault -o default pmo
+"#;
+
 pub fn run(args: &Completions) -> Result {
     let mut text = Vec::new();
     generate(args.shell, &mut Cli::command(), "pmo", &mut text);
     // zsh looks for one command in a file.
     if args.shell != Shell::Zsh {
         generate(args.shell, &mut MkPmo::command(), "mkpmo", &mut text);
+    }
+    if args.shell == Shell::Bash {
+        text.extend(OBJECTS.as_bytes());
     }
     let mut out = Out::new();
     out.bytes(&text)?;
