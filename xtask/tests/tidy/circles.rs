@@ -10,17 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const KNOWN: &[(&str, &[&str])] = &[
     ("crates/cli/src", &["args", "commands", "context"]),
     ("crates/indelible/src", &["error", "heap", "object", "pool"]),
-    ("crates/indelible/src/collections", &["persist", "place"]),
-    (
-        "crates/indelible/src/collections",
-        &["format", "key", "mutex", "node", "option", "string", "table", "tree", "vec"],
-    ),
-    ("crates/indelible/src/collections", &["hash_iter", "hash_map"]),
     ("crates/indelible/src/heap", &["cache", "span"]),
     ("crates/indelible/src/heap", &["directory", "pages"]),
-    ("crates/indelible/src/heap", &["root_record", "roots"]),
-    ("crates/indelible/src/heap", &["read", "registry", "writer"]),
-    ("crates/indelible/src/object", &["engine", "shared", "trust", "writer"]),
     ("crates/indelible/src/pool", &["options", "registry", "windows"]),
     ("crates/python/src", &["attachment", "block", "buffer", "dict", "object", "pool", "psync"]),
     ("crates/store/src/space", &["extents", "transaction"]),

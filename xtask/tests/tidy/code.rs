@@ -54,6 +54,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/roots.rs",
         "collections/boxed.rs",
         "collections/option.rs",
+        "collections/type_hash.rs",
         "collections/vec.rs",
         "collections/vec_drain.rs",
         "collections/vec_iter.rs",

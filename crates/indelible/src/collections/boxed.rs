@@ -6,8 +6,9 @@
 
 #![allow(unsafe_code)]
 
+use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, discard, expect, finally, free, lend, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;

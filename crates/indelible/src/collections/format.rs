@@ -1,14 +1,12 @@
 //! Layouts and constants for the test that compares FORMAT.md with the code.
 
+use super::fields::Field;
 use super::mutex::PMutex;
 use super::option::POption;
 use super::table::Table;
 use super::tree::Tree;
 use super::vec::PVec;
 use super::{group, node};
-
-/// (name, offset, size) of a field.
-pub type Field = (&'static str, usize, usize);
 
 /// Constants by name.
 pub const CONSTANTS: [(&str, u64); 7] = [
@@ -31,11 +29,3 @@ pub const STRUCTS: [(&str, &[Field], usize); 7] = [
     ("collections::Inner", node::Node::<u64, u64>::INNER, node::Node::<u64, u64>::size(1)),
     ("collections::Lock", PMutex::<'static, u64>::FIELDS, size_of::<PMutex<'static, u64>>()),
 ];
-
-/// Fields of a struct, as (name, offset, size).
-macro_rules! fields {
-    ($ty:ty { $($field:ident: $of:ty),* $(,)? }) => {
-        &[$((stringify!($field), std::mem::offset_of!($ty, $field), size_of::<$of>())),*]
-    };
-}
-pub(super) use fields;

@@ -4,8 +4,9 @@
 
 #![allow(unsafe_code)]
 
+use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
-use super::persist::{IntoPersist, Persist};
+use super::persist::Persist;
 use super::place::{expect, lend, lent, verify};
 use super::slots::Slot;
 use super::table::Table;

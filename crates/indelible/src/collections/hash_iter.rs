@@ -5,7 +5,6 @@
 
 #![allow(unsafe_code)]
 
-use super::hash_map::PHashMap;
 use super::persist::{Bounds, Persist};
 use super::place::{bounds_at, lent, verify_within};
 use super::slots::{Iter, Slot};
@@ -167,6 +166,12 @@ pub struct HashIntoIter<'h, K: Persist<'h>, V: Persist<'h>> {
     table: Table<'h, K, V>,
 }
 
+impl<'h, K: Persist<'h>, V: Persist<'h>> HashIntoIter<'h, K, V> {
+    pub(super) fn new(table: Table<'h, K, V>) -> Self {
+        HashIntoIter { slots: table.iter(), table }
+    }
+}
+
 impl<'h, K: Persist<'h>, V: Persist<'h>> Iterator for HashIntoIter<'h, K, V> {
     type Item = (K, V);
 
@@ -183,30 +188,3 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Iterator for HashIntoIter<'h, K, V> {
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> ExactSizeIterator for HashIntoIter<'h, K, V> {}
 impl<'h, K: Persist<'h>, V: Persist<'h>> FusedIterator for HashIntoIter<'h, K, V> {}
-
-impl<'h, K: Persist<'h>, V: Persist<'h>> IntoIterator for PHashMap<'h, K, V> {
-    type Item = (K, V);
-    type IntoIter = HashIntoIter<'h, K, V>;
-
-    fn into_iter(self) -> HashIntoIter<'h, K, V> {
-        HashIntoIter { slots: self.table.iter(), table: self.table }
-    }
-}
-
-impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a PHashMap<'h, K, V> {
-    type Item = (&'a K, &'a V);
-    type IntoIter = HashIter<'a, K, V>;
-
-    fn into_iter(self) -> HashIter<'a, K, V> {
-        self.iter()
-    }
-}
-
-impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a mut PHashMap<'h, K, V> {
-    type Item = (&'a K, &'a mut V);
-    type IntoIter = HashIterMut<'a, K, V>;
-
-    fn into_iter(self) -> HashIterMut<'a, K, V> {
-        self.iter_mut()
-    }
-}

@@ -3,10 +3,11 @@
 #![allow(unsafe_code)]
 
 use super::hash_entry::{Entry, OccupiedEntry, VacantEntry};
-use super::hash_iter::{HashDrain, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
+use super::hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
+use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
 use super::layout::Layout;
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, expect, lend, verify};
 use super::table::Table;
 use crate::error::Result;
@@ -331,5 +332,32 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PHashMap<'h, K, 
         out.push_str("PHashMap<");
         Table::<K, V>::type_name(out);
         out.push('>');
+    }
+}
+
+impl<'h, K: Persist<'h>, V: Persist<'h>> IntoIterator for PHashMap<'h, K, V> {
+    type Item = (K, V);
+    type IntoIter = HashIntoIter<'h, K, V>;
+
+    fn into_iter(self) -> HashIntoIter<'h, K, V> {
+        HashIntoIter::new(self.table)
+    }
+}
+
+impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a PHashMap<'h, K, V> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = HashIter<'a, K, V>;
+
+    fn into_iter(self) -> HashIter<'a, K, V> {
+        self.iter()
+    }
+}
+
+impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a mut PHashMap<'h, K, V> {
+    type Item = (&'a K, &'a mut V);
+    type IntoIter = HashIterMut<'a, K, V>;
+
+    fn into_iter(self) -> HashIterMut<'a, K, V> {
+        self.iter_mut()
     }
 }

@@ -2,9 +2,10 @@
 
 use super::hash_iter::HashKeys;
 use super::hash_map::PHashMap;
+use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
 use super::layout::Layout;
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::HeapRef;
 use crate::error::Result;
 use std::fmt;

@@ -88,6 +88,7 @@
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
 mod boxed;
+mod fields;
 #[doc(hidden)]
 pub mod format;
 mod group;
@@ -95,6 +96,7 @@ mod hash_entry;
 mod hash_iter;
 mod hash_map;
 mod hash_set;
+mod into_persist;
 mod key;
 mod layout;
 mod lock_word;
@@ -115,6 +117,7 @@ mod string;
 mod table;
 mod tree;
 mod tree_iter;
+mod type_hash;
 #[doc(hidden)]
 pub mod variants;
 mod vec;
@@ -128,13 +131,14 @@ pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
 pub use hash_map::PHashMap;
 pub use hash_set::PHashSet;
+pub use into_persist::IntoPersist;
 pub use key::{Compare, KeyHash, Lookup, StableHash};
 pub use layout::Layout;
 pub use mutex::{PMutex, PMutexGuard, PReadGuard, PRwLock, PWriteGuard};
 pub use option::POption;
 pub use ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 pub use ordered_map::PBTreeMap;
-pub use persist::{Bounds, IntoPersist, Persist};
+pub use persist::{Bounds, Persist};
 pub use place::HeapRef;
 pub use string::PString;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};

@@ -7,10 +7,11 @@
 #![allow(unsafe_code)]
 
 use super::boxed::PBox;
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
+use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared, try_acquire};
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, Inside, lent, verify};
 use crate::error::Result;
 use std::fmt;

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
 use super::key::Compare;
 use super::persist::{Bounds, Persist};
 use super::place::{

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
 use std::fmt;

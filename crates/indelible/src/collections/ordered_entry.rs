@@ -5,8 +5,9 @@
 
 #![allow(unsafe_code)]
 
+use super::into_persist::IntoPersist;
 use super::key::Compare;
-use super::persist::{IntoPersist, Persist};
+use super::persist::Persist;
 use super::place::{expect, lend, lent, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;

@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code)]
 
+use super::into_persist::IntoPersist;
 use super::key::Compare;
 use super::layout::Layout;
 use super::node::Node;
 use super::ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, expect, lend, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;

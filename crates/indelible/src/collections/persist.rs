@@ -8,8 +8,6 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
-use super::place::HeapRef;
-use crate::error::Result;
 use crate::relative::Relative;
 use std::marker::PhantomData;
 use std::num::Wrapping;
@@ -306,22 +304,5 @@ unsafe impl<'h, T: 'h> Persist<'h> for PhantomData<T> {
 
     fn type_name(out: &mut String) {
         out.push_str("nothing");
-    }
-}
-
-/// A value that becomes a `T` when it is stored, in the heap it is stored in: `&str` a
-/// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
-pub trait IntoPersist<'h, T>: Sized {
-    /// The value, with whatever it needs allocated in `heap`.
-    ///
-    /// # Errors
-    /// `HeapFull`.
-    fn into_persist(self, heap: HeapRef<'h>) -> Result<T>;
-}
-
-impl<'h, T: Persist<'h>> IntoPersist<'h, T> for T {
-    #[inline]
-    fn into_persist(self, _: HeapRef<'h>) -> Result<T> {
-        Ok(self)
     }
 }

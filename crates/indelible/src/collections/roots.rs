@@ -5,9 +5,11 @@
 
 #![allow(unsafe_code)]
 
+use super::into_persist::IntoPersist;
 use super::layout::{Layout, truncate};
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
+use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
 use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, Root, RootCache, TypeInfo};
@@ -23,8 +25,7 @@ pub(super) struct Described {
     atomics: bool,
 }
 
-/// The functions that describe a type. Types that have both in common, because the linker found the same code
-/// twice, are described alike.
+/// The functions that describe a type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Describing {
     layout: fn(&mut Layout),
@@ -34,10 +35,6 @@ pub(super) struct Describing {
 impl Describing {
     pub(super) fn of<'h, T: Persist<'h>>() -> Describing {
         Describing { layout: T::describe, name: T::type_name }
-    }
-
-    fn addresses(self) -> [usize; 2] {
-        [self.layout as usize, self.name as usize]
     }
 
     pub(super) fn describe(self) -> Described {
@@ -67,9 +64,8 @@ fn known_place<'h, T: Persist<'h>>(
     name: &str,
     root: impl FnOnce(&Described) -> Result<Root>,
 ) -> Result<Place> {
-    let how = Describing::of::<T>();
-    cache.place(name, how.addresses(), || {
-        let Root { address, size, .. } = root(&how.describe())?;
+    cache.place(name, type_hash::<T>(), || {
+        let Root { address, size, .. } = root(&Describing::of::<T>().describe())?;
         Ok(Place { address, size })
     })
 }

@@ -1,8 +1,9 @@
 //! Text: a [`PVec`] of bytes. That they are UTF-8 is checked whenever they are used as `str`; comparing and
 //! hashing look at bytes.
 
+use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, damaged, expect};
 use super::vec::PVec;
 use crate::error::Result;

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
 use super::persist::{Bounds, Persist};

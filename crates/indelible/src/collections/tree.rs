@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)]
 
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
 use super::key::Compare;
 use super::layout::Layout;
 use super::node::{KEYS, LEAST, LEVELS, Node};

@@ -8,9 +8,10 @@
 
 #![allow(unsafe_code)]
 
-use super::format::{Field, fields};
+use super::fields::{Field, fields};
+use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, IntoPersist, Persist};
+use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;

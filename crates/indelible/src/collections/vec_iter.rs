@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use super::persist::{IntoPersist, Persist};
+use super::into_persist::IntoPersist;
+use super::persist::Persist;
 use super::place::{HeapRef, expect, lent, verify};
 use super::vec::PVec;
 use crate::error::Result;

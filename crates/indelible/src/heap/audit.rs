@@ -9,7 +9,7 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::read::ReadHeap;
-use super::roots::Root;
+use super::root::Root;
 use super::walk::Block;
 use super::writer::Heap;
 use crate::error::{Cause, Result};

@@ -28,6 +28,7 @@ mod psync;
 mod raw;
 mod read;
 mod registry;
+mod root;
 mod root_cache;
 mod root_record;
 mod roots;
@@ -43,7 +44,7 @@ pub use audit::{AuditedPointer, AuditedRoot, HeapAudit};
 pub use check::HeapFinding;
 pub use raw::HeapOptions;
 pub use read::ReadHeap;
-pub use roots::{Root, TypeInfo};
+pub use root::{Root, TypeInfo};
 pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 

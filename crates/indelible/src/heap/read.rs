@@ -5,9 +5,9 @@
 use super::check::HeapFinding;
 use super::error::HeapError;
 use super::raw::{Extent, HeapOptions, RawHeap};
-use super::registry::Registration;
+use super::registry::{Access, Entry, Registration};
+use super::root::{Root, TypeInfo};
 use super::root_cache::RootCache;
-use super::roots::{Root, TypeInfo};
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Result};
 use crate::object::ReadObject;
@@ -115,6 +115,11 @@ impl ReadHeap {
     #[must_use]
     pub fn object(&self) -> &ReadObject {
         &self.object
+    }
+
+    /// Registers the heap. Several read attachments of a process share memory, not entries.
+    pub(crate) fn register(&self) -> Entry {
+        self.registration.register(self.object().as_ptr().addr(), self.object().len(), Access::Reading)
     }
 }
 

@@ -3,8 +3,6 @@
 //! A heap is registered when data are asked for by type, and again at each such time, as it may have been moved in
 //! between; while such data are borrowed it cannot move. Its entry is removed when it is dropped.
 
-use super::read::ReadHeap;
-use super::writer::Heap;
 use std::cell::Cell;
 use std::sync::RwLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -91,7 +89,7 @@ impl Registration {
     }
 
     /// Enters the heap, or updates its entry.
-    fn register(&self, base: usize, len: usize, access: Access) -> Entry {
+    pub(super) fn register(&self, base: usize, len: usize, access: Access) -> Entry {
         let mut entry = Entry { base, len, access, attachment: 0, owner: self.0 };
         let mine = |old: &&Entry| old.owner == self.0;
         if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
@@ -127,22 +125,5 @@ impl Drop for Registration {
         if heaps.len() < before {
             changed(&heaps);
         }
-    }
-}
-
-impl Heap {
-    /// Registers the heap at its present address.
-    pub(crate) fn register(&self) -> Entry {
-        let (base, len) = (self.base().addr(), self.size());
-        let heap = std::ptr::from_ref(self).expose_provenance();
-        let access = Access::Writing { heap, explicit: self.object.explicit_marks().is_some() };
-        self.registration.register(base, len, access)
-    }
-}
-
-impl ReadHeap {
-    /// Registers the heap. Several read attachments of a process share memory, not entries.
-    pub(crate) fn register(&self) -> Entry {
-        self.registration.register(self.object().as_ptr().addr(), self.object().len(), Access::Reading)
     }
 }

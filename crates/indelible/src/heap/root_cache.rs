@@ -1,16 +1,17 @@
-//! Roots that were found and compared with a type: looking one up again costs comparing its name.
+//! Roots that were found and compared with a type, known by its hash: looking one up again costs comparing its name.
 //!
 //! Invariant: each is a root of the heap, as the type's description says it has to be. Adding a root here,
 //! and removing one from the heap (which forgets all), happen under the lock.
 
+use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
 
 /// A root that was found.
 #[derive(Debug)]
 struct Cached {
     name: String,
-    /// Addresses of the functions that describe the type. Types that share them are described alike.
-    described_by: [usize; 2],
+    /// The type that it was compared with.
+    ty: TypeId,
     place: Place,
 }
 
@@ -26,21 +27,20 @@ pub(crate) struct Place {
 pub(crate) struct RootCache(Mutex<Vec<Cached>>);
 
 impl RootCache {
-    /// Place of the root `name`, of a type that is `described_by` these functions; found with `find` the
-    /// first time.
+    /// Place of the root `name`, of the type `ty`; found with `find` the first time.
     pub(crate) fn place<E>(
         &self,
         name: &str,
-        described_by: [usize; 2],
+        ty: TypeId,
         find: impl FnOnce() -> Result<Place, E>,
     ) -> Result<Place, E> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|found| found.described_by == described_by && found.name == name);
+        let known = all.iter().find(|found| found.ty == ty && found.name == name);
         if let Some(found) = known {
             return Ok(found.place);
         }
         let place = find()?;
-        all.push(Cached { name: name.to_owned(), described_by, place });
+        all.push(Cached { name: name.to_owned(), ty, place });
         Ok(place)
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Result, damaged};
 use super::layout::{NAME_MAX, PAGE, ROOT_MAGIC, RootRecord};
-use super::roots::Root;
+use super::root::Root;
 use super::window::Window;
 use crate::types::MOST;
 use indelible_store::format::checksum;

@@ -6,101 +6,12 @@
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
 use super::layout::{INDEX_MAGIC, Kind, LONG_ROOTS, NAME_MAX, PAGE, RootIndex, RootSlot};
+use super::root::Root;
 use super::root_record::{pages_of, read, write};
 use super::state::{Inner, Shared};
-use crate::types::{Description, MOST};
+use crate::types::MOST;
 use indelible_store::format::checksum;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// A type as roots know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeInfo<'a> {
-    /// Its name, up to 255 bytes.
-    pub name: &'a str,
-    /// 128 bits that differ if names, types, offsets or sizes of its fields do.
-    pub fingerprint: u128,
-    /// The description of its layout (FORMAT.md, section 10), by which tools and programs without the type find their way
-    /// through its values; or a text for people, which errors show. Up to 1 MiB.
-    pub layout: &'a str,
-}
-
-/// A root.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
-    /// Its name.
-    pub name: String,
-    /// Address of the data.
-    pub address: usize,
-    /// Bytes they have.
-    pub size: u64,
-    /// Name of their type.
-    pub type_name: String,
-    /// The type's fingerprint.
-    pub fingerprint: u128,
-    /// The type's layout, as whoever made the root described it; [`lines`](Root::lines) has it for people.
-    pub layout: String,
-}
-
-impl<'a> TypeInfo<'a> {
-    /// A type by its description, with the fingerprint of that.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn described(name: &'a str, description: &'a str) -> TypeInfo<'a> {
-        TypeInfo { name, fingerprint: crate::types::fingerprint(description), layout: description }
-    }
-
-    /// The layout for people: all structs and enums with their fields.
-    #[must_use]
-    pub fn lines(&self) -> String {
-        lines(self.layout)
-    }
-}
-
-impl Root {
-    /// The layout for people: all structs and enums with their fields.
-    #[must_use]
-    pub fn lines(&self) -> String {
-        lines(&self.layout)
-    }
-
-    /// The description, if the layout is one, and the one that the fingerprint is of.
-    pub(crate) fn description(&self) -> Option<Description> {
-        let of = Description::parse(&self.layout).ok()?;
-        (crate::types::fingerprint(&self.layout) == self.fingerprint).then_some(of)
-    }
-
-    /// Fails if the root is of another type.
-    pub(super) fn expect(self, wanted: &TypeInfo<'_>) -> Result<Root> {
-        if self.fingerprint == wanted.fingerprint && self.type_name == wanted.name {
-            return Ok(self);
-        }
-        let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
-            (Ok(heap), Ok(program)) => heap
-                .difference(&program)
-                .map(|first| format!("; first (here the heap, there the program), {first}")),
-            _ => None,
-        };
-        let difference = format!(
-            "{}{}: in the heap is\n{} (fingerprint {:032x})\n{}\nand the program has\n{} (fingerprint {:032x})\n{}\n",
-            if self.type_name == wanted.name { "another layout" } else { "another type" },
-            what.unwrap_or_default(),
-            self.type_name,
-            self.fingerprint,
-            self.lines(),
-            wanted.name,
-            wanted.fingerprint,
-            wanted.lines(),
-        );
-        Err(HeapError::RootType { name: self.name, difference })
-    }
-}
-
-fn lines(layout: &str) -> String {
-    match Description::parse(layout) {
-        Ok(of) => of.lines(),
-        Err(_) => layout.to_owned(),
-    }
-}
 
 pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])

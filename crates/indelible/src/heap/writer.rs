@@ -7,9 +7,9 @@ use super::error::HeapError;
 use super::gate::Gate;
 use super::growth::Growable;
 use super::raw::{Extent, HeapOptions, RawHeap};
-use super::registry::Registration;
+use super::registry::{Access, Entry, Registration};
+use super::root::{Root, TypeInfo};
 use super::root_cache::RootCache;
-use super::roots::{Root, TypeInfo};
 use super::trusted::Trusted;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, ErrorKind, Result};
@@ -366,6 +366,14 @@ impl Heap {
     #[must_use]
     pub fn size(&self) -> usize {
         self.object.len()
+    }
+
+    /// Registers the heap at its present address.
+    pub(crate) fn register(&self) -> Entry {
+        let (base, len) = (self.base().addr(), self.size());
+        let heap = std::ptr::from_ref(self).expose_provenance();
+        let access = Access::Writing { heap, explicit: self.object.explicit_marks().is_some() };
+        self.registration.register(base, len, access)
     }
 
     pub(crate) fn attached_mut(&mut self) -> &mut Object {

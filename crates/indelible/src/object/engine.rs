@@ -13,8 +13,8 @@ mod unsynced;
 
 use super::batch_source::{Part, Shadows};
 use super::compare::Comparison;
+use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::trust::Trust;
 use crate::dirty::{DirtyLines, PageRange, Rung};
 use crate::error::Cause;
 use crate::fault::removal::{self, Announced};

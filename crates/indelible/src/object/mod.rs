@@ -4,6 +4,7 @@ mod attach;
 mod batch_source;
 mod compare;
 mod engine;
+mod origin;
 mod reader;
 mod shared;
 mod stats;

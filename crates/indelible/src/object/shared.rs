@@ -19,6 +19,47 @@ pub struct Shared<'a, T> {
     value: PhantomData<&'a T>,
 }
 
+impl Object {
+    /// The value at the start of the object, for threads that store to its atomics, also during
+    /// [`psync_cut`](Shared::psync_cut).
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut object = pool.create_attached("o", 4096)?;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// let hits = object.share::<[AtomicU64; 2]>()?;
+    /// std::thread::scope(|scope| {
+    ///     for thread in 0..2 {
+    ///         let hits = &hits;
+    ///         scope.spawn(move || hits[thread].fetch_add(1, Ordering::Relaxed));
+    ///     }
+    ///     hits.psync_cut()
+    /// })?;
+    /// # assert_eq!(hits[0].load(Ordering::Relaxed), 1);
+    /// # Ok(()) }
+    /// ```
+    /// ```compile_fail,E0277
+    /// # fn example(object: &mut indelible::Object) -> indelible::Result<()> {
+    /// let pointer = object.share::<*mut u8>()?;
+    /// std::thread::scope(|scope| { scope.spawn(|| pointer.is_null()); }); // raw pointers are not `Sync`
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BadSize` if the object is smaller than a `T`.
+    pub fn share<T: Plain>(&mut self) -> Result<Shared<'_, T>> {
+        self.check_root::<T>()?;
+        self.lend_bytes();
+        if let Some(marks) = self.explicit_marks() {
+            marks.mark_borrowed(0..size_of::<T>());
+        }
+        Ok(Shared::new(self))
+    }
+}
+
 impl<'a, T: Plain> Shared<'a, T> {
     pub(super) fn new(object: &'a Object) -> Self {
         Shared { object, value: PhantomData }

@@ -7,19 +7,9 @@
 //!    verified are durable.
 
 use super::engine::Core;
+use super::origin::Trust;
 use super::writer::Object;
 use crate::error::{Cause, Result};
-
-/// Origin of the bytes of the shadow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Typed code alone stored them, or the heap that typed code uses.
-    Own,
-    /// They were verified; the next psync makes that durable.
-    Verified,
-    /// Anything may have stored them.
-    Foreign,
-}
 
 impl Core {
     pub(super) fn begin_trust(&mut self) -> Result<(), Cause> {

@@ -3,9 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::engine::{Core, psync_cores};
-use super::shared::Shared;
+use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::trust::Trust;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen, placed};
@@ -180,46 +179,7 @@ impl Object {
         Ok(unsafe { &mut *self.base.cast::<T>() })
     }
 
-    /// The value at the start of the object, for threads that store to its atomics, also during
-    /// [`psync_cut`](Shared::psync_cut).
-    ///
-    /// ```
-    /// # fn main() -> indelible::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
-    /// # let mut object = pool.create_attached("o", 4096)?;
-    /// use std::sync::atomic::{AtomicU64, Ordering};
-    ///
-    /// let hits = object.share::<[AtomicU64; 2]>()?;
-    /// std::thread::scope(|scope| {
-    ///     for thread in 0..2 {
-    ///         let hits = &hits;
-    ///         scope.spawn(move || hits[thread].fetch_add(1, Ordering::Relaxed));
-    ///     }
-    ///     hits.psync_cut()
-    /// })?;
-    /// # assert_eq!(hits[0].load(Ordering::Relaxed), 1);
-    /// # Ok(()) }
-    /// ```
-    /// ```compile_fail,E0277
-    /// # fn example(object: &mut indelible::Object) -> indelible::Result<()> {
-    /// let pointer = object.share::<*mut u8>()?;
-    /// std::thread::scope(|scope| { scope.spawn(|| pointer.is_null()); }); // raw pointers are not `Sync`
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `BadSize` if the object is smaller than a `T`.
-    pub fn share<T: Plain>(&mut self) -> Result<Shared<'_, T>> {
-        self.check_root::<T>()?;
-        self.lend_bytes();
-        if self.explicit {
-            self.marks.mark_borrowed(0..size_of::<T>());
-        }
-        Ok(Shared::new(self))
-    }
-
-    fn check_root<T: Plain>(&self) -> Result<()> {
+    pub(super) fn check_root<T: Plain>(&self) -> Result<()> {
         const { placed::<T>() };
         if size_of::<T>() <= self.len() {
             return Ok(());

@@ -1,0 +1,22 @@
+//! Values that become others when they are stored in a heap.
+
+use super::persist::Persist;
+use super::place::HeapRef;
+use crate::error::Result;
+
+/// A value that becomes a `T` when it is stored, in the heap it is stored in: `&str` a
+/// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
+pub trait IntoPersist<'h, T>: Sized {
+    /// The value, with whatever it needs allocated in `heap`.
+    ///
+    /// # Errors
+    /// `HeapFull`.
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<T>;
+}
+
+impl<'h, T: Persist<'h>> IntoPersist<'h, T> for T {
+    #[inline]
+    fn into_persist(self, _: HeapRef<'h>) -> Result<T> {
+        Ok(self)
+    }
+}
