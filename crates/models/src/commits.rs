@@ -1,6 +1,6 @@
 //! Threads that commit to one lane.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::medium::volatile::VolatileMedium;
@@ -11,8 +11,12 @@ use loom::thread::{Builder, JoinHandle};
 use std::sync::{Arc, OnceLock};
 
 const POOL: u64 = 1 << 20;
+/// The lane of so small a pool.
+const LANE: u64 = 64 << 10;
+const PAGE: u64 = 4096;
+const NAMES: [&str; 3] = ["a", "b", "large"];
 
-/// A pool with objects `a` and `b`, made once, by the store as it is built: nothing of that is to be explored.
+/// A pool with objects `a`, `b` and `large`, made once, by the store as it is built: nothing of that is to be explored.
 fn image() -> &'static [u8] {
     use indelible_store as real;
     use real::medium::Medium as _;
@@ -22,8 +26,8 @@ fn image() -> &'static [u8] {
         let window = Some(real::store::Window { start: 0x4000_0000_0000, len: 1 << 30 });
         let how = real::store::FormatOptions { zeroed: true, window, ..Default::default() };
         let store = real::store::Store::format(device.clone(), Default::default(), &how).unwrap();
-        for name in ["a", "b"] {
-            let how = real::table::CreateOptions { size: 4096, ..Default::default() };
+        for (name, size) in [("a", PAGE), ("b", PAGE), ("large", LANE)] {
+            let how = real::table::CreateOptions { size, ..Default::default() };
             store.create(name, &how).unwrap();
         }
         let mut bytes = vec![0; POOL as usize];
@@ -39,10 +43,17 @@ fn spawn<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHa
 
 /// A process that has just opened a copy of that pool.
 fn begin() -> (Arc<VolatileMedium>, Arc<Store>) {
+    let (medium, _, store) = begin_on_disk();
+    (medium, store)
+}
+
+/// As that one, with the disk that the process sees.
+fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
     let medium = Arc::new(VolatileMedium::new(POOL));
     medium.write(0, image()).unwrap();
-    let store = Store::open(Arc::new(Shared(medium.clone())), Identity::default()).unwrap();
-    (medium, store)
+    let disk = Arc::new(Shared::new(medium.clone()));
+    let store = Store::open(disk.clone(), Identity::default()).unwrap();
+    (medium, disk, store)
 }
 
 fn psync(writer: &mut Writer, line: u64, value: u8) -> Result<()> {
@@ -58,7 +69,7 @@ fn attach(store: &Arc<Store>, name: &str) -> Writer {
 
 /// The first byte of a line of an object, as a process sees it that recovers what this one left.
 fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
-    let store = Store::open(Arc::new(Shared(medium.clone())), Identity::default()).unwrap();
+    let store = Store::open(Arc::new(Shared::new(medium.clone())), Identity::default()).unwrap();
     let writer = attach(&store, name);
     let mut byte = [0];
     store.device().read(writer.object().entry.primary_offset() + line * 64, &mut byte).unwrap();
@@ -120,6 +131,76 @@ pub(crate) fn a_lane_given_up_while_another_takes_one() {
         let b = thread.join().unwrap();
         std::mem::forget(b);
         assert_eq!(recovered(&medium, "b", 2), 9);
+    })
+    .join()
+    .unwrap();
+}
+
+/// psync of a whole page of an object.
+fn psync_page(writer: &mut Writer, value: u8) -> Result<()> {
+    writer.psync(&mut |primary: u64, batch: &mut Batch| {
+        batch.copy_lines(primary, &[value; PAGE as usize]);
+        Ok(PAGE)
+    })
+}
+
+/// The lane has room for one batch of two: whoever writes the second one checkpoints first, beside the application of the
+/// other, and nothing of either is lost.
+pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
+    spawn(|| {
+        let (medium, store) = begin();
+        let (mut a, mut b) = (attach(&store, "a"), attach(&store, "b"));
+        let mut large = attach(&store, "large");
+        let filled = LANE - 2 * PAGE;
+        large
+            .psync(&mut |primary: u64, batch: &mut Batch| {
+                batch.copy_lines(primary, &vec![3; filled as usize]);
+                Ok(filled)
+            })
+            .unwrap();
+        let before = large.lane_use().checkpoints;
+        let thread = spawn(move || {
+            psync_page(&mut a, 7).unwrap();
+            a
+        });
+        psync_page(&mut b, 9).unwrap();
+        let a = thread.join().unwrap();
+        assert_eq!(large.lane_use().checkpoints, before + 1);
+        std::mem::forget((a, b, large));
+        let found = ["a", "b", "large"].map(|name| recovered(&medium, name, 1));
+        assert_eq!(found, [7, 9, 3]);
+    })
+    .join()
+    .unwrap();
+}
+
+/// A durable write fails after `WRITES` others, of one batch or of the two that came during the one before: a psync that
+/// returned is there, one that failed is not, as nothing of it was written, and no object of the lane can be psynced any more.
+pub(crate) fn a_failed_write_fails_each_batch_that_it_carried<const WRITES: u32>() {
+    spawn(|| {
+        let (medium, disk, store) = begin_on_disk();
+        let [a, b, mut large] = NAMES.map(|name| attach(&store, name));
+        disk.fail_after(WRITES);
+        let others = [a, b].map(|mut writer| {
+            spawn(move || {
+                let done = psync(&mut writer, 1, 7).is_ok();
+                (writer, done)
+            })
+        });
+        let last = psync(&mut large, 1, 7).is_ok();
+        let [(a, first), (b, second)] = others.map(|thread| thread.join().unwrap());
+        let done = [first, second, last];
+        let failed = done.contains(&false);
+        // Three batches take three writes, or two.
+        assert!(failed || large.lane_use().commits <= u64::from(WRITES));
+        let mut writers = [a, b, large];
+        for writer in &mut writers {
+            assert_eq!(writer.is_poisoned(), failed);
+            assert!(!failed || matches!(psync(writer, 1, 8), Err(StoreError::Poisoned)));
+        }
+        std::mem::forget(writers);
+        let found = NAMES.map(|name| recovered(&medium, name, 1) == 7);
+        assert_eq!(found, done);
     })
     .join()
     .unwrap();

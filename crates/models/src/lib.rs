@@ -154,6 +154,13 @@ pub const MODELS: &[Model] = &[
         "a checkpoint beside a commit loses nothing",
         commits::a_checkpoint_beside_a_commit_loses_nothing,
     ),
+    bounded(5, "a lane that runs full beside a commit", commits::a_lane_that_runs_full_beside_a_commit),
+    bounded(
+        2,
+        "a failed write fails each batch that it carried",
+        commits::a_failed_write_fails_each_batch_that_it_carried::<0>,
+    ),
+    bounded(2, "so does the second", commits::a_failed_write_fails_each_batch_that_it_carried::<1>),
     whole("a page is never writable without its bit", dirty::a_page_is_never_writable_without_its_bit),
     whole("a handler that waits is woken", dirty::a_handler_that_waits_is_woken),
     whole("a lock in an object has one holder", locks::a_lock_has_one_holder),

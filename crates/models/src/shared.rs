@@ -2,40 +2,70 @@
 
 use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Memory whose durable writes are dear, so that commits are grouped.
-pub(crate) struct Shared(pub(crate) Arc<VolatileMedium>);
+pub(crate) struct Shared {
+    memory: Arc<VolatileMedium>,
+    /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of the writes decides.
+    until_failure: AtomicU32,
+}
+
+const NEVER: u32 = u32::MAX;
+
+impl Shared {
+    pub(crate) fn new(memory: Arc<VolatileMedium>) -> Self {
+        Shared { memory, until_failure: AtomicU32::new(NEVER) }
+    }
+
+    /// Has one durable write fail, after so many more that succeed. Nothing of it is written.
+    pub(crate) fn fail_after(&self, writes: u32) {
+        self.until_failure.store(writes, Ordering::Relaxed);
+    }
+
+    fn fails(&self) -> bool {
+        let left = self.until_failure.load(Ordering::Relaxed);
+        if left != NEVER {
+            self.until_failure.store(left.checked_sub(1).unwrap_or(NEVER), Ordering::Relaxed);
+        }
+        left == 0
+    }
+}
 
 impl Medium for Shared {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.memory.len()
     }
     fn read_only(&self) -> bool {
         false
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.0.read(offset, buf)
+        self.memory.read(offset, buf)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        self.0.write(offset, bytes)
+        self.memory.write(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         // Others run while this one waits for the medium.
         loom::thread::yield_now();
-        self.0.write_durable(offset, bytes)
+        if self.fails() {
+            return Err(MediumError::Io(io::Error::other("the disk failed")).into());
+        }
+        self.memory.write_durable(offset, bytes)
     }
     fn barrier(&self) -> Result<(), Fatal> {
-        self.0.barrier()
+        self.memory.barrier()
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        self.0.zero(offset, len)
+        self.memory.zero(offset, len)
     }
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        self.0.reserve(offset, len)
+        self.memory.reserve(offset, len)
     }
     fn discard(&self, offset: u64, len: u64) {
-        self.0.discard(offset, len);
+        self.memory.discard(offset, len);
     }
     fn capabilities(&self) -> Capabilities {
         Capabilities { tear_unit: 8, ..Capabilities::DISK }
@@ -47,12 +77,12 @@ impl Medium for Shared {
 
 impl Locks for Shared {
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        self.0.try_lock(key, mode)
+        self.memory.try_lock(key, mode)
     }
     fn unlock(&self, key: LockKey) {
-        self.0.unlock(key);
+        self.memory.unlock(key);
     }
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
-        self.0.probe(key)
+        self.memory.probe(key)
     }
 }

@@ -15,6 +15,7 @@ mod direct;
 mod format;
 mod inspect;
 mod lane_locks;
+mod lane_state;
 mod lanes;
 mod listing;
 mod object_locks;

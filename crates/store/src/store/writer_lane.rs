@@ -1,16 +1,12 @@
 //! A lane held by this process: commits of several threads, checkpoints, poisoning.
 //!
-//! Invariants:
-//! 1. `log` is the end of the lane; only the thread that set `writing`, or that holds `state`
-//!    throughout, appends.
-//! 2. A batch counted in `applying` is durable in the lane and being brought into primaries or page caches;
-//!    the generation does not change while there is one.
-//! 3. `progress` has every object with a batch in this generation; only their page caches have pending lines,
+//! Invariants, beside those of the states (`lane_state`):
+//! 1. `progress` has every object with a batch in this generation; only their page caches have pending lines,
 //!    and those are written out before the generation changes.
-//! 4. Once `poisoned`, nothing is appended or voided: the next attach recovers from the lane. It is set
-//!    with `state` held and never reset: a reader holding `state` sees the current value.
+//! 2. A lane whose medium's epoch is over counts as poisoned.
 
 use super::lane_locks::LaneLock;
+use super::lane_state::{Asked, Durable, LaneState, Room, Turn};
 use super::lock;
 use super::page_cache::PageCache;
 use crate::commit;
@@ -42,6 +38,15 @@ pub struct LaneUse {
     pub apply: Duration,
 }
 
+impl LaneUse {
+    /// Counts one durable write.
+    fn count(&mut self, batches: usize, bytes: u64) {
+        self.batches += batches as u64;
+        self.commits += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// Standing of an object after its newest batch.
 #[derive(Clone)]
 pub(super) struct Advance {
@@ -63,16 +68,35 @@ impl Advance {
 }
 
 struct State {
-    log: LaneLog,
-    writing: bool,
-    applying: usize,
+    lane: LaneState,
     /// Threads that wait for `changed`: without one, the system call that wakes them is spared.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
-    done: HashMap<u64, (Batch, Result<()>)>,
+    done: HashMap<u64, (Batch, Result<Durable>)>,
     ticket: u64,
     used: LaneUse,
+}
+
+impl State {
+    /// Hands the first batch of the queue back with an error.
+    fn refuse_first(&mut self, error: StoreError) {
+        let (ticket, batch) = self.queue.remove(0);
+        self.done.insert(ticket, (batch, Err(error)));
+    }
+
+    /// Takes the batches of the queue, from the first on, that fit into the lane together.
+    fn take_fitting(&mut self) -> (Vec<u64>, Vec<Batch>) {
+        let log = self.lane.log();
+        let mut room = log.len - log.tail;
+        let fits = |(_, batch): &&(u64, Batch)| {
+            let left = room.checked_sub(batch.len());
+            room = left.unwrap_or(room);
+            left.is_some()
+        };
+        let take = self.queue.iter().take_while(fits).count();
+        self.queue.drain(..take).unzip()
+    }
 }
 
 /// See the module.
@@ -84,8 +108,9 @@ pub(super) struct WriterLane {
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
-    poisoned: AtomicBool,
-    /// As `log.capacity()`.
+    /// As the state has it.
+    poisoned: Arc<AtomicBool>,
+    /// As the log has it.
     capacity: AtomicU64,
     /// Objects bound to the lane by this process.
     pub bound: AtomicUsize,
@@ -100,15 +125,14 @@ impl WriterLane {
     /// The locked lane, empty from `log` on; `medium` was entered before anything of it was read.
     pub(super) fn new(lane_lock: LaneLock, medium: Epoch, seed: u64, log: LaneLog) -> Arc<Self> {
         let locks = lane_lock.locks.clone();
+        let poisoned = Arc::new(AtomicBool::new(false));
         let lane = Arc::new(WriterLane {
             index: lane_lock.index,
             lock: lane_lock,
             medium,
             seed,
             state: Mutex::new(State {
-                log,
-                writing: false,
-                applying: 0,
+                lane: LaneState::new(log, poisoned.clone()),
                 waiting: 0,
                 progress: BTreeMap::new(),
                 queue: Vec::new(),
@@ -117,7 +141,7 @@ impl WriterLane {
                 used: LaneUse::default(),
             }),
             changed: Condvar::new(),
-            poisoned: AtomicBool::new(false),
+            poisoned,
             capacity: AtomicU64::new(log.capacity()),
             bound: AtomicUsize::new(0),
             timed: AtomicBool::new(false),
@@ -138,11 +162,7 @@ impl WriterLane {
     }
 
     pub(super) fn poison(&self) {
-        self.poison_held(&lock(&self.state));
-    }
-
-    fn poison_held(&self, _held: &State) {
-        self.poisoned.store(true, Ordering::Release);
+        lock(&self.state).lane.poison();
     }
 
     pub(super) fn used(&self) -> LaneUse {
@@ -167,14 +187,16 @@ impl WriterLane {
         if Mutant::ApplyFirst.is_on() && source.is_none() {
             let _ = commit::apply(&self.medium, batch);
         }
-        let mut borrowed = None;
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
+        let (durable, borrowed);
         if self.medium.capabilities().shares_commits {
             let result;
             (*batch, result) = self.publish_grouped(std::mem::take(batch));
-            result?;
+            (durable, borrowed) = (result?, None);
         } else {
-            borrowed = source.zip(self.publish_alone(batch, source)?);
+            let lines;
+            (lines, durable) = self.publish_alone(batch, source)?;
+            borrowed = source.zip(lines);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
         let applied = match borrowed {
@@ -186,10 +208,7 @@ impl WriterLane {
             state.used.publish += publish;
             state.used.apply += apply.elapsed();
         }
-        state.applying -= 1;
-        if applied.is_err() {
-            self.poison_held(&state);
-        }
+        state.lane.applied(durable, applied.is_ok());
         for advance in advances {
             state.progress.insert(advance.slot, advance.clone());
         }
@@ -220,19 +239,23 @@ impl WriterLane {
     }
 
     /// Returns where the lines begin in the lane if they were borrowed.
-    fn publish_alone(&self, batch: &mut Batch, source: Option<&dyn BatchSource>) -> Result<Option<u64>> {
-        let mut state = self.with_room(batch.len())?;
-        let State { log, .. } = &mut *state;
-        let result = match source {
-            Some(source) => commit::publish_borrowed(&self.medium, self.seed, log, batch, source).map(Some),
-            None => commit::publish(&self.medium, self.seed, log, std::slice::from_mut(batch)).map(|()| None),
-        };
-        self.account(&mut state, &result, 1, batch.len());
-        result
+    fn publish_alone(
+        &self,
+        batch: &mut Batch,
+        source: Option<&dyn BatchSource>,
+    ) -> Result<(Option<u64>, Durable)> {
+        let mut state = self.make_room(lock(&self.state), batch.len(), None).map_err(|(_, error)| error)?;
+        let (medium, seed, len) = (&self.medium, self.seed, batch.len());
+        let appended = state.lane.append(|log| match source {
+            Some(source) => commit::publish_borrowed(medium, seed, log, batch, source).map(Some),
+            None => commit::publish(medium, seed, log, std::slice::from_mut(batch)).map(|()| None),
+        })?;
+        state.used.count(1, len);
+        Ok(appended)
     }
 
     /// Joins the batches that threads bring while one durable write is under way into the next.
-    fn publish_grouped(&self, batch: Batch) -> (Batch, Result<()>) {
+    fn publish_grouped(&self, batch: Batch) -> (Batch, Result<Durable>) {
         let mut state = lock(&self.state);
         let ticket = state.ticket;
         state.ticket += 1;
@@ -241,93 +264,81 @@ impl WriterLane {
             if let Some(done) = state.done.remove(&ticket) {
                 return done;
             }
-            if state.writing {
-                state = self.wait(state);
-                continue;
-            }
-            state = self.lead(state);
+            state = match state.lane.ask() {
+                Asked::Granted(turn) => self.lead(state, turn),
+                Asked::Taken => self.wait(state),
+                Asked::Refused => {
+                    state.refuse_first(StoreError::Poisoned);
+                    self.tell(&state);
+                    state
+                }
+            };
         }
     }
 
     /// Publishes the queued batches, as one write.
-    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.writing = true;
+    fn lead<'a>(&'a self, state: MutexGuard<'a, State>, turn: Turn) -> MutexGuard<'a, State> {
         let first = state.queue.first().map_or(0, |(_, batch)| batch.len());
-        state = match self.make_room(state, first, true) {
+        let mut state = match self.make_room(state, first, Some(&turn)) {
             Ok(state) => state,
             Err((mut state, error)) => {
                 // Only the first is known not to fit; the others get their turn.
-                let (ticket, batch) = state.queue.remove(0);
-                state.done.insert(ticket, (batch, Err(error)));
-                state.writing = false;
+                state.refuse_first(error);
+                state.lane.give_back(turn);
                 self.tell(&state);
                 return state;
             }
         };
-        let mut room = state.log.len - state.log.tail;
-        let mut take = 0;
-        while let Some((_, batch)) = state.queue.get(take) {
-            if batch.len() > room {
-                break;
-            }
-            room -= batch.len();
-            take += 1;
-        }
-        let (tickets, mut batches): (Vec<_>, Vec<_>) = state.queue.drain(..take).unzip();
-        let mut log = state.log;
+        let (tickets, mut batches) = state.take_fitting();
+        let mut log = state.lane.log();
         drop(state);
         let result = commit::publish(&self.medium, self.seed, &mut log, &mut batches);
         let mut state = lock(&self.state);
-        state.writing = false;
-        state.log = log;
-        self.account(&mut state, &result, take, batches.iter().map(Batch::len).sum());
-        let mut error = result.err();
-        for (ticket, batch) in tickets.into_iter().zip(batches) {
-            let own = match &error {
-                None => Ok(()),
-                Some(_) => Err(error.take().unwrap_or(StoreError::Poisoned)),
-            };
-            if own.is_err() && error.is_none() {
-                error = Some(StoreError::Poisoned);
+        let outcomes: Vec<Result<Durable>> = match result {
+            Ok(()) => {
+                state.used.count(batches.len(), batches.iter().map(Batch::len).sum());
+                state.lane.written(turn, log, batches.len()).into_iter().map(Ok).collect()
             }
-            state.done.insert(ticket, (batch, own));
+            Err(error) => {
+                state.lane.not_written(turn);
+                // The first one is told the cause.
+                let others = std::iter::repeat_with(|| Err(StoreError::Poisoned));
+                std::iter::once(Err(error)).chain(others).take(batches.len()).collect()
+            }
+        };
+        for ((ticket, batch), outcome) in tickets.into_iter().zip(batches).zip(outcomes) {
+            state.done.insert(ticket, (batch, outcome));
         }
         self.tell(&state);
         state
     }
 
-    /// The state, with room for `bytes` in the lane.
-    fn with_room(&self, bytes: u64) -> Result<MutexGuard<'_, State>> {
-        self.make_room(lock(&self.state), bytes, false).map_err(|(_, error)| error)
-    }
-
-    /// Checkpoints if the lane has no room for `bytes`. `own`: the caller itself set `writing`.
+    /// The state, with room for `bytes` in the lane: checkpoints if there is none. `turn`: if the caller has it.
     #[allow(clippy::type_complexity)]
     fn make_room<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         bytes: u64,
-        own: bool,
+        turn: Option<&Turn>,
     ) -> std::result::Result<MutexGuard<'a, State>, (MutexGuard<'a, State>, StoreError)> {
         loop {
-            if self.is_poisoned() {
+            if self.medium.is_over() {
                 return Err((state, StoreError::Poisoned));
             }
-            if state.log.fits(bytes) {
-                return Ok(state);
-            }
-            if bytes > state.log.capacity() {
-                let needed = bytes;
-                let largest = state.log.capacity();
-                return Err((state, StoreError::NoRoom { needed, largest, free: largest }));
-            }
-            if state.applying > 0 || (state.writing && !own) {
-                state = self.wait(state);
-                continue;
-            }
-            if let Err(error) = self.checkpoint_idle(&mut state) {
-                return Err((state, error));
-            }
+            state = match state.lane.room(turn, bytes) {
+                Room::Fits => return Ok(state),
+                Room::Refused => return Err((state, StoreError::Poisoned)),
+                Room::TooLarge => {
+                    let largest = state.lane.log().capacity();
+                    return Err((state, StoreError::NoRoom { needed: bytes, largest, free: largest }));
+                }
+                Room::Taken => self.wait(state),
+                Room::Full => match self.try_checkpoint(&mut state, turn) {
+                    Ok(true) => state,
+                    Ok(false) => self.wait(state),
+                    Err(error) => return Err((state, error)),
+                },
+            };
         }
     }
 
@@ -351,23 +362,25 @@ impl WriterLane {
         Ok(())
     }
 
+    /// The state of a lane that was just checkpointed.
     fn idle(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = lock(&self.state);
-        while state.applying > 0 || state.writing {
+        loop {
+            if state.lane.is_idle(None) && self.is_poisoned() {
+                return Err(StoreError::Poisoned);
+            }
+            if self.try_checkpoint(&mut state, None)? {
+                return Ok(state);
+            }
             state = self.wait(state);
         }
-        if self.is_poisoned() {
-            return Err(StoreError::Poisoned);
-        }
-        self.checkpoint_idle(&mut state)?;
-        Ok(state)
     }
 
-    /// The state must be idle: nothing being written or applied.
-    fn checkpoint_idle(&self, state: &mut State) -> Result<()> {
-        let device = &self.medium;
-        let result = (|| {
-            for advance in state.progress.values() {
+    /// Checkpoints, unless something is being written or applied: `false` then.
+    fn try_checkpoint(&self, state: &mut State, turn: Option<&Turn>) -> Result<bool> {
+        let (device, State { lane, progress, used, .. }) = (&self.medium, state);
+        let done = lane.checkpoint(turn, |log| {
+            for advance in progress.values() {
                 if let Some(page_cache) = &advance.page_cache {
                     lock(page_cache).write_out(device)?;
                 }
@@ -382,39 +395,21 @@ impl WriterLane {
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
-            state.log.next_generation(device, self.seed)
-        })();
-        match result {
-            Ok(()) => {
-                state.progress.clear();
-                state.used.checkpoints += 1;
-                Ok(())
-            }
-            Err(error) => {
-                self.poison_held(state);
-                Err(error)
-            }
+            log.next_generation(device, self.seed)
+        })?;
+        if done {
+            progress.clear();
+            used.checkpoints += 1;
         }
+        Ok(done)
     }
 
     /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
     pub(super) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
         let mut state = self.idle()?;
-        state.log = relocate(state.log)?;
-        self.capacity.store(state.log.capacity(), Ordering::Release);
+        let log = state.lane.relocate(relocate)?;
+        self.capacity.store(log.capacity(), Ordering::Release);
         Ok(())
-    }
-
-    fn account<T>(&self, state: &mut State, result: &Result<T>, batches: usize, bytes: u64) {
-        match result {
-            Ok(_) => {
-                state.applying += batches;
-                state.used.batches += batches as u64;
-                state.used.commits += 1;
-                state.used.bytes += bytes;
-            }
-            Err(_) => self.poison_held(state),
-        }
     }
 
     /// Forgets an object that leaves the lane, whose primary is durable.
@@ -430,7 +425,7 @@ impl Drop for WriterLane {
         self.lock.release(|| {
             let unused = self.bound.load(Ordering::Relaxed) == 0;
             if unused && state.used.checkpoints > 0 && !self.is_poisoned() {
-                let _ = state.log.retire(&self.medium, self.seed);
+                let _ = state.lane.log().retire(&self.medium, self.seed);
             }
         });
     }

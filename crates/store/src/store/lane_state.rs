@@ -1,0 +1,291 @@
+//! States of a lane that this process has, and what each of them allows. No locks and no waiting here: `WriterLane`
+//! brings both, and the models run it in every order of threads.
+//!
+//! | state | a thread may take the turn | the thread with the turn may | a batch may be appended at once | checkpoint |
+//! |---|---|---|---|---|
+//! | open | yes: writing | | yes, if it fits | if nothing is being applied |
+//! | writing | no, it waits | write, or give the turn back: open | no, it waits | by the thread with the turn, if nothing is being applied |
+//! | poisoned | no, it is refused | give the turn back | no, it is refused | no, it is refused |
+//!
+//! Batches that were written, or appended, are being applied until `applied` says so, in every state. A write, an
+//! application or a checkpoint that fails poisons, and nothing leads back from there: the next attach recovers from the lane.
+//! A write that was under way when something else failed counts if it succeeded: its batches are durable.
+//!
+//! The rights are values that only this module makes: [`Turn`], to write with the lock released, and [`Durable`], a batch
+//! that is to be applied.
+
+use crate::error::{Result, StoreError};
+use crate::lane::LaneLog;
+use crate::sync::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// State of a lane.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is being written.
+    Open,
+    /// One thread writes batches, and the lane's lock is free meanwhile.
+    Writing,
+    /// Nothing is appended or voided any more.
+    Poisoned {
+        /// A write that began before has not ended.
+        writing: bool,
+    },
+}
+
+/// The turn to write to the lane with its lock released. There is one at a time.
+#[must_use]
+pub(super) struct Turn(());
+
+/// A batch that is durable in the lane and not yet in its primaries or page caches.
+#[must_use]
+#[derive(Debug)]
+pub(super) struct Durable(());
+
+/// Answer to a thread that asks for the turn.
+pub(super) enum Asked {
+    /// The thread has it.
+    Granted(Turn),
+    /// Another thread has it.
+    Taken,
+    /// The lane is poisoned.
+    Refused,
+}
+
+/// Whether a batch can be appended.
+pub(super) enum Room {
+    /// It fits.
+    Fits,
+    /// Not before another thread gives its turn back.
+    Taken,
+    /// Not before a checkpoint.
+    Full,
+    /// Not in this lane.
+    TooLarge,
+    /// The lane is poisoned.
+    Refused,
+}
+
+/// See the module.
+pub(super) struct LaneState {
+    log: LaneLog,
+    phase: Phase,
+    /// Batches that are being applied. The generation does not change while there is one.
+    applying: usize,
+    /// As `phase`, for readers without the lock: set in the same step, never reset.
+    poisoned: Arc<AtomicBool>,
+}
+
+impl LaneState {
+    /// A lane that is empty from `log` on.
+    pub(super) fn new(log: LaneLog, poisoned: Arc<AtomicBool>) -> Self {
+        LaneState { log, phase: Phase::Open, applying: 0, poisoned }
+    }
+
+    /// The end of the lane.
+    pub(super) fn log(&self) -> LaneLog {
+        self.log
+    }
+
+    pub(super) fn poison(&mut self) {
+        let writing = self.is_writing();
+        self.phase = Phase::Poisoned { writing };
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    fn is_writing(&self) -> bool {
+        matches!(self.phase, Phase::Writing | Phase::Poisoned { writing: true })
+    }
+
+    /// Open → writing.
+    pub(super) fn ask(&mut self) -> Asked {
+        match self.phase {
+            Phase::Open => {
+                self.phase = Phase::Writing;
+                Asked::Granted(Turn(()))
+            }
+            Phase::Writing | Phase::Poisoned { writing: true } => Asked::Taken,
+            Phase::Poisoned { writing: false } => Asked::Refused,
+        }
+    }
+
+    /// Writing → open; a poisoned lane stays poisoned.
+    pub(super) fn give_back(&mut self, _turn: Turn) {
+        self.phase = match self.phase {
+            Phase::Poisoned { .. } => Phase::Poisoned { writing: false },
+            Phase::Open | Phase::Writing => Phase::Open,
+        };
+    }
+
+    /// The thread with the turn wrote `batches` batches, durably; the lane now ends at `log`.
+    pub(super) fn written(&mut self, turn: Turn, log: LaneLog, batches: usize) -> Vec<Durable> {
+        self.give_back(turn);
+        self.log = log;
+        self.applying += batches;
+        std::iter::repeat_with(|| Durable(())).take(batches).collect()
+    }
+
+    /// The write of the thread with the turn failed.
+    pub(super) fn not_written(&mut self, turn: Turn) {
+        self.give_back(turn);
+        self.poison();
+    }
+
+    /// Whether a batch of so many bytes can be appended, by the thread with the turn or by one that holds the lock throughout.
+    pub(super) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
+        match self.phase {
+            Phase::Poisoned { .. } => Room::Refused,
+            Phase::Writing if turn.is_none() => Room::Taken,
+            Phase::Open | Phase::Writing if self.log.fits(bytes) => Room::Fits,
+            Phase::Open | Phase::Writing if bytes > self.log.capacity() => Room::TooLarge,
+            Phase::Open | Phase::Writing => Room::Full,
+        }
+    }
+
+    /// Appends a batch, for which there is room, with the lock held throughout.
+    pub(super) fn append<T>(
+        &mut self,
+        write: impl FnOnce(&mut LaneLog) -> Result<T>,
+    ) -> Result<(T, Durable)> {
+        match write(&mut self.log) {
+            Ok(done) => {
+                self.applying += 1;
+                Ok((done, Durable(())))
+            }
+            Err(error) => {
+                self.poison();
+                Err(error)
+            }
+        }
+    }
+
+    /// A batch is applied, or failed to be.
+    pub(super) fn applied(&mut self, _batch: Durable, succeeded: bool) {
+        self.applying -= 1;
+        if !succeeded {
+            self.poison();
+        }
+    }
+
+    /// Nothing is being applied, and nothing written by another thread.
+    pub(super) fn is_idle(&self, turn: Option<&Turn>) -> bool {
+        self.applying == 0 && (turn.is_some() || !self.is_writing())
+    }
+
+    /// Checkpoints an idle lane: `void` makes what was applied durable and begins the next generation. `false`: the lane
+    /// is not idle.
+    pub(super) fn checkpoint(
+        &mut self,
+        turn: Option<&Turn>,
+        void: impl FnOnce(&mut LaneLog) -> Result<()>,
+    ) -> Result<bool> {
+        if !self.is_idle(turn) {
+            return Ok(false);
+        }
+        if let Phase::Poisoned { .. } = self.phase {
+            return Err(StoreError::Poisoned);
+        }
+        void(&mut self.log).inspect_err(|_| self.poison())?;
+        Ok(true)
+    }
+
+    /// Moves a lane that was just checkpointed to another extent, in which its next generation is durable.
+    pub(super) fn relocate(&mut self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<LaneLog> {
+        self.log = relocate(self.log)?;
+        Ok(self.log)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> LaneState {
+        LaneState::new(LaneLog::at_start(0, 1 << 16, 1), Arc::default())
+    }
+
+    fn turn(lane: &mut LaneState) -> Turn {
+        match lane.ask() {
+            Asked::Granted(turn) => turn,
+            Asked::Taken | Asked::Refused => panic!("the lane is open"),
+        }
+    }
+
+    fn void(log: &mut LaneLog) -> Result<()> {
+        log.generation += 1;
+        Ok(())
+    }
+
+    #[test]
+    fn one_thread_writes_at_a_time_and_others_wait() {
+        let mut lane = open();
+        let turn = turn(&mut lane);
+        assert!(matches!(lane.ask(), Asked::Taken));
+        assert!(matches!((lane.room(None, 64), lane.room(Some(&turn), 64)), (Room::Taken, Room::Fits)));
+        // Others may not checkpoint under its feet.
+        assert!(!lane.checkpoint(None, void).unwrap() && lane.log().generation == 1);
+        assert!(lane.checkpoint(Some(&turn), void).unwrap() && lane.log().generation == 2);
+        lane.give_back(turn);
+        assert!(matches!(lane.room(None, 64), Room::Fits));
+    }
+
+    #[test]
+    fn the_generation_stays_while_a_batch_is_being_applied() {
+        let mut lane = open();
+        let turn = turn(&mut lane);
+        let log = lane.log();
+        let mut batches = lane.written(turn, log, 2);
+        for left in [1, 0] {
+            assert!(!lane.checkpoint(None, void).unwrap() && !lane.is_idle(None));
+            lane.applied(batches.pop().unwrap(), true);
+            assert_eq!(batches.len(), left);
+        }
+        assert!(lane.checkpoint(None, void).unwrap());
+        let ((), batch) = lane.append(|_| Ok(())).unwrap();
+        assert!(!lane.checkpoint(None, void).unwrap());
+        lane.applied(batch, true);
+        assert!(lane.is_idle(None));
+    }
+
+    /// Every failure poisons, and nothing is appended, written or voided from then on.
+    #[test]
+    fn nothing_leads_back_from_a_failure() {
+        let failures: [fn(&mut LaneState); 5] = [
+            LaneState::poison,
+            |lane| {
+                let turn = turn(lane);
+                lane.not_written(turn);
+            },
+            |lane| assert!(lane.append(|_| Err::<(), _>(StoreError::NoSpace)).is_err()),
+            |lane| {
+                let ((), batch) = lane.append(|_| Ok(())).unwrap();
+                lane.applied(batch, false);
+            },
+            |lane| assert!(lane.checkpoint(None, |_| Err(StoreError::NoSpace)).is_err()),
+        ];
+        for (number, fail) in failures.into_iter().enumerate() {
+            let mut lane = open();
+            fail(&mut lane);
+            assert!(lane.poisoned.load(Ordering::Acquire), "failure {number}");
+            assert!(matches!(lane.ask(), Asked::Refused), "failure {number}");
+            assert!(matches!(lane.room(None, 64), Room::Refused), "failure {number}");
+            let voided = lane.checkpoint(None, void);
+            assert!(matches!(voided, Err(StoreError::Poisoned)) && lane.log().generation == 1);
+        }
+    }
+
+    /// A write that was under way when something else failed counts, and its thread alone ends it.
+    #[test]
+    fn a_write_that_was_under_way_ends_as_it_ends() {
+        let mut lane = open();
+        let turn = turn(&mut lane);
+        lane.poison();
+        assert!(matches!(lane.ask(), Asked::Taken) && !lane.is_idle(None));
+        let mut log = lane.log();
+        log.tail += 64;
+        let batches = lane.written(turn, log, 1);
+        assert_eq!(lane.log(), log);
+        batches.into_iter().for_each(|batch| lane.applied(batch, true));
+        assert!(matches!(lane.ask(), Asked::Refused) && lane.is_idle(None));
+    }
+}
