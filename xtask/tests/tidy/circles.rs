@@ -15,8 +15,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("crates/indelible/src/pool", &["options", "registry", "windows"]),
     ("crates/python/src", &["attachment", "block", "buffer", "dict", "object", "pool", "psync"]),
     ("crates/store/src/space", &["extents", "transaction"]),
-    ("crates/store/src/store", &["attach", "direct", "primary"]),
-    ("crates/store/src/store", &["lane_locks", "writer_lane"]),
     ("crates/store/src/store/check", &["space", "trees"]),
     ("crates/store/src/store/repair", &["lanes", "rebuild", "table"]),
     ("crates/testing/src/sim", &["cut", "medium", "recording", "writeback"]),

@@ -2,8 +2,8 @@
 
 use crate::sources::{root, sources};
 
-/// Modules that a file names through `crate::`, `use` lists included.
-fn imports(text: &str) -> Vec<String> {
+/// Modules that a file names through `prefix`, `use` lists included.
+fn imports(text: &str, prefix: &str) -> Vec<String> {
     let code: String = text
         .split("#[cfg(test)]")
         .next()
@@ -12,7 +12,7 @@ fn imports(text: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with("//"))
         .collect::<Vec<_>>()
         .join("\n");
-    code.split("crate::")
+    code.split(prefix)
         .skip(1)
         .filter(|rest| !rest.is_empty())
         .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
@@ -21,13 +21,13 @@ fn imports(text: &str) -> Vec<String> {
 
 /// Modules bottom-up. A module may import what stands before it, and itself; those of one group are
 /// siblings, which do not import each other.
-fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> Vec<String> {
+fn check_layers(folder: &str, prefix: &str, layers: &[&[&str]], everywhere: &[&str]) -> Vec<String> {
     let level = |module: &str| layers.iter().position(|group| group.contains(&module));
     let mut wrong = Vec::new();
-    for (file, text) in sources(crate_folder) {
-        let inner = &file[crate_folder.len() + 1..];
+    for (file, text) in sources(folder) {
+        let inner = &file[folder.len() + 1..];
         let module = inner.split('/').next().unwrap_or("").trim_end_matches(".rs");
-        if module == "lib" {
+        if ["lib", "mod"].contains(&module) {
             continue;
         }
         if everywhere.contains(&module) {
@@ -37,7 +37,7 @@ fn check_layers(crate_folder: &str, layers: &[&[&str]], everywhere: &[&str]) -> 
             wrong.push(format!("{file}: module {module} has no place among the layers"));
             continue;
         };
-        for import in imports(&text) {
+        for import in imports(&text, prefix) {
             if import == module || everywhere.contains(&import.as_str()) {
                 continue;
             }
@@ -64,6 +64,18 @@ const STORE: &[&[&str]] = &[
     &["store"],
 ];
 
+/// The rooms of an open pool.
+const ROOMS: &[&[&str]] = &[
+    &["locks"],
+    &["access"],
+    &["lanes"],
+    &["pool"],
+    &["attachment"],
+    &["operations"],
+    &["check"],
+    &["repair"],
+];
+
 const MAPPED: &[&[&str]] = &[
     &["sys", "plain", "types"],
     &["relative"],
@@ -79,20 +91,36 @@ const MAPPED: &[&[&str]] = &[
 
 #[test]
 fn imports_point_downwards_in_the_store() {
-    let wrong = check_layers("crates/store/src", STORE, &["error", "entropy", "mutant"]);
+    let wrong = check_layers("crates/store/src", "crate::", STORE, &["error", "entropy", "mutant"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_rooms_of_a_pool_stack() {
+    let folder = "crates/store/src/store";
+    let mut wrong = check_layers(folder, "crate::store::", ROOMS, &[]);
+    for (file, text) in sources(folder) {
+        // Another room is named by its path, which the check above reads.
+        let is_room = file[folder.len() + 1..].matches('/').count() == 0 || file.ends_with("/mod.rs");
+        let beyond = if is_room { "super::" } else { "super::super::" };
+        wrong.extend(text.contains(beyond).then(|| format!("{file} names another room by {beyond}")));
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn imports_point_downwards_in_the_mapped_half() {
-    let wrong = check_layers("crates/indelible/src", MAPPED, &["error"]);
+    let wrong = check_layers("crates/indelible/src", "crate::", MAPPED, &["error"]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_wrong_import_would_be_noticed() {
-    assert_eq!(imports("use crate::store::Store;\nfn f() { crate::lane::scan() }"), ["store", "lane"]);
-    assert_eq!(imports("// crate::store\n#[cfg(test)]\nuse crate::store;"), [""; 0]);
+    assert_eq!(
+        imports("use crate::store::Store;\nfn f() { crate::lane::scan() }", "crate::"),
+        ["store", "lane"]
+    );
+    assert_eq!(imports("// crate::store\n#[cfg(test)]\nuse crate::store;", "crate::"), [""; 0]);
 }
 
 #[test]

@@ -13,22 +13,22 @@
 //! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
 
-use super::wait::{Deadline, lock_table};
-use super::{Store, lock};
 use crate::commit;
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Epoch, Fatal, LockKey, LockMode, Medium, MediumError, Overlay};
+use crate::medium::{Device, Epoch, Fatal, FaultLatch, LockKey, LockMode, Medium, MediumError, Overlay};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Nodes, TableTransaction};
+use crate::store::locks::{Deadline, Patience, lock, lock_table};
 use crate::sync::{Condvar, Mutex};
+use std::sync::Arc;
 
 /// This process's knowledge of the table lane.
-pub(super) struct TableLog {
+pub(in crate::store) struct TableLog {
     /// `None`: the lane is to be read from its beginning.
     known: Option<Known>,
     batch: Batch,
@@ -36,7 +36,7 @@ pub(super) struct TableLog {
 }
 
 impl TableLog {
-    pub(super) fn unread() -> Self {
+    pub(in crate::store) fn unread() -> Self {
         TableLog { known: None, batch: Batch::new(), nodes: Nodes::default() }
     }
 }
@@ -49,7 +49,14 @@ struct Known {
 }
 
 /// The table, as the threads of this process take turns with it.
-pub(super) struct Table {
+pub(in crate::store) struct Table {
+    device: Arc<dyn Device>,
+    latch: Arc<FaultLatch>,
+    seed: u64,
+    len: u64,
+    read_only: bool,
+    /// How long to wait for it.
+    pub(in crate::store) patience: Patience,
     turns: Mutex<Turns>,
     given_back: Condvar,
 }
@@ -61,14 +68,27 @@ struct Turns {
     waiting: usize,
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        let turns = Turns { log: Some(TableLog::unread()), waiting: 0 };
-        Table { turns: Mutex::new(turns), given_back: Condvar::new() }
-    }
-}
-
 impl Table {
+    /// The table of the pool of `len` bytes on `device`. Changes go through epochs of `latch`.
+    pub(in crate::store) fn new(
+        device: Arc<dyn Device>,
+        latch: Arc<FaultLatch>,
+        seed: u64,
+        len: u64,
+    ) -> Self {
+        let turns = Turns { log: Some(TableLog::unread()), waiting: 0 };
+        Table {
+            read_only: device.read_only(),
+            device,
+            latch,
+            seed,
+            len,
+            patience: Patience::default(),
+            turns: Mutex::new(turns),
+            given_back: Condvar::new(),
+        }
+    }
+
     fn take(&self, deadline: &Deadline) -> Result<TableLog> {
         let mut turns = lock(&self.turns);
         loop {
@@ -98,8 +118,8 @@ impl Table {
 }
 
 /// The table, held.
-struct Held<'s> {
-    store: &'s Store,
+struct Held<'t> {
+    table: &'t Table,
     state: TableLog,
     /// Whether the kernel's lock was had.
     locked: bool,
@@ -108,27 +128,23 @@ struct Held<'s> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.locked {
-            self.store.device.unlock(LockKey::Table);
+            self.table.device.unlock(LockKey::Table);
         }
-        self.store.table.give_back(std::mem::replace(&mut self.state, TableLog::unread()));
+        self.table.give_back(std::mem::replace(&mut self.state, TableLog::unread()));
     }
 }
 
-impl Store {
-    /// Runs `change` on the table and publishes the changes as one batch: durable on return.
-    pub(super) fn update<R>(&self, change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>) -> Result<R> {
-        self.update_then(change, |out| out)
-    }
-
-    /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
-    /// held: the caller that destroyed an object gives up its lock there, as the slot may be
-    /// another's next.
-    pub(super) fn update_then<R, S>(
+impl Table {
+    /// Runs `change` on the table and publishes the changes as one batch: durable on return. `after` runs then, with the table
+    /// still held.
+    pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
-        self.writable()?;
+        if self.read_only {
+            return Err(MediumError::ReadOnly.into());
+        }
         let mut held = self.hold_table()?;
         let known = held.catch_up()?;
         let nodes = std::mem::take(&mut held.state.nodes);
@@ -139,22 +155,17 @@ impl Store {
         });
         let changed = changed.and_then(|(table, out)| held.publish(&known, table).map(|()| out));
         held.state.nodes = nodes;
-        match changed {
-            Ok(out) => Ok(after(out)),
-            Err(error) => {
-                drop(held);
-                // Others may have read that an object is bound to one of them, and wait for it.
-                self.forget_failed_lanes();
-                Err(error)
-            }
-        }
+        changed.map(after)
     }
 
     /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
-    pub(super) fn view<R>(&self, mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>) -> Result<R> {
+    pub(in crate::store) fn view<R>(
+        &self,
+        mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
+    ) -> Result<R> {
         if self.read_only {
             self.device.verify()?;
-            return unlocked(&*self.device, self.seed, Deadline::after(self.patience()), || {
+            return unlocked(&*self.device, self.seed, Deadline::after(self.patience.get()), || {
                 let overlay = Overlay::new(self.device.clone());
                 let mut log = read_table_log(&overlay, self.seed)?;
                 catch_up(&overlay, self.seed, &mut log, false)?;
@@ -169,9 +180,9 @@ impl Store {
     }
 
     fn hold_table(&self) -> Result<Held<'_>> {
-        let mut deadline = Deadline::after(self.patience());
-        let state = self.table.take(&deadline)?;
-        let mut held = Held { store: self, state, locked: false };
+        let mut deadline = Deadline::after(self.patience.get());
+        let state = self.take(&deadline)?;
+        let mut held = Held { table: self, state, locked: false };
         self.device.verify()?;
         lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
         held.locked = true;
@@ -198,7 +209,7 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
 
 /// Runs `look` on a table that is not locked until the table has not changed meanwhile. Earlier results of
 /// `look`, errors included, are dropped.
-pub(super) fn unlocked<R>(
+pub(in crate::store) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,
     mut deadline: Deadline,
@@ -228,14 +239,14 @@ fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
 }
 
 /// The table lane as another process, or an earlier run, left it.
-pub(super) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
+pub(in crate::store) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
 }
 
 impl Held<'_> {
     /// Reads the batches that others published.
     fn catch_up(&mut self) -> Result<Known> {
-        let seed = self.store.seed;
+        let seed = self.table.seed;
         let state = &mut self.state;
         let known = state.known.take().filter(|known| !known.epoch.is_over());
         if Mutant::StaleTable.is_on()
@@ -246,7 +257,7 @@ impl Held<'_> {
         }
         let (known, epoch) = match known {
             Some(Known { log, epoch }) if log.is_current(&epoch, seed)? => (Some(log), epoch),
-            _ => (None, self.store.latch.enter()),
+            _ => (None, self.table.latch.enter()),
         };
         let mut log = match known {
             Some(log) => log,
@@ -262,7 +273,7 @@ impl Held<'_> {
     }
 
     fn publish(&mut self, known: &Known, mut table: TableTransaction<'_>) -> Result<()> {
-        let seed = self.store.seed;
+        let seed = self.table.seed;
         let state = &mut self.state;
         if table.root_changed() {
             table.seal_root()?;
@@ -285,7 +296,12 @@ impl Held<'_> {
     }
 }
 
-pub(super) fn append(device: &dyn Medium, seed: u64, log: &mut LaneLog, batch: &mut Batch) -> Result<()> {
+pub(in crate::store) fn append(
+    device: &dyn Medium,
+    seed: u64,
+    log: &mut LaneLog,
+    batch: &mut Batch,
+) -> Result<()> {
     if batch.len() > log.capacity() {
         let largest = log.capacity();
         return Err(StoreError::NoRoom { needed: batch.len(), largest, free: largest });

@@ -18,15 +18,15 @@ mod space;
 mod table;
 mod trees;
 
-use super::Store;
-use super::access::unlocked;
-use super::wait::{Deadline, lock_table};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::Entry;
 use crate::format::root::{Root, TREES};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{DATA, LANES, PAGE, checksum};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
+use crate::store::access::unlocked;
+use crate::store::locks::{Deadline, lock_table};
+use crate::store::pool::Store;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
 pub(super) use lanes::LaneFound;
@@ -113,7 +113,7 @@ pub(super) fn usable(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Option<
         return Ok(Some(best));
     }
     let faults: Vec<_> = slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect();
-    match super::why_unusable(&faults, medium) {
+    match crate::store::pool::why_unusable(&faults, medium) {
         StoreError::Damaged { .. } => Ok(None),
         error => Err(error),
     }

@@ -20,14 +20,14 @@ mod settled;
 mod table;
 mod trust;
 
-use super::Store;
-use super::access::unlocked;
-use super::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
-use super::wait::Deadline;
 use crate::error::{Holder, Part, Result, StoreError};
 use crate::format::LANES;
 use crate::format::superblock::Superblock;
 use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
+use crate::store::access::unlocked;
+use crate::store::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
+use crate::store::locks::Deadline;
+use crate::store::pool::Store;
 use std::fmt;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -223,7 +223,7 @@ impl Repair {
     }
 
     fn say_what_is_left(&mut self, survey: &Survey) -> Result<()> {
-        use super::check::Severity;
+        use crate::store::check::Severity;
         for finding in survey.report.findings.iter().filter(|finding| finding.severity == Severity::Error) {
             self.actions.push(RepairAction {
                 done: false,

@@ -7,7 +7,7 @@ use crate::format::entry::{Entry, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STAT
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
-use crate::store::objects::HIDDEN;
+use crate::store::attachment::HIDDEN;
 use crate::table::{check_name, id_key, name_hash};
 use zerocopy::FromBytes;
 

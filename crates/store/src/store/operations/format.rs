@@ -4,7 +4,6 @@
 //! pool.
 
 use super::window::Window;
-use super::{Identity, Store};
 use crate::commit;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
@@ -15,6 +14,7 @@ use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, read_struct, write_fresh, zero_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, PAGES, TableTransaction};
+use crate::store::pool::{Identity, Store};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};

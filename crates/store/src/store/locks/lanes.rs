@@ -1,7 +1,6 @@
 //! Lane locks: the lanes that this process has locked.
 
 use super::lock;
-use super::writer_lane::WriterLane;
 use crate::error::Result;
 use crate::medium::{Device, LockKey, LockMode};
 use crate::mutant::Mutant;
@@ -11,25 +10,34 @@ use std::sync::{Arc, Weak};
 
 /// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
 /// lock on a lane, so that the thread that has it is recorded here.
-#[derive(Default)]
-pub(super) struct LaneLocks {
-    pub(super) held: Mutex<BTreeMap<u32, (u64, Weak<WriterLane>)>>,
+pub(in crate::store) struct LaneLocks<L> {
+    held: Mutex<BTreeMap<u32, (u64, Weak<L>)>>,
     taken: AtomicU64,
 }
 
-impl LaneLocks {
+impl<L> Default for LaneLocks<L> {
+    fn default() -> Self {
+        LaneLocks { held: Mutex::default(), taken: AtomicU64::default() }
+    }
+}
+
+impl<L> LaneLocks<L> {
     /// The lanes in use.
-    pub(super) fn all(&self) -> Vec<Arc<WriterLane>> {
+    pub(in crate::store) fn all(&self) -> Vec<Arc<L>> {
         lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
     }
 
     /// Lane `index`, if this process uses it.
-    pub(super) fn get(&self, index: u32) -> Option<Arc<WriterLane>> {
+    pub(in crate::store) fn get(&self, index: u32) -> Option<Arc<L>> {
         lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
     }
 
     /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
-    pub(super) fn take(self: &Arc<Self>, device: &Arc<dyn Device>, index: u32) -> Result<Option<LaneLock>> {
+    pub(in crate::store) fn take(
+        self: &Arc<Self>,
+        device: &Arc<dyn Device>,
+        index: u32,
+    ) -> Result<Option<LaneLock<L>>> {
         let mut held = lock(&self.held);
         let in_use = held.get(&index).is_some_and(|(_, lane)| lane.strong_count() > 0);
         if in_use {
@@ -46,16 +54,21 @@ impl LaneLocks {
 }
 
 /// The lock on a lane; dropping it gives it up.
-pub(super) struct LaneLock {
-    pub(super) locks: Arc<LaneLocks>,
+pub(in crate::store) struct LaneLock<L> {
+    locks: Arc<LaneLocks<L>>,
     device: Arc<dyn Device>,
-    pub(super) index: u32,
-    pub(super) number: u64,
+    pub(in crate::store) index: u32,
+    number: u64,
 }
 
-impl LaneLock {
+impl<L> LaneLock<L> {
+    /// Records `lane` as the one that has the lock: others find it by its index.
+    pub(in crate::store) fn is_of(&self, lane: &Arc<L>) {
+        lock(&self.locks.held).insert(self.index, (self.number, Arc::downgrade(lane)));
+    }
+
     /// Gives the lock up, after `last`, unless a later lock took it over.
-    pub(super) fn release(&self, last: impl FnOnce()) {
+    pub(in crate::store) fn release(&self, last: impl FnOnce()) {
         let mut held = lock(&self.locks.held);
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {
             last();
@@ -65,7 +78,7 @@ impl LaneLock {
     }
 }
 
-impl Drop for LaneLock {
+impl<L> Drop for LaneLock<L> {
     fn drop(&mut self) {
         self.release(|| {});
     }

@@ -21,9 +21,11 @@ use crate::error::Result;
 use crate::format::{LINE, PAGE};
 use crate::medium::{Fatal, Medium, runs};
 use crate::mutant::Mutant;
+use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Pages kept of an object at most: 64 MiB.
@@ -49,7 +51,7 @@ struct CachedPage {
 }
 
 /// See the module. Pages are named by their offset in the pool.
-pub(super) struct PageCache {
+pub(in crate::store) struct PageCache {
     pages: HashMap<u64, CachedPage>,
     limit: usize,
     /// Counts applied batches.
@@ -57,31 +59,31 @@ pub(super) struct PageCache {
 }
 
 impl PageCache {
-    pub(super) fn new() -> Self {
+    pub(in crate::store) fn new() -> Self {
         PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
     /// Sets how many pages are kept at most, from the next psync on.
-    pub(super) fn set_limit(&mut self, pages: usize) {
+    pub(in crate::store) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::store) fn len(&self) -> usize {
         self.pages.len()
     }
 
     /// A cached page, and its known lines, one bit each.
-    pub(super) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
+    pub(in crate::store) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.pages.get(&page).map(|cached| (&*cached.bytes, cached.known))
     }
 
     /// How many more pages may be kept.
-    pub(super) fn room(&self) -> usize {
+    pub(in crate::store) fn room(&self) -> usize {
         self.limit.saturating_sub(self.pages.len())
     }
 
     /// Keeps a page as it is, all of it: read from the primary, and brought up to date. Without room, does nothing.
-    pub(super) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
+    pub(in crate::store) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
             Entry::Occupied(cached) => {
@@ -96,7 +98,7 @@ impl PageCache {
     }
 
     /// Overwrites `bytes`, read from the primary at `offset`, with the lines that are cached.
-    pub(super) fn amend(&self, offset: u64, bytes: &mut [u8]) {
+    pub(in crate::store) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;
         while page < end {
@@ -115,7 +117,7 @@ impl PageCache {
     }
 
     /// Applies runs of lines of a durable batch: to cached pages, and to the primary of others.
-    pub(super) fn apply<'b>(
+    pub(in crate::store) fn apply<'b>(
         &mut self,
         medium: &dyn Medium,
         runs: impl Iterator<Item = (u64, &'b [u8])>,
@@ -175,7 +177,7 @@ impl PageCache {
 
     /// Brings every pending line into the primary: durable after a barrier. After an error, the lines not
     /// written stay pending.
-    pub(super) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
+    pub(in crate::store) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());
         }
@@ -232,7 +234,7 @@ impl PageCache {
     }
 
     /// Writes out, and forgets every page: the primary is about to change by itself.
-    pub(super) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
+    pub(in crate::store) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
         self.write_out(medium)?;
         self.pages = HashMap::new();
         Ok(())
@@ -256,6 +258,11 @@ fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
 
 fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::Result<(), Fatal> {
     if bytes.is_empty() { Ok(()) } else { medium.write(offset, bytes) }
+}
+
+/// A page cache for a new writer, if reading the medium takes system calls.
+pub(in crate::store) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
+    (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }
 
 #[cfg(test)]

@@ -35,15 +35,15 @@ enum Phase {
 
 /// The turn to write to the lane with its lock released. There is one at a time.
 #[must_use]
-pub(super) struct Turn(());
+pub(in crate::store) struct Turn(());
 
 /// A batch that is durable in the lane and not yet in its primaries or page caches.
 #[must_use]
 #[derive(Debug)]
-pub(super) struct Durable(());
+pub(in crate::store) struct Durable(());
 
 /// Answer to a thread that asks for the turn.
-pub(super) enum Asked {
+pub(in crate::store) enum Asked {
     /// The thread has it.
     Granted(Turn),
     /// Another thread has it.
@@ -53,7 +53,7 @@ pub(super) enum Asked {
 }
 
 /// Whether a batch can be appended.
-pub(super) enum Room {
+pub(in crate::store) enum Room {
     /// It fits.
     Fits,
     /// Not before another thread gives its turn back.
@@ -67,7 +67,7 @@ pub(super) enum Room {
 }
 
 /// See the module.
-pub(super) struct LaneState {
+pub(in crate::store) struct LaneState {
     log: LaneLog,
     phase: Phase,
     /// Batches that are being applied. The generation does not change while there is one.
@@ -78,16 +78,16 @@ pub(super) struct LaneState {
 
 impl LaneState {
     /// A lane that is empty from `log` on.
-    pub(super) fn new(log: LaneLog, poisoned: Arc<AtomicBool>) -> Self {
+    pub(in crate::store) fn new(log: LaneLog, poisoned: Arc<AtomicBool>) -> Self {
         LaneState { log, phase: Phase::Open, applying: 0, poisoned }
     }
 
     /// The end of the lane.
-    pub(super) fn log(&self) -> LaneLog {
+    pub(in crate::store) fn log(&self) -> LaneLog {
         self.log
     }
 
-    pub(super) fn poison(&mut self) {
+    pub(in crate::store) fn poison(&mut self) {
         let writing = self.is_writing();
         self.phase = Phase::Poisoned { writing };
         self.poisoned.store(true, Ordering::Release);
@@ -98,7 +98,7 @@ impl LaneState {
     }
 
     /// Open → writing.
-    pub(super) fn ask(&mut self) -> Asked {
+    pub(in crate::store) fn ask(&mut self) -> Asked {
         match self.phase {
             Phase::Open => {
                 self.phase = Phase::Writing;
@@ -110,7 +110,7 @@ impl LaneState {
     }
 
     /// Writing → open; a poisoned lane stays poisoned.
-    pub(super) fn give_back(&mut self, _turn: Turn) {
+    pub(in crate::store) fn give_back(&mut self, _turn: Turn) {
         self.phase = match self.phase {
             Phase::Poisoned { .. } => Phase::Poisoned { writing: false },
             Phase::Open | Phase::Writing => Phase::Open,
@@ -118,7 +118,7 @@ impl LaneState {
     }
 
     /// The thread with the turn wrote `batches` batches, durably; the lane now ends at `log`.
-    pub(super) fn written(&mut self, turn: Turn, log: LaneLog, batches: usize) -> Vec<Durable> {
+    pub(in crate::store) fn written(&mut self, turn: Turn, log: LaneLog, batches: usize) -> Vec<Durable> {
         self.give_back(turn);
         self.log = log;
         self.applying += batches;
@@ -126,13 +126,13 @@ impl LaneState {
     }
 
     /// The write of the thread with the turn failed.
-    pub(super) fn not_written(&mut self, turn: Turn) {
+    pub(in crate::store) fn not_written(&mut self, turn: Turn) {
         self.give_back(turn);
         self.poison();
     }
 
     /// Whether a batch of so many bytes can be appended, by the thread with the turn or by one that holds the lock throughout.
-    pub(super) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
+    pub(in crate::store) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
         match self.phase {
             Phase::Poisoned { .. } => Room::Refused,
             Phase::Writing if turn.is_none() => Room::Taken,
@@ -143,7 +143,7 @@ impl LaneState {
     }
 
     /// Appends a batch, for which there is room, with the lock held throughout.
-    pub(super) fn append<T>(
+    pub(in crate::store) fn append<T>(
         &mut self,
         write: impl FnOnce(&mut LaneLog) -> Result<T>,
     ) -> Result<(T, Durable)> {
@@ -160,7 +160,7 @@ impl LaneState {
     }
 
     /// A batch is applied, or failed to be.
-    pub(super) fn applied(&mut self, _batch: Durable, succeeded: bool) {
+    pub(in crate::store) fn applied(&mut self, _batch: Durable, succeeded: bool) {
         self.applying -= 1;
         if !succeeded {
             self.poison();
@@ -168,13 +168,13 @@ impl LaneState {
     }
 
     /// Nothing is being applied, and nothing written by another thread.
-    pub(super) fn is_idle(&self, turn: Option<&Turn>) -> bool {
+    pub(in crate::store) fn is_idle(&self, turn: Option<&Turn>) -> bool {
         self.applying == 0 && (turn.is_some() || !self.is_writing())
     }
 
     /// Checkpoints an idle lane: `void` makes what was applied durable and begins the next generation. `false`: the lane
     /// is not idle.
-    pub(super) fn checkpoint(
+    pub(in crate::store) fn checkpoint(
         &mut self,
         turn: Option<&Turn>,
         void: impl FnOnce(&mut LaneLog) -> Result<()>,
@@ -190,7 +190,10 @@ impl LaneState {
     }
 
     /// Moves a lane that was just checkpointed to another extent, in which its next generation is durable.
-    pub(super) fn relocate(&mut self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<LaneLog> {
+    pub(in crate::store) fn relocate(
+        &mut self,
+        relocate: impl FnOnce(LaneLog) -> Result<LaneLog>,
+    ) -> Result<LaneLog> {
         self.log = relocate(self.log)?;
         Ok(self.log)
     }

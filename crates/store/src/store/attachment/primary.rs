@@ -1,13 +1,13 @@
 //! An object's content as last psynced, to be compared with.
 
-use super::Store;
-use super::attach::Writer;
-use super::lock;
-use super::page_cache::{PageCache, PageImage};
-use super::writer_lane::WriterLane;
+use super::writer::Writer;
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
+use crate::store::lanes::WriterLane;
+use crate::store::lanes::{PageCache, PageImage};
+use crate::store::locks::lock;
+use crate::store::pool::Store;
 use crate::sync::{Mutex, MutexGuard};
 use crate::table::Located;
 use std::sync::Arc;
@@ -147,9 +147,4 @@ impl Writer {
         }
         done
     }
-}
-
-/// A page cache for a new writer, if reading the medium takes system calls.
-pub(super) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
-    (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }

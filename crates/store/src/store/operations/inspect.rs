@@ -1,7 +1,5 @@
 //! Views for tools: state and holder of objects, lanes and their batches, space.
 
-use super::Store;
-use super::access::read_table_log;
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
 use crate::format::entry::{Progress, STATE_R, STATE_W};
@@ -10,6 +8,8 @@ use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{LockKey, LockMode};
 use crate::space::{PAGES, TableTransaction};
+use crate::store::access::read_table_log;
+use crate::store::pool::Store;
 use crate::table::{Located, directory};
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
@@ -80,7 +80,7 @@ pub struct BatchDump {
 
 /// Bindings that have batches in a lane, by lane: a lane is read once for all objects on it.
 #[derive(Default)]
-pub(super) struct Waiting(HashMap<u32, HashSet<u64>>);
+pub(in crate::store) struct Waiting(HashMap<u32, HashSet<u64>>);
 
 impl Store {
     /// State and holder of an object.
@@ -101,7 +101,7 @@ impl Store {
     }
 
     /// State and holder of an object as `table` has it.
-    pub(super) fn status_in(
+    pub(in crate::store) fn status_in(
         &self,
         table: &TableTransaction<'_>,
         object: &Located,
@@ -109,7 +109,7 @@ impl Store {
     ) -> Result<Status> {
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(table, object)?;
-        let mine = super::lock(&self.object_locks).readers(object.offset);
+        let mine = self.object_locks.readers(object.offset);
         let held = match (mine, lock) {
             (Some(0), _) | (None, Some(LockMode::Exclusive)) => Some(STATE_W),
             (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
@@ -117,7 +117,7 @@ impl Store {
         };
         let holder = held.map(|state| match mine {
             Some(_) => Holder::Own { writer: state == STATE_W },
-            None => self.holder_of(object, state == STATE_W),
+            None => self.object_locks.holder_of(object, state == STATE_W),
         });
         let state = match (held, stale) {
             (Some(STATE_R), _) => 'R',

@@ -1,23 +1,16 @@
 //! Objects as a whole: create, destroy, find, list.
 
-use super::Store;
-use super::object_locks::ObjectLock;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::FLAG_SPARSE;
 use crate::format::root::TreeId;
-use crate::medium::{LockMode, Medium, ReserveError, clear_fresh, write_fresh};
+use crate::medium::LockMode;
 use crate::mutant::Mutant;
-use crate::space::TableTransaction;
+use crate::store::attachment::HIDDEN;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
-
-/// First character of the names of objects that a resize is making.
-pub(super) const HIDDEN: char = '\u{1}';
-
-/// Bytes of an extent that stay claimed when its object is destroyed.
-pub(super) const KEEP: u64 = 256 << 10;
 
 /// A part of a listing: `next` says where the following part starts.
 #[derive(Debug, Default)]
@@ -34,54 +27,13 @@ impl Store {
         self.create_unchecked(name, how)
     }
 
-    pub(super) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
+    pub(in crate::store) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         let (id, now) = (random_id()?, now());
         self.update(|table| {
             let object = table.create(name, id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
             Ok(object)
         })
-    }
-
-    /// Claims the space of an extent, unless it is sparse, and makes it read as zeros from byte
-    /// `from` on.
-    pub(super) fn prepare_extent(
-        &self,
-        table: &mut TableTransaction<'_>,
-        object: &Located,
-        from: u64,
-    ) -> Result<()> {
-        let start = object.entry.primary_offset() + from;
-        let len = object.entry.extent_len() - from;
-        let virgin = table.root.virgin.get();
-        let sparse = object.entry.flags & FLAG_SPARSE != 0;
-        let used = virgin.saturating_sub(start).min(len);
-        let medium = table.pages().medium();
-        let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
-        if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
-            // One durable write, without the barrier that others' writes would wait for.
-            return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
-        }
-        if !Mutant::NoZeroing.is_on() {
-            clear_fresh(medium, start, len, used)?;
-        }
-        if !sparse {
-            claimed(medium, medium.reserve(start, len), start, len)?;
-        }
-        if used > 0 && !Mutant::EarlyCreate.is_on() {
-            // The zeros are durable before the object exists.
-            medium.barrier()?;
-        }
-        table.raise_virgin(start + len);
-        Ok(())
-    }
-
-    /// Gives destroyed space back to the file system. A little of it stays: giving it back, and
-    /// claiming it again, costs more than clearing it.
-    pub(super) fn give_back(&self, offset: u64, len: u64) {
-        if len > KEEP {
-            self.device.discard(offset, len);
-        }
     }
 
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
@@ -92,7 +44,7 @@ impl Store {
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
-                let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
+                let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
                 if Mutant::DiscardFirst.is_on() {
                     let medium = table.pages().medium();
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
@@ -117,7 +69,7 @@ impl Store {
             if table.find(new)?.is_some() {
                 return Err(StoreError::Exists);
             }
-            let _object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
+            let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             table.stock_up(true)?;
             table.remove(TreeId::Names, (table.name_hash(name), object.offset))?;
             object.entry.name.fill(0);
@@ -144,18 +96,4 @@ impl Store {
         objects.retain(|object| !object.entry.name().starts_with(HIDDEN));
         Ok(Listing { objects, next })
     }
-}
-
-/// Passes on the result of reserving free space; on failure, gives back the part that was reserved.
-pub(super) fn claimed(
-    medium: &dyn Medium,
-    result: std::result::Result<(), ReserveError>,
-    start: u64,
-    len: u64,
-) -> Result<()> {
-    if let Err(ReserveError::NoSpace) = result {
-        // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
-        medium.zero(start, len)?;
-    }
-    Ok(result?)
 }

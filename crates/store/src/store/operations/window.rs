@@ -66,7 +66,7 @@ impl Window {
     }
 
     /// Refuses a window that a user asked for if objects cannot lie there.
-    pub(super) fn verify(self, pool_len: u64) -> Result<Self> {
+    pub(in crate::store) fn verify(self, pool_len: u64) -> Result<Self> {
         let bad = |why| Err(StoreError::BadWindow { start: self.start, len: self.len, why });
         // An interpreter places memory where it likes.
         let (first, end) = (if cfg!(miri) { 0 } else { PLACES[0].0 }, PLACES[1].1);

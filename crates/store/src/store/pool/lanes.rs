@@ -1,8 +1,6 @@
 //! The choice of an object's lane: one this process has, one that a dead process left, or a new one.
 
-use super::objects::claimed;
-use super::writer_lane::WriterLane;
-use super::{Store, lock};
+use super::extents::claimed;
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
@@ -11,6 +9,9 @@ use crate::medium::zero_fresh;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
 use crate::space::TableTransaction;
+use crate::store::lanes::WriterLane;
+use crate::store::locks::lock;
+use crate::store::pool::Store;
 use crate::table::{directory, put_directory};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ const LANES_KEPT: usize = 2;
 
 /// Facts that the choice of a lane learned on its way.
 #[derive(Default)]
-pub(super) struct LaneSearch {
+pub(in crate::store) struct LaneSearch {
     /// A dead process's lane could not be redone. It is passed over from now on, and its objects alone wait for it, but
     /// the epoch is over: the change that needed some lane is to be made again.
     pub is_to_be_repeated: bool,
@@ -31,7 +32,7 @@ pub(super) struct LaneSearch {
 
 impl Store {
     /// Takes lane `index`, replays its batches and voids it; `None` if another process has it.
-    pub(super) fn acquire(
+    pub(in crate::store) fn acquire(
         &self,
         table: &mut TableTransaction<'_>,
         index: u32,
@@ -46,7 +47,7 @@ impl Store {
         Ok(Some((WriterLane::new(lane_lock, medium, self.seed, log), recovered)))
     }
 
-    pub(super) fn put_lane(
+    pub(in crate::store) fn put_lane(
         &self,
         table: &mut TableTransaction<'_>,
         index: u32,
@@ -61,7 +62,7 @@ impl Store {
 
     /// Keeps a lane for as long as the pool is open, so that objects attached one after the other need not
     /// each acquire one.
-    pub(super) fn keep_lane(&self, lane: &Arc<WriterLane>) {
+    pub(in crate::store) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         // Asked with the list locked: see `give_up_lane`.
         if lane.given_up.load(Ordering::Relaxed) {
@@ -73,7 +74,7 @@ impl Store {
     }
 
     /// Keeps a lane no longer than objects are bound to it, also if more are attached to it meanwhile.
-    pub(super) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
+    pub(in crate::store) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         lane.given_up.store(true, Ordering::Relaxed);
         let given: Vec<_> = kept.extract_if(.., |kept| Arc::ptr_eq(kept, lane)).collect();
@@ -83,14 +84,14 @@ impl Store {
     }
 
     /// Gives up kept lanes that failed: an attach may then recover their batches.
-    pub(super) fn forget_failed_lanes(&self) {
+    pub(in crate::store) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
         // Outside of the lock.
         drop(failed);
     }
 
     /// A lane for one more object. `search` learns of a lane that cannot be recovered now.
-    pub(super) fn choose_lane(
+    pub(in crate::store) fn choose_lane(
         &self,
         table: &mut TableTransaction<'_>,
         found: Option<Arc<WriterLane>>,
@@ -158,7 +159,7 @@ impl Store {
     }
 
     /// Gives lane `index` space.
-    pub(super) fn make_lane(
+    pub(in crate::store) fn make_lane(
         &self,
         table: &mut TableTransaction<'_>,
         index: u32,
@@ -175,7 +176,7 @@ impl Store {
     /// in the directory.
     ///
     /// Before that is published the space is free, so that nothing but zeros may go there.
-    pub(super) fn place_lane(
+    pub(in crate::store) fn place_lane(
         &self,
         table: &mut TableTransaction<'_>,
         index: u32,

@@ -1,26 +1,23 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
-use super::Store;
-use super::direct::Direct;
-use super::lanes::LaneSearch;
-use super::object_locks::ObjectLock;
-use super::page_cache::PageCache;
-use super::primary::page_cache_for;
-use super::writer_lane::WriterLane;
+use super::writer::Writer;
+use super::written::Direct;
 use crate::entropy::{now, random_id};
-use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D, STATE_W};
-use crate::format::{LANES, TABLE_ROOT};
+use crate::error::{Result, StoreError};
+use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D};
 use crate::lane::Batch;
-use crate::medium::{LockKey, LockMode, Medium};
+use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
-use crate::recovery::{Recovered, Standing, clear, put_progress};
+use crate::recovery::{Recovered, Standing, clear};
 use crate::space::TableTransaction;
-use crate::sync::Mutex;
-use crate::table::{CreateOptions, Key, Located, directory, directory_slot};
+use crate::store::lanes::page_cache_for;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::LaneSearch;
+use crate::store::pool::Store;
+use crate::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
@@ -28,25 +25,6 @@ pub struct Reader {
     /// `None` in a read-only store, where nothing keeps writers away.
     object_lock: Option<ObjectLock>,
     object: Located,
-}
-
-/// An object attached for writing; dropping it detaches, and forgets stores that were not psynced.
-pub struct Writer {
-    pub(super) store: Arc<Store>,
-    pub(super) lane: Arc<WriterLane>,
-    /// `None` before the binding is published, and once the attachment has ended.
-    object_lock: Option<ObjectLock>,
-    pub(super) object: Located,
-    pub(super) standing: Standing,
-    pub(super) direct: Direct,
-    /// Whether the primary may hold bytes that are not durable in place.
-    pub(super) unsettled: bool,
-    pub(super) scratch: Batch,
-    /// Pages kept in memory, where comparing with the medium is slow.
-    pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// Pieces of a sparse object known to have space, one bit each.
-    pub(super) backed: Vec<u64>,
-    recovered: Recovered,
 }
 
 impl Store {
@@ -77,11 +55,13 @@ impl Store {
             return Err(StoreError::WrongKey);
         }
         if !self.read_only {
-            let object_lock = ObjectLock::take(self, &object, LockMode::Shared)?;
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Shared)?;
             return Ok((object, Some(object_lock)));
         }
         match self.device.probe(LockKey::Object(object.offset))? {
-            Some(LockMode::Exclusive) => Err(StoreError::Held { holder: self.holder_of(&object, true) }),
+            Some(LockMode::Exclusive) => {
+                Err(StoreError::Held { holder: self.object_locks.holder_of(&object, true) })
+            }
             _ => Ok((object, None)),
         }
     }
@@ -163,7 +143,7 @@ impl Store {
         mut object: Located,
         search: &mut LaneSearch,
     ) -> Result<Unbound> {
-        let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
+        let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
         let recovered = self.recover(table, &object)?;
         let progress = table.progress(&object)?;
         let standing = Standing {
@@ -204,73 +184,6 @@ impl Store {
         writer.cancel_direct()?;
         Ok(writer)
     }
-
-    /// Records who attaches.
-    fn sign(&self, object: &mut Located, state: u8) {
-        object.entry.state = state;
-        object.entry.pid = U32::new(self.identity.pid);
-        object.entry.boot = self.identity.realm();
-    }
-
-    /// Binds the object to a lane under a number never used before.
-    pub(super) fn bind(
-        &self,
-        table: &mut TableTransaction<'_>,
-        object: &mut Located,
-        lane: u32,
-    ) -> Result<()> {
-        self.sign(object, STATE_W);
-        object.entry.lane = U32::new(lane);
-        renumber(table, object)?;
-        table.put_entry(object)
-    }
-
-    /// The lane that has unreplayed batches of a writer that is gone. The caller has the object.
-    pub(super) fn stale_lane(&self, table: &TableTransaction<'_>, object: &Located) -> Result<Option<u32>> {
-        if !object.is_bound() || Mutant::LaneForgotten.is_on() {
-            return Ok(None);
-        }
-        let lane = object.entry.lane.get();
-        if lane >= LANES {
-            return Err(StoreError::damaged(Part::Entry, object.offset));
-        }
-        let Some(directory) = directory(table, lane)? else {
-            // The object would have been detached before its lane was given up.
-            let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
-            return Err(StoreError::LaneRefused { lane, cause });
-        };
-        let stale = object.entry.binding.get() >= directory.since.get();
-        Ok(stale.then_some(lane))
-    }
-
-    /// Recovers the object if its last writer died (S0.12, S0.26); the lane found is this process's
-    /// to use.
-    pub(super) fn recover(
-        &self,
-        table: &mut TableTransaction<'_>,
-        object: &Located,
-    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
-        let Some(lane) = self.stale_lane(table, object)? else { return Ok(None) };
-        match self.lane_locks.get(lane) {
-            // The lane failed, and other objects on it are still attached.
-            Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
-            // Its last detach settled it but could not say so in the table.
-            Some(_) => return Ok(None),
-            None => {}
-        }
-        match self.acquire(table, lane)? {
-            Some(found) => Ok(Some(found)),
-            None => Err(StoreError::Held { holder: self.holder_of(object, true) }),
-        }
-    }
-}
-
-/// Gives the object a binding number never used before: its bytes are going to change.
-pub(super) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
-    object.entry.binding = table.root.next_binding;
-    let next = table.root.next_binding.get().checked_add(1);
-    table.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
-    Ok(())
 }
 
 /// The range of the object that a direct write left undefined in the primary.
@@ -317,97 +230,5 @@ impl Reader {
     /// Detaches; state D if no other reader is left.
     pub fn detach(self) -> Result<()> {
         Ok(())
-    }
-}
-
-impl Writer {
-    /// The object, as of now.
-    #[must_use]
-    pub fn object(&self) -> &Located {
-        &self.object
-    }
-
-    /// The store the object is in.
-    #[must_use]
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
-    /// Result of the recovery that the attach made.
-    #[must_use]
-    pub fn recovered(&self) -> Recovered {
-        self.recovered
-    }
-
-    /// Detaches: psynced data is in place, other stores are forgotten.
-    pub fn detach(mut self) -> Result<()> {
-        self.end()
-    }
-
-    /// Makes the primary and the progress line durable in place, so that the lane is not needed.
-    ///
-    /// # Errors
-    /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
-    /// count for this object.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        if self.lane.is_poisoned() {
-            return Err(StoreError::Poisoned);
-        }
-        if !self.unsettled {
-            return Ok(());
-        }
-        self.apply()?;
-        let medium = self.lane.medium();
-        let result = put_progress(medium, self.store.seed, &self.object, &self.standing)
-            .and_then(|()| Ok(medium.barrier()?));
-        match result {
-            Ok(()) => self.unsettled = false,
-            Err(_) => self.lane.poison(),
-        }
-        result
-    }
-
-    fn end(&mut self) -> Result<()> {
-        let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
-        let result = if self.lane.is_poisoned() {
-            // The entry still says W: the next attach recovers from the lane.
-            Err(StoreError::Poisoned)
-        } else {
-            self.unsettled &= !Mutant::UnsettledDetach.is_on();
-            let cancelled = match self.cancel_direct() {
-                // The progress line still announces it, and the next attach takes it back.
-                Err(StoreError::NoSpace) => Ok(()),
-                done => done,
-            };
-            let settled = cancelled.and_then(|()| self.settle());
-            if settled.is_err() {
-                // Makes the next attach recover, however long the lane lives on.
-                self.lane.poison();
-            }
-            settled.and_then(|()| {
-                // The lane has nothing of the object any more. But as long as this process has the lane, another
-                // process that finds the object bound to it in the table waits for it.
-                self.unbind().inspect_err(|_| self.store.give_up_lane(&self.lane))
-            })
-        };
-        self.lane.forget(self.object.offset);
-        self.store.forget_failed_lanes();
-        drop(object_lock);
-        result
-    }
-
-    fn unbind(&mut self) -> Result<()> {
-        self.store.update(|table| {
-            let mut object = table.entry(self.object.offset)?;
-            object.entry.state = STATE_D;
-            object.entry.lane = U32::new(NO_LANE);
-            table.put_entry(&object)
-        })
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = self.end();
     }
 }

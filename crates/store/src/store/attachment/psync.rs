@@ -1,9 +1,8 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
-use super::attach::Writer;
-use super::direct::Direct;
 use super::primary::Primary;
-use super::writer_lane::{Advance, LaneUse};
+use super::writer::Writer;
+use super::written::Direct;
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
@@ -12,6 +11,7 @@ use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
+use crate::store::lanes::{Advance, LaneUse};
 use crate::table::{directory, directory_slot, put_directory};
 use std::sync::Arc;
 

@@ -1,23 +1,22 @@
-//! Resize: in place where the pages behind the object are free and its addresses reach, else a larger
+//! Growth: in place where the pages behind the object are free and its addresses reach, else a larger
 //! extent and a copy (S0.7). One table batch makes either real.
 //!
 //! A copy may take long, so that the table is not held meanwhile: the larger extent is a hidden object
 //! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has
 //! locked, which the next resize removes.
 
-use super::Store;
-use super::attach::{Writer, renumber};
-use super::object_locks::ObjectLock;
-use super::objects::{HIDDEN, KEEP};
+use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{FLAG_SPARSE, STATE_D};
+use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, TableTransaction};
-use crate::table::{CreateOptions, Key, Located};
+use crate::store::locks::ObjectLock;
+use crate::store::pool::{KEEP, Store};
+use crate::table::{CreateOptions, Located};
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
@@ -25,76 +24,18 @@ use zerocopy::little_endian::U64;
 const PIECE: u64 = 1 << 20;
 /// Granularity, in bytes, at which untouched space stops being known as zeros.
 const AHEAD: u64 = 1 << 20;
+/// First character of the names of objects that a resize is making.
+pub(in crate::store) const HIDDEN: char = '\u{1}';
 
 impl Store {
-    /// Gives an object nobody has attached another size. Shrinking cuts off its end.
-    pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
-        self.reap()?;
-        let (mut object, object_lock, recovered) = self.update(|table| {
-            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
-            if !object.opens_for_writing(key) {
-                return Err(StoreError::WrongKey);
-            }
-            let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
-            let recovered = self.recover(table, &object)?;
-            let mut object = object;
-            object.entry.state = STATE_D;
-            object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
-            renumber(table, &mut object)?;
-            table.put_entry(&object)?;
-            Ok((object, object_lock, recovered))
-        })?;
-        drop(recovered);
-        if pages_for(size) < object.entry.pages.get() {
-            self.shrink(&mut object, size)?;
-        } else {
-            self.grow(&mut object, size)?;
-        }
-        drop(object_lock);
-        Ok(object)
-    }
-
-    fn shrink(&self, object: &mut Located, size: u64) -> Result<()> {
-        if size == 0 {
-            return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
-        }
-        let keep = pages_for(size);
-        let cut = object.entry.pages.get() - keep;
-        *object = self.update_then(
-            |table| {
-                let mut object = table.entry(object.offset)?;
-                table.stock_up(false)?;
-                let (first, pages) = (object.entry.primary.get(), object.entry.pages.get());
-                table.give_extent(first + keep, pages - keep)?;
-                object.entry.pages = U64::new(keep);
-                object.entry.size = U64::new(size);
-                table.put_entry(&object)?;
-                Ok(object)
-            },
-            |object: Located| {
-                let end = object.entry.primary_offset() + object.entry.extent_len();
-                self.device.discard(end, cut * PAGE);
-                object
-            },
-        )?;
-        Ok(())
-    }
-
-    /// Grows an object the caller has exclusively and that nobody has attached.
-    fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
-        // Bytes that a shrink left behind the end come back as zeros.
-        let old = object.entry.pages.get() * PAGE;
-        let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
-        *object = match self.grow_here(object, size, kept)? {
-            Some(grown) => grown,
-            None => self.move_larger(object, kept, size, None)?,
-        };
-        Ok(())
-    }
-
     /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept` bytes. `None`:
     /// the pages behind it are taken.
-    fn grow_here(&self, object: &Located, size: u64, kept: u64) -> Result<Option<Located>> {
+    pub(in crate::store) fn grow_here(
+        &self,
+        object: &Located,
+        size: u64,
+        kept: u64,
+    ) -> Result<Option<Located>> {
         let (old, pages) = (object.entry.pages.get(), pages_for(size));
         if size > 1 << 46 {
             return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
@@ -116,7 +57,7 @@ impl Store {
     }
 
     /// Copies the object into a larger extent and lets that take the old one's place.
-    fn move_larger(
+    pub(in crate::store) fn move_larger(
         self: &Arc<Self>,
         object: &Located,
         kept: u64,
@@ -268,7 +209,7 @@ impl Store {
             let object = table.create_any(name, id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
-            let object_lock = ObjectLock::take(self, &object, LockMode::Exclusive)?;
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })
     }
@@ -282,7 +223,8 @@ impl Store {
                 |table| {
                     // The slot may be another object's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
-                    let Ok(object_lock) = ObjectLock::take(self, &object, LockMode::Exclusive) else {
+                    let Ok(object_lock) = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)
+                    else {
                         return Ok(None);
                     };
                     table.destroy(&object)?;

@@ -5,7 +5,7 @@
 //! so that a crash in between leaves an object that has to be verified once more, never one that is trusted
 //! without reason.
 
-use super::attach::Writer;
+use super::writer::Writer;
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_TYPED;
 

@@ -1,20 +1,19 @@
 //! A lane held by this process: commits of several threads, checkpoints, poisoning.
 //!
-//! Invariants, beside those of the states (`lane_state`):
+//! Invariants, beside those of the states (`state`):
 //! 1. `progress` has every object with a batch in this generation; only their page caches have pending lines,
 //!    and those are written out before the generation changes.
 //! 2. A lane whose medium's epoch is over counts as poisoned.
 
-use super::lane_locks::LaneLock;
-use super::lane_state::{Asked, Durable, LaneState, Room, Turn};
-use super::lock;
 use super::page_cache::PageCache;
+use super::state::{Asked, Durable, LaneState, Room, Turn};
 use crate::commit;
 use crate::error::{Result, StoreError};
 use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Epoch, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
+use crate::store::locks::{LaneLock, lock};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use crate::table::Located;
 use std::collections::{BTreeMap, HashMap};
@@ -49,7 +48,7 @@ impl LaneUse {
 
 /// Standing of an object after its newest batch.
 #[derive(Clone)]
-pub(super) struct Advance {
+pub(in crate::store) struct Advance {
     /// Offset of its slot.
     pub slot: u64,
     id: [u8; 16],
@@ -58,7 +57,7 @@ pub(super) struct Advance {
 }
 
 impl Advance {
-    pub(super) fn new(
+    pub(in crate::store) fn new(
         object: &Located,
         standing: Standing,
         page_cache: Option<Arc<Mutex<PageCache>>>,
@@ -100,9 +99,9 @@ impl State {
 }
 
 /// See the module.
-pub(super) struct WriterLane {
+pub(in crate::store) struct WriterLane {
     pub index: u32,
-    lock: LaneLock,
+    lock: LaneLock<WriterLane>,
     /// The epoch in which this process has the lane.
     medium: Epoch,
     seed: u64,
@@ -123,8 +122,12 @@ pub(super) struct WriterLane {
 
 impl WriterLane {
     /// The locked lane, empty from `log` on; `medium` was entered before anything of it was read.
-    pub(super) fn new(lane_lock: LaneLock, medium: Epoch, seed: u64, log: LaneLog) -> Arc<Self> {
-        let locks = lane_lock.locks.clone();
+    pub(in crate::store) fn new(
+        lane_lock: LaneLock<Self>,
+        medium: Epoch,
+        seed: u64,
+        log: LaneLog,
+    ) -> Arc<Self> {
         let poisoned = Arc::new(AtomicBool::new(false));
         let lane = Arc::new(WriterLane {
             index: lane_lock.index,
@@ -147,36 +150,36 @@ impl WriterLane {
             timed: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
         });
-        lock(&locks.held).insert(lane.index, (lane.lock.number, Arc::downgrade(&lane)));
+        lane.lock.is_of(&lane);
         lane
     }
 
     /// Whether this lane failed, or a change of the file that it relies on.
-    pub(super) fn is_poisoned(&self) -> bool {
+    pub(in crate::store) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
     }
 
     /// The medium, for changes to anything that the lane owns.
-    pub(super) fn medium(&self) -> &Epoch {
+    pub(in crate::store) fn medium(&self) -> &Epoch {
         &self.medium
     }
 
-    pub(super) fn poison(&self) {
+    pub(in crate::store) fn poison(&self) {
         lock(&self.state).lane.poison();
     }
 
-    pub(super) fn used(&self) -> LaneUse {
+    pub(in crate::store) fn used(&self) -> LaneUse {
         lock(&self.state).used
     }
 
     /// Bytes a batch may have at most.
-    pub(super) fn capacity(&self) -> u64 {
+    pub(in crate::store) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Acquire)
     }
 
     /// Makes a batch durable and applies it. The batch keeps its memory for reuse. `source`: of its lines, if they
     /// are borrowed.
-    pub(super) fn commit(
+    pub(in crate::store) fn commit(
         &self,
         batch: &mut Batch,
         advances: &[Advance],
@@ -234,7 +237,7 @@ impl WriterLane {
     }
 
     /// The page cache of an object that may have pending lines.
-    pub(super) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
+    pub(in crate::store) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
         lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
@@ -357,7 +360,7 @@ impl WriterLane {
     }
 
     /// Makes everything applied durable and voids the lane's batches.
-    pub(super) fn checkpoint(&self) -> Result<()> {
+    pub(in crate::store) fn checkpoint(&self) -> Result<()> {
         drop(self.idle()?);
         Ok(())
     }
@@ -405,7 +408,7 @@ impl WriterLane {
     }
 
     /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
-    pub(super) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
+    pub(in crate::store) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
         let mut state = self.idle()?;
         let log = state.lane.relocate(relocate)?;
         self.capacity.store(log.capacity(), Ordering::Release);
@@ -413,7 +416,7 @@ impl WriterLane {
     }
 
     /// Forgets an object that leaves the lane, whose primary is durable.
-    pub(super) fn forget(&self, entry: u64) {
+    pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,11 +1,11 @@
 //! All objects of a pool with their states, for pools with very many: the table is held for a piece at a
 //! time, and what an object costs does not grow with their number.
 
-use super::Store;
 use super::inspect::{Status, Waiting};
-use super::objects::HIDDEN;
 use crate::error::{Part, Result, StoreError};
 use crate::format::root::TreeId;
+use crate::store::attachment::HIDDEN;
+use crate::store::pool::Store;
 use crate::table::{Located, SlotFound};
 
 impl Store {

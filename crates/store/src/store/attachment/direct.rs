@@ -2,7 +2,7 @@
 //! write; a psync then publishes them.
 //!
 //! A range is published only with the proof that a barrier followed its last write ([`Written`], which
-//! [`Writer::end_direct`] alone makes). If a direct write ended without a barrier, for want of space say, the
+//! a barrier alone makes). If a direct write ended without a barrier, for want of space say, the
 //! primary holds bytes that programs see and a power cut may take: a psync that compared with them would find
 //! nothing to log, and publish them. So such a range is zeroed, durably, before anything is compared with it,
 //! unless the direct write is begun anew: it then writes all of it that changed, and ends with its own
@@ -12,28 +12,14 @@
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
 //!    `Open`.
 
-use super::attach::Writer;
-use super::writer_lane::Advance;
+use super::writer::Writer;
+use super::written::{Direct, Written};
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, clear};
-
-/// Proof that direct writes are durable up to a byte of the object.
-pub(super) struct Written {
-    to: u64,
-}
-
-/// State of a direct write that no psync has published.
-pub(super) enum Direct {
-    /// Nothing was written.
-    None,
-    /// Part of the announced range may have been written, and is not durable.
-    Open,
-    /// All that was written is durable.
-    Written(Written),
-}
+use crate::store::lanes::Advance;
 
 impl Writer {
     /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight
@@ -71,9 +57,8 @@ impl Writer {
     /// A failure of the medium: the object is poisoned.
     pub fn end_direct(&mut self) -> Result<()> {
         if let Direct::Open = self.direct {
-            self.lane.medium().barrier()?;
             let to = self.announced().map_or(0, |(_, to)| to);
-            self.direct = Direct::Written(Written { to });
+            self.direct = Direct::Written(Written::by_barrier(self.lane.medium(), to)?);
         }
         Ok(())
     }
@@ -81,7 +66,7 @@ impl Writer {
     /// The byte of the object up to which a psync may publish pages that it has not compared.
     pub(super) fn publishable(&self) -> Option<u64> {
         match &self.direct {
-            Direct::Written(written) => Some(written.to),
+            Direct::Written(written) => Some(written.to()),
             Direct::Open if Mutant::OpenDirectPublished.is_on() => self.announced().map(|(_, to)| to),
             _ => None,
         }

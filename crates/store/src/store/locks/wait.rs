@@ -8,10 +8,10 @@ use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long the table is waited for unless the caller chooses otherwise.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long this process waits for the table.
-pub(super) struct Patience(AtomicU64);
+pub(in crate::store) struct Patience(AtomicU64);
 
 impl Default for Patience {
     fn default() -> Self {
@@ -20,39 +20,39 @@ impl Default for Patience {
 }
 
 impl Patience {
-    pub(super) fn get(&self) -> Duration {
+    pub(in crate::store) fn get(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    pub(super) fn set(&self, wait: Duration) {
+    pub(in crate::store) fn set(&self, wait: Duration) {
         self.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
 /// A wait that has begun.
-pub(super) struct Deadline {
+pub(in crate::store) struct Deadline {
     begin: Instant,
     wait: Duration,
     pause: Duration,
 }
 
 impl Deadline {
-    pub(super) fn after(wait: Duration) -> Deadline {
+    pub(in crate::store) fn after(wait: Duration) -> Deadline {
         Deadline { begin: Instant::now(), wait, pause: Duration::from_micros(20) }
     }
 
     /// Time left, zero once it has passed.
-    pub(super) fn left(&self) -> Duration {
+    pub(in crate::store) fn left(&self) -> Duration {
         self.wait.saturating_sub(self.begin.elapsed())
     }
 
     /// How long it was to be.
-    pub(super) fn seconds(&self) -> f64 {
+    pub(in crate::store) fn seconds(&self) -> f64 {
         self.wait.as_secs_f64()
     }
 
     /// Lets a moment pass by `sleep`, each longer than the one before. `false`: the time is over.
-    pub(super) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
+    pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));
         self.pause = (self.pause * 2).min(Duration::from_millis(5));
@@ -61,7 +61,11 @@ impl Deadline {
 }
 
 /// Takes the table's lock.
-pub(super) fn lock_table(device: &dyn Device, mode: LockMode, deadline: &mut Deadline) -> Result<()> {
+pub(in crate::store) fn lock_table(
+    device: &dyn Device,
+    mode: LockMode,
+    deadline: &mut Deadline,
+) -> Result<()> {
     while !device.try_lock(LockKey::Table, mode)? {
         if !deadline.pause(|moment| device.pause(moment)) {
             return Err(StoreError::TableBusy { seconds: deadline.seconds(), holder: table_holder(device) });
@@ -71,7 +75,7 @@ pub(super) fn lock_table(device: &dyn Device, mode: LockMode, deadline: &mut Dea
 }
 
 /// Holder of the table's lock, as far as this process can see it.
-pub(super) fn table_holder(device: &dyn Device) -> Holder {
+pub(in crate::store) fn table_holder(device: &dyn Device) -> Holder {
     let writer = !matches!(device.probe(LockKey::Table), Ok(Some(LockMode::Shared)));
     match device.holder(LockKey::Table) {
         Some(process) => Holder::Process { process, writer },

@@ -1,0 +1,87 @@
+//! Bindings: under which number, and to which lane, an object belongs to a writer; and its recovery from the lane of a writer
+//! that is gone.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::STATE_W;
+use crate::format::{LANES, TABLE_ROOT};
+use crate::mutant::Mutant;
+use crate::recovery::Recovered;
+use crate::space::TableTransaction;
+use crate::store::lanes::WriterLane;
+use crate::store::pool::Store;
+use crate::table::{Located, directory, directory_slot};
+use std::sync::Arc;
+use zerocopy::little_endian::{U32, U64};
+
+impl Store {
+    /// Records who attaches.
+    fn sign(&self, object: &mut Located, state: u8) {
+        object.entry.state = state;
+        object.entry.pid = U32::new(self.identity.pid);
+        object.entry.boot = self.identity.realm();
+    }
+
+    /// Binds the object to a lane under a number never used before.
+    pub(in crate::store) fn bind(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &mut Located,
+        lane: u32,
+    ) -> Result<()> {
+        self.sign(object, STATE_W);
+        object.entry.lane = U32::new(lane);
+        renumber(table, object)?;
+        table.put_entry(object)
+    }
+
+    /// The lane that has unreplayed batches of a writer that is gone. The caller has the object.
+    pub(in crate::store) fn stale_lane(
+        &self,
+        table: &TableTransaction<'_>,
+        object: &Located,
+    ) -> Result<Option<u32>> {
+        if !object.is_bound() || Mutant::LaneForgotten.is_on() {
+            return Ok(None);
+        }
+        let lane = object.entry.lane.get();
+        if lane >= LANES {
+            return Err(StoreError::damaged(Part::Entry, object.offset));
+        }
+        let Some(directory) = directory(table, lane)? else {
+            // The object would have been detached before its lane was given up.
+            let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
+            return Err(StoreError::LaneRefused { lane, cause });
+        };
+        let stale = object.entry.binding.get() >= directory.since.get();
+        Ok(stale.then_some(lane))
+    }
+
+    /// Recovers the object if its last writer died (S0.12, S0.26); the lane found is this process's
+    /// to use.
+    pub(in crate::store) fn recover(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &Located,
+    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
+        let Some(lane) = self.stale_lane(table, object)? else { return Ok(None) };
+        match self.lane_locks.get(lane) {
+            // The lane failed, and other objects on it are still attached.
+            Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
+            // Its last detach settled it but could not say so in the table.
+            Some(_) => return Ok(None),
+            None => {}
+        }
+        match self.acquire(table, lane)? {
+            Some(found) => Ok(Some(found)),
+            None => Err(StoreError::Held { holder: self.object_locks.holder_of(object, true) }),
+        }
+    }
+}
+
+/// Gives the object a binding number never used before: its bytes are going to change.
+pub(in crate::store) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
+    object.entry.binding = table.root.next_binding;
+    let next = table.root.next_binding.get().checked_add(1);
+    table.root.next_binding = U64::new(next.ok_or(StoreError::damaged(Part::Root, TABLE_ROOT))?);
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Attachments: attach and detach, psync, direct writes, growth, trust.
+
+mod attach;
+mod binding;
+mod direct;
+mod grow;
+mod primary;
+mod psync;
+mod trust;
+mod writer;
+mod written;
+
+pub use attach::Reader;
+pub(in crate::store) use binding::renumber;
+pub(in crate::store) use grow::HIDDEN;
+pub use primary::{Pending, Primary};
+pub use psync::{Changes, Staged, psync_all, stage};
+pub use writer::Writer;

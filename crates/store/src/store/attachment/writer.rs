@@ -1,0 +1,127 @@
+//! An object attached for writing, and its detach.
+
+use super::written::Direct;
+use crate::error::{Result, StoreError};
+use crate::format::entry::{NO_LANE, STATE_D};
+use crate::lane::Batch;
+use crate::medium::Medium;
+use crate::mutant::Mutant;
+use crate::recovery::{Recovered, Standing, put_progress};
+use crate::store::lanes::{PageCache, WriterLane};
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::sync::Mutex;
+use crate::table::Located;
+use std::sync::Arc;
+use zerocopy::little_endian::U32;
+
+/// An object attached for writing; dropping it detaches, and forgets stores that were not psynced.
+pub struct Writer {
+    pub(super) store: Arc<Store>,
+    pub(super) lane: Arc<WriterLane>,
+    /// `None` before the binding is published, and once the attachment has ended.
+    pub(super) object_lock: Option<ObjectLock>,
+    pub(super) object: Located,
+    pub(super) standing: Standing,
+    pub(super) direct: Direct,
+    /// Whether the primary may hold bytes that are not durable in place.
+    pub(super) unsettled: bool,
+    pub(super) scratch: Batch,
+    /// Pages kept in memory, where comparing with the medium is slow.
+    pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
+    /// Pieces of a sparse object known to have space, one bit each.
+    pub(super) backed: Vec<u64>,
+    pub(super) recovered: Recovered,
+}
+
+impl Writer {
+    /// The object, as of now.
+    #[must_use]
+    pub fn object(&self) -> &Located {
+        &self.object
+    }
+
+    /// The store the object is in.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Result of the recovery that the attach made.
+    #[must_use]
+    pub fn recovered(&self) -> Recovered {
+        self.recovered
+    }
+
+    /// Detaches: psynced data is in place, other stores are forgotten.
+    pub fn detach(mut self) -> Result<()> {
+        self.end()
+    }
+
+    /// Makes the primary and the progress line durable in place, so that the lane is not needed.
+    ///
+    /// # Errors
+    /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
+    /// count for this object.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        if self.lane.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
+        if !self.unsettled {
+            return Ok(());
+        }
+        self.apply()?;
+        let medium = self.lane.medium();
+        let result = put_progress(medium, self.store.seed, &self.object, &self.standing)
+            .and_then(|()| Ok(medium.barrier()?));
+        match result {
+            Ok(()) => self.unsettled = false,
+            Err(_) => self.lane.poison(),
+        }
+        result
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
+        let result = if self.lane.is_poisoned() {
+            // The entry still says W: the next attach recovers from the lane.
+            Err(StoreError::Poisoned)
+        } else {
+            self.unsettled &= !Mutant::UnsettledDetach.is_on();
+            let cancelled = match self.cancel_direct() {
+                // The progress line still announces it, and the next attach takes it back.
+                Err(StoreError::NoSpace) => Ok(()),
+                done => done,
+            };
+            let settled = cancelled.and_then(|()| self.settle());
+            if settled.is_err() {
+                // Makes the next attach recover, however long the lane lives on.
+                self.lane.poison();
+            }
+            settled.and_then(|()| {
+                // The lane has nothing of the object any more. But as long as this process has the lane, another
+                // process that finds the object bound to it in the table waits for it.
+                self.unbind().inspect_err(|_| self.store.give_up_lane(&self.lane))
+            })
+        };
+        self.lane.forget(self.object.offset);
+        self.store.forget_failed_lanes();
+        drop(object_lock);
+        result
+    }
+
+    fn unbind(&mut self) -> Result<()> {
+        self.store.update(|table| {
+            let mut object = table.entry(self.object.offset)?;
+            object.entry.state = STATE_D;
+            object.entry.lane = U32::new(NO_LANE);
+            table.put_entry(&object)
+        })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

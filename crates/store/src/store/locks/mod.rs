@@ -1,0 +1,17 @@
+//! Locks: the kernel's are between processes; the threads of this one are told apart here. And how long to wait.
+
+mod lanes;
+mod objects;
+mod wait;
+
+pub(in crate::store) use lanes::{LaneLock, LaneLocks};
+pub(in crate::store) use objects::{ObjectLock, ObjectLocks};
+pub(in crate::store) use wait::{Deadline, Patience, lock_table};
+
+use crate::sync::{Mutex, MutexGuard};
+
+/// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole
+/// between statements that can panic.
+pub(in crate::store) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

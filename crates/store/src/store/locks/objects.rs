@@ -1,0 +1,98 @@
+//! Object locks: the objects that this process has locked, and how.
+//!
+//! The kernel's lock is between processes; threads of one process share it, so that the rule of one
+//! writer or many readers (S0.11) is kept here within the process.
+
+use super::lock;
+use crate::error::{Holder, Result, StoreError};
+use crate::format::entry::STATE_W;
+use crate::medium::{Device, LockKey, LockMode};
+use crate::mutant::Mutant;
+use crate::sync::Mutex;
+use crate::table::Located;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Object locks of this process.
+pub(in crate::store) struct ObjectLocks {
+    device: Arc<dyn Device>,
+    /// The boot and namespace in which process IDs mean this machine's processes.
+    realm: [u8; 16],
+    /// Entry offset → readers, 0 for the writer.
+    held: Mutex<HashMap<u64, usize>>,
+}
+
+impl ObjectLocks {
+    pub(in crate::store) fn new(device: Arc<dyn Device>, realm: [u8; 16]) -> Arc<Self> {
+        Arc::new(ObjectLocks { device, realm, held: Mutex::default() })
+    }
+
+    /// Readers of the object in this process, 0 if it writes, `None` if it does not have it.
+    pub(in crate::store) fn readers(&self, entry: u64) -> Option<usize> {
+        lock(&self.held).get(&entry).copied()
+    }
+
+    /// The other process that has the object, as writer or reader: a writer is known by the table, unless it is of
+    /// another pid namespace, others by their locks.
+    pub(in crate::store) fn holder_of(&self, object: &Located, writer: bool) -> Holder {
+        let recorded = (writer && object.entry.state == STATE_W).then(|| object.entry.pid.get());
+        let recorded = recorded.filter(|pid| *pid != 0);
+        // A pid means that process only in the boot and namespace in which it was given.
+        if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
+            return Holder::Process { process: self.device.process(pid), writer };
+        }
+        match (self.device.holder(LockKey::Object(object.offset)), recorded) {
+            (Some(process), _) => Holder::Process { process, writer },
+            (None, Some(pid)) => Holder::Elsewhere { pid, writer },
+            (None, None) => Holder::Unknown,
+        }
+    }
+}
+
+/// One object's lock; dropping it gives it up.
+pub(in crate::store) struct ObjectLock {
+    locks: Arc<ObjectLocks>,
+    entry: u64,
+}
+
+impl ObjectLock {
+    /// Takes the lock of `object`; the error names its holder.
+    pub(in crate::store) fn take(
+        locks: &Arc<ObjectLocks>,
+        object: &Located,
+        mode: LockMode,
+    ) -> Result<ObjectLock> {
+        let mut held = lock(&locks.held);
+        let own = held.get(&object.offset).copied();
+        match (own, mode) {
+            (Some(readers), LockMode::Shared) if readers > 0 => {
+                held.insert(object.offset, readers + 1);
+            }
+            (Some(readers), _) => {
+                return Err(StoreError::Held { holder: Holder::Own { writer: readers == 0 } });
+            }
+            (None, _) => {
+                let key = LockKey::Object(object.offset);
+                if !Mutant::Unlocked.is_on() && !locks.device.try_lock(key, mode)? {
+                    let writer = !matches!(locks.device.probe(key), Ok(Some(LockMode::Shared)));
+                    return Err(StoreError::Held { holder: locks.holder_of(object, writer) });
+                }
+                held.insert(object.offset, usize::from(mode == LockMode::Shared));
+            }
+        }
+        Ok(ObjectLock { locks: locks.clone(), entry: object.offset })
+    }
+}
+
+impl Drop for ObjectLock {
+    fn drop(&mut self) {
+        let mut held = lock(&self.locks.held);
+        match held.get_mut(&self.entry) {
+            Some(readers) if *readers > 1 => *readers -= 1,
+            _ => {
+                held.remove(&self.entry);
+                self.locks.device.unlock(LockKey::Object(self.entry));
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Operations on a pool as a whole, and on objects that nobody has attached.
+
+mod format;
+mod inspect;
+mod listing;
+mod objects;
+mod resize;
+mod window;
+
+pub use format::FormatOptions;
+pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
+pub use objects::Listing;
+pub use window::{Window, likely_use};

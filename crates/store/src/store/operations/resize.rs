@@ -1,0 +1,79 @@
+//! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
+
+use crate::error::{Result, StoreError};
+use crate::format::entry::STATE_D;
+use crate::format::{PAGE, pages_for};
+use crate::medium::LockMode;
+use crate::store::attachment::renumber;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Located};
+use std::sync::Arc;
+use zerocopy::little_endian::U64;
+
+impl Store {
+    /// Gives an object nobody has attached another size. Shrinking cuts off its end.
+    pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
+        self.reap()?;
+        let (mut object, object_lock, recovered) = self.update(|table| {
+            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+            if !object.opens_for_writing(key) {
+                return Err(StoreError::WrongKey);
+            }
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+            let recovered = self.recover(table, &object)?;
+            let mut object = object;
+            object.entry.state = STATE_D;
+            object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
+            renumber(table, &mut object)?;
+            table.put_entry(&object)?;
+            Ok((object, object_lock, recovered))
+        })?;
+        drop(recovered);
+        if pages_for(size) < object.entry.pages.get() {
+            self.shrink(&mut object, size)?;
+        } else {
+            self.grow(&mut object, size)?;
+        }
+        drop(object_lock);
+        Ok(object)
+    }
+
+    fn shrink(&self, object: &mut Located, size: u64) -> Result<()> {
+        if size == 0 {
+            return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
+        }
+        let keep = pages_for(size);
+        let cut = object.entry.pages.get() - keep;
+        *object = self.update_then(
+            |table| {
+                let mut object = table.entry(object.offset)?;
+                table.stock_up(false)?;
+                let (first, pages) = (object.entry.primary.get(), object.entry.pages.get());
+                table.give_extent(first + keep, pages - keep)?;
+                object.entry.pages = U64::new(keep);
+                object.entry.size = U64::new(size);
+                table.put_entry(&object)?;
+                Ok(object)
+            },
+            |object: Located| {
+                let end = object.entry.primary_offset() + object.entry.extent_len();
+                self.device.discard(end, cut * PAGE);
+                object
+            },
+        )?;
+        Ok(())
+    }
+
+    /// Grows an object the caller has exclusively and that nobody has attached.
+    fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
+        // Bytes that a shrink left behind the end come back as zeros.
+        let old = object.entry.pages.get() * PAGE;
+        let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
+        *object = match self.grow_here(object, size, kept)? {
+            Some(grown) => grown,
+            None => self.move_larger(object, kept, size, None)?,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Space for objects: claimed, zeroed, given back.
+
+use super::Store;
+use crate::error::Result;
+use crate::format::entry::FLAG_SPARSE;
+use crate::medium::{Medium, ReserveError, clear_fresh, write_fresh};
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::table::Located;
+
+/// Bytes of an extent that stay claimed when its object is destroyed.
+pub(in crate::store) const KEEP: u64 = 256 << 10;
+
+impl Store {
+    /// Claims the space of an extent, unless it is sparse, and makes it read as zeros from byte
+    /// `from` on.
+    pub(in crate::store) fn prepare_extent(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &Located,
+        from: u64,
+    ) -> Result<()> {
+        let start = object.entry.primary_offset() + from;
+        let len = object.entry.extent_len() - from;
+        let virgin = table.root.virgin.get();
+        let sparse = object.entry.flags & FLAG_SPARSE != 0;
+        let used = virgin.saturating_sub(start).min(len);
+        let medium = table.pages().medium();
+        let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
+        if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
+            // One durable write, without the barrier that others' writes would wait for.
+            return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
+        }
+        if !Mutant::NoZeroing.is_on() {
+            clear_fresh(medium, start, len, used)?;
+        }
+        if !sparse {
+            claimed(medium, medium.reserve(start, len), start, len)?;
+        }
+        if used > 0 && !Mutant::EarlyCreate.is_on() {
+            // The zeros are durable before the object exists.
+            medium.barrier()?;
+        }
+        table.raise_virgin(start + len);
+        Ok(())
+    }
+
+    /// Gives destroyed space back to the file system. A little of it stays: giving it back, and
+    /// claiming it again, costs more than clearing it.
+    pub(in crate::store) fn give_back(&self, offset: u64, len: u64) {
+        if len > KEEP {
+            self.device.discard(offset, len);
+        }
+    }
+}
+
+/// Passes on the result of reserving free space; on failure, gives back the part that was reserved.
+pub(in crate::store) fn claimed(
+    medium: &dyn Medium,
+    result: std::result::Result<(), ReserveError>,
+    start: u64,
+    len: u64,
+) -> Result<()> {
+    if let Err(ReserveError::NoSpace) = result {
+        // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
+        medium.zero(start, len)?;
+    }
+    Ok(result?)
+}
