@@ -3,6 +3,7 @@
 //! Everything here works on a [`TableTransaction`], a set of changes in memory. Nothing in this folder writes
 //! to the medium; a transaction becomes real as one batch.
 
+mod chunks;
 mod extents;
 mod nodes;
 mod transaction;

@@ -140,7 +140,7 @@ impl Survey {
         let object = Object::of(offset, &entry, seed);
         let rebuild = Found(Severity::Error, Part::Entry, offset, Cure::Rebuild);
         if mention.hash != Some(object.hash) {
-            let title = super::trees::title(TreeId::Names);
+            let title = super::space::title(TreeId::Names);
             self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
         }
         if mention.id != Some(object.id) {
@@ -225,7 +225,7 @@ impl Survey {
             let (cure, what) = if same > 1 {
                 (Cure::Manual, "another object has its ID, and is found by it".to_owned())
             } else {
-                let title = super::trees::title(TreeId::Ids);
+                let title = super::space::title(TreeId::Ids);
                 (Cure::Rebuild, format!("the {title} does not lead to it"))
             };
             self.find_of(offset, Found(Severity::Error, Part::Entry, offset, cure), what);

@@ -1,6 +1,5 @@
 //! Ownership of pages and addresses: each has one owner.
 
-use super::trees::title;
 use super::{Cure, Found, Severity, Survey};
 use crate::error::Part;
 use crate::format::root::TreeId;
@@ -23,6 +22,18 @@ pub(in crate::store) enum Owner {
     Chunk,
     /// Nobody.
     Free,
+}
+
+/// The name of a tree that a report uses.
+pub(super) fn title(tree: TreeId) -> &'static str {
+    match tree {
+        TreeId::Names => "tree of names",
+        TreeId::Ids => "tree of IDs",
+        TreeId::FreeByPage => "tree of free space by position",
+        TreeId::FreeBySize => "tree of free space by size",
+        TreeId::FreeByAddress => "tree of free addresses by position",
+        TreeId::FreeByReach => "tree of free addresses by size",
+    }
 }
 
 /// Pages, or addresses, and their owner.

@@ -1,6 +1,6 @@
 //! The table's trees: every node, every key.
 
-use super::space::{Claim, Owner};
+use super::space::{Claim, Owner, title};
 use super::{Cure, Meter, Severity, Survey};
 use crate::error::Part;
 use crate::format::node::{Node, Slot};
@@ -17,18 +17,6 @@ pub(in crate::store) struct Leaves {
     pub slots: Vec<(Key, u64)>,
     /// Every node was intact and the number of keys is what the root says.
     pub complete: bool,
-}
-
-/// The name a report uses.
-pub(super) fn title(tree: TreeId) -> &'static str {
-    match tree {
-        TreeId::Names => "tree of names",
-        TreeId::Ids => "tree of IDs",
-        TreeId::FreeByPage => "tree of free space by position",
-        TreeId::FreeBySize => "tree of free space by size",
-        TreeId::FreeByAddress => "tree of free addresses by position",
-        TreeId::FreeByReach => "tree of free addresses by size",
-    }
 }
 
 /// A tree being walked.

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use super::scan;
-use super::settled::SettledRepair;
+use super::settled::{SettledRepair, TOGETHER};
 use super::table::highest_generation;
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
@@ -19,9 +19,6 @@ use crate::table::put_directory;
 use std::collections::BTreeMap;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
-
-/// Entries changed in one batch: the table's lane has room for that.
-pub(super) const TOGETHER: usize = 128;
 
 impl SettledRepair<'_> {
     /// Recovers the lanes' batches and detaches the objects bound to them.

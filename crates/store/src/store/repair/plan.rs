@@ -241,3 +241,11 @@ fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
 }
 
 const _: () = assert!(PAGE.is_multiple_of(SIZE));
+
+/// A binding number above every one that is recorded anywhere.
+pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
+    let bindings = objects.iter().map(|object| object.binding);
+    let waiting = survey.lanes.iter().map(|lane| lane.newest);
+    let since = survey.lanes.iter().map(|lane| lane.directory.since.get());
+    bindings.chain(waiting).map(|binding| binding.saturating_add(1)).chain(since).max().unwrap_or(1).max(1)
+}

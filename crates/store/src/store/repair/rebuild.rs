@@ -1,10 +1,9 @@
 //! A new table from the entries: trees, lists and counters, built in free space and put in force by one
 //! batch.
 
-use super::lanes::TOGETHER;
 use super::nodes::{Pair, build, nodes_for};
-use super::plan::Plan;
-use super::settled::SettledRepair;
+use super::plan::{Plan, next_binding};
+use super::settled::{SettledRepair, TOGETHER};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{Entry, SIZE};
 use crate::format::lane::Directory;
@@ -12,7 +11,7 @@ use crate::format::root::{self, Root, TreeId};
 use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE, TABLE_ROOT};
 use crate::medium::{read_struct, zero_fresh};
 use crate::mutant::Mutant;
-use crate::store::check::{Claim, Object, Owner, Survey, gaps, is_clean};
+use crate::store::check::{Claim, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -231,14 +230,6 @@ fn unused_slots(plan: &Plan) -> impl Iterator<Item = u64> + '_ {
     let slots =
         plan.slot_pages.iter().flat_map(|page| (0..PAGE / SIZE).map(move |index| page + index * SIZE));
     slots.filter(|slot| !plan.uses(*slot))
-}
-
-/// A binding number above every one that is recorded anywhere.
-pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
-    let bindings = objects.iter().map(|object| object.binding);
-    let waiting = survey.lanes.iter().map(|lane| lane.newest);
-    let since = survey.lanes.iter().map(|lane| lane.directory.since.get());
-    bindings.chain(waiting).map(|binding| binding.saturating_add(1)).chain(since).max().unwrap_or(1).max(1)
 }
 
 /// Keys of the trees of names and of IDs.

@@ -8,6 +8,9 @@ use crate::space::TableTransaction;
 use crate::store::access::append;
 use std::ops::{Deref, DerefMut};
 
+/// Entries changed in one batch: the table's lane has room for that.
+pub(super) const TOGETHER: usize = 128;
+
 /// The repair from then on. Only [`settle_table`](Repair::settle_table) makes one.
 pub(super) struct SettledRepair<'r> {
     repair: &'r mut Repair,

@@ -1,7 +1,7 @@
 //! The table lane: brought into the table, then voided, so that repair starts from what lies in place.
 
 use super::Repair;
-use super::rebuild::next_binding;
+use super::plan::next_binding;
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
 use crate::format::batch::{self, kind};

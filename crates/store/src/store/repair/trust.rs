@@ -5,10 +5,9 @@
 //! it, never one that is trusted although something did.
 
 use super::Repair;
-use super::lanes::TOGETHER;
 use super::plan::{Plan, entries_are_known};
 use super::scan;
-use super::settled::SettledRepair;
+use super::settled::{SettledRepair, TOGETHER};
 use crate::error::{Part, Result};
 use crate::format::LINE;
 use crate::format::entry::{Entry, FLAG_TYPED};
