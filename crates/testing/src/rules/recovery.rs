@@ -11,7 +11,11 @@ use indelible_store::lane::LaneLog;
 use indelible_store::store::{LaneDump, Writer};
 
 pub(super) fn pool() -> SimMedium {
-    let medium = formatted(2 << 20, SimConfig { disk: true, ..SimConfig::default() });
+    pool_on(SimConfig { disk: true, ..SimConfig::default() })
+}
+
+pub(super) fn pool_on(config: SimConfig) -> SimMedium {
+    let medium = formatted(2 << 20, config);
     let store = open(&medium, 1);
     ["a", "b", "idle"].iter().for_each(|name| create(&store, name, 5000));
     drop(store);

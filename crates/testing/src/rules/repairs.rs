@@ -1,10 +1,10 @@
 //! Repairs, and what they must not take for granted.
 
-use super::recovery::{pool, void_table_lane};
+use super::recovery::{pool_on, void_table_lane};
 use super::{KEY, Verdict, create, open};
 use crate::for_each_crash;
 use crate::pool::{contents, psync};
-use crate::sim::{Choice, CrashImage, Limits, SimMedium};
+use crate::sim::{Choice, CrashImage, Discard, Limits, SMALL, SimConfig, SimMedium, TearUnit};
 use indelible_store::format::entry::Entry;
 use indelible_store::format::lane::HEADERS;
 use indelible_store::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
@@ -13,6 +13,10 @@ use indelible_store::medium::read_struct;
 use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::CreateOptions;
 use std::sync::Arc;
+
+/// A medium on which space that was never used is not cleared before its use: on disks it is, so that old bytes do no harm there.
+const MEMORY: SimConfig =
+    SimConfig { tear_unit: TearUnit::Word, disk: false, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 
 /// Whether new objects read as zeros, wherever there is space.
 ///
@@ -39,7 +43,7 @@ fn repair(medium: &SimMedium) {
 }
 
 pub(super) fn a_repair_says_where_it_builds() -> Verdict {
-    let medium = pool();
+    let medium = pool_on(MEMORY);
     let store = open(&medium, 2);
     for round in 0..4 {
         create(&store, &format!("gone {round}"), 1);
@@ -64,7 +68,7 @@ pub(super) fn a_repair_says_where_it_builds() -> Verdict {
 }
 
 pub(super) fn what_the_table_lost_counts_as_written() -> Verdict {
-    let medium = pool();
+    let medium = pool_on(MEMORY);
     let store = open(&medium, 2);
     // The root is in place as it is now; the rest waits in the lane.
     store.info().unwrap();
