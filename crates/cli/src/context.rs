@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::failure::Result;
 use crate::terminal::detail;
-use indelible::{ErrorKind, Pool, PoolOptions};
+use indelible::{ErrorKind, MediumKind, Pool, PoolOptions};
 use std::path::Path;
 
 /// The global options, ready to use.
@@ -37,6 +37,20 @@ impl Context {
     /// Opens a pool to look at it; nothing of it is written, so read permission is enough.
     pub fn look(&self, path: &Path) -> Result<Pool> {
         Ok(self.options.clone().read_only(true).open(path)?)
+    }
+
+    /// Opens a pool for writing the object `name`. Where that is sparse and memory, a full file system is then an error, not a
+    /// signal, if this user may have pages filled on demand.
+    pub fn open_to_fill(&self, path: &Path, name: &str) -> Result<Pool> {
+        let pool = self.open(path)?;
+        if pool.medium() != MediumKind::Memory || !pool.stat(name).is_ok_and(|stat| stat.sparse) {
+            return Ok(pool);
+        }
+        drop(pool);
+        match self.options.clone().fault_in(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => self.open(path),
+            done => Ok(done?),
+        }
     }
 
     /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a writer

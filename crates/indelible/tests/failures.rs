@@ -363,6 +363,9 @@ fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     assert!(reader.as_slice().iter().all(|byte| *byte == 0));
     drop(reader);
     assert!(used() - before < 64, "reading holes claimed {} blocks", used() - before);
+    drop(pool);
+    // A writer asks for it.
+    let pool = indelible::PoolOptions::new().fault_in(true).open(small.at.join("pool")).unwrap();
     let mut thin = pool.attach("thin").unwrap();
     thin.range_mut(0..4096).fill(1);
     thin.psync().unwrap();

@@ -115,7 +115,7 @@ impl Input {
 pub fn run(context: &Context, args: &Put) -> Result {
     let key = args.key.read()?;
     let mut input = Input::open(args.file.as_deref())?;
-    let pool = context.open(&args.pool)?;
+    let pool = context.open_to_fill(&args.pool, &args.name)?;
     let bytes = match pool.attach_with_key(&args.name, &key) {
         Err(error) if error.kind() == ErrorKind::NotFound && args.create => {
             make(&pool, args, &mut input, &key)?

@@ -92,7 +92,7 @@ impl Core {
     fn find_primary(&mut self) -> Result<(), Cause> {
         let entry = &self.writer()?.object().entry;
         let offset = entry.primary_offset();
-        let base = self.pool.media.memory_base().filter(|_| !self.pool.may_lack_blocks(entry));
+        let base = self.pool.media.memory_base().filter(|_| !self.pool.avoids_holes(entry, true));
         self.primary = match base {
             // SAFETY: the extent lies within the pool, which is mapped whole.
             Some(base) => unsafe { base.as_ptr().add(offset as usize) },

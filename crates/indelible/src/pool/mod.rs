@@ -241,9 +241,11 @@ impl Inner {
         Ok(Shadow::attach(self.mapping_of(entry, writable))?)
     }
 
-    /// Whether loads of the object's primary may have to claim space: that of a sparse object on tmpfs.
-    pub(crate) fn may_lack_blocks(&self, entry: &Entry) -> bool {
-        self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0
+    /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
+    /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
+    pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
+        let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
+        sparse && (self.settings.fault_in || !writable && fault::available())
     }
 
     /// How an object is mapped.
@@ -252,8 +254,7 @@ impl Inner {
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
         let source = match self.media.mappable() {
-            // An access to a page without a block claims one, and is a SIGBUS if there is no room.
-            Some(_) if self.may_lack_blocks(entry) && fault::available() => {
+            Some(_) if self.avoids_holes(entry, writable) => {
                 Source::Device { device: self.media.device().clone(), offset }
             }
             Some(fd) if !self.settings.fault_in && !copied => Source::PrivateFile { fd, offset },
