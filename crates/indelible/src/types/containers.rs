@@ -13,7 +13,7 @@ pub(super) const ORDERED: u64 = 24;
 pub(crate) const GROUP: usize = 16;
 /// Control byte of a slot that was never used.
 pub(crate) const EMPTY: u8 = 0xff;
-/// Control byte of a slot whose key was removed.
+/// Control byte of a slot whose key was removed; those of slots in use are below it.
 pub(crate) const REMOVED: u8 = 0x80;
 
 /// Keys in a node of an ordered map at most.

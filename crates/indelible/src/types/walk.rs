@@ -5,7 +5,7 @@
 //! at later, from a list: the depth of the walk is that of types, not of the data. Cost: the bytes of all that is
 //! reachable and not plain, once.
 
-use super::containers::{EMPTY, GROUP, KEYS, LEVELS, Node, Slots};
+use super::containers::{GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
 use super::path::{Kept, Path, Step};
 use super::{Description, Kind, Pointer, TypeId};
 use std::collections::HashSet;
@@ -289,7 +289,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             return right;
         }
         let control = self.memory.get(block, count).unwrap_or_default();
-        if control.iter().filter(|byte| **byte < EMPTY / 2 + 1).count() as u64 != len {
+        if control.iter().filter(|byte| **byte < REMOVED).count() as u64 != len {
             self.visitor.wrong(at, "a hash table with another number of keys", path);
         }
         if !of.get(key).plain || !of.get(value).plain {
@@ -307,7 +307,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         slots: Slots,
     ) {
         let control = self.memory.get(at, slots.count).unwrap_or_default();
-        let in_use = (0..).zip(control).filter(|(_, byte)| **byte < EMPTY / 2 + 1);
+        let in_use = (0..).zip(control).filter(|(_, byte)| **byte < REMOVED);
         for (nth, (index, _)) in (0..).zip(in_use) {
             let slot = at + slots.first + index * slots.pair.size;
             self.value(of, key, slot, &Path::behind(kept, Step::Key(nth)));
