@@ -295,13 +295,18 @@ unsafe fn by_signal(at: *mut u8, bytes: &[u8]) {
 /// `act` makes system calls only.
 unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     let (mut here, mut there) = UnixStream::pair()?;
+    // Not asked for in the child: it may have outlived this process.
+    // SAFETY: has no conditions.
+    let parent = unsafe { libc::getpid() };
     // SAFETY: the child only makes system calls.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // Else the read below would outlast a parent that was killed.
+        drop(here);
         let mut go = [0];
         let may = there.read(&mut go).is_ok_and(|n| n == 1);
         // SAFETY: the parent waits for this process's end.
-        unsafe { libc::_exit(i32::from(!(may && act(libc::getppid())))) };
+        unsafe { libc::_exit(i32::from(!(may && act(parent)))) };
     }
     if child < 0 {
         return Err(io::Error::last_os_error().into());
