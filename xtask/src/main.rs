@@ -9,6 +9,7 @@ mod nightly;
 mod plan;
 mod power_cut;
 mod programs;
+mod protection_keys;
 mod python;
 mod suite;
 mod test;

@@ -2,7 +2,7 @@
 
 use crate::command::{Result, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{evidence, power_cut, python, suite, unprivileged};
+use crate::{evidence, power_cut, protection_keys, python, suite, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -32,6 +32,8 @@ const REST: &[Step] = &[
     Step::new("Python", 150, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
     Step::new("power cuts of emulated machines", 360, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
+    Step::new("protection keys in an emulated machine", 60, protection_keys::run)
+        .needs("the emulator and a kernel of the step before"),
     Step::new("evidence, short", 720, || done(evidence::layers(false)))
         .needs("root for the campaigns that mount file systems; it says which were not tested"),
     Step::new("every benchmark once", 300, benchmarks).needs("5 GiB free in /dev/shm"),

@@ -93,6 +93,13 @@ fn doctor_examines() {
     let names: Vec<_> =
         run["facilities"].as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
     assert!(names.contains(&"kernel".into()), "{names:?}");
+    let keys =
+        run["facilities"].as_array().and_then(|all| all.iter().find(|f| f["name"] == "protection keys"));
+    let keys = keys.expect("what closes pages");
+    let enabled = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" ospke"));
+    let word = if keys["available"] == true { "keys are used" } else { "mprotect is used: " };
+    assert!(keys["found"].as_str().is_some_and(|found| found.starts_with(word)), "{keys}");
+    assert!(enabled || keys["available"] == false, "{keys}");
     let rig = Rig::new();
     let run = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
     assert!(["file", "memory", "dax"].contains(&run["medium"].as_str().expect("a word")));

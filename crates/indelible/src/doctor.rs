@@ -5,6 +5,7 @@ mod mount;
 use crate::dirty::Rung;
 use crate::media::{self, Access, OpenOptions};
 use crate::pool::MediumKind;
+use crate::protection::{self, Means};
 use crate::sys::{Facilities, UffdAccess};
 use std::path::Path;
 
@@ -76,6 +77,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
                 "large objects on device-DAX are copied at attach; sysctl vm.unprivileged_userfaultfd=1 changes that".into()
             },
         },
+        protection_keys(&found),
         fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
         fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
         fact("address bits", &found.va_bits.to_string(), "objects live in the upper half"),
@@ -97,6 +99,28 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
     ];
     let medium = path.and_then(|path| examine(path, &mut facilities));
     Doctor { facilities, tracking: Rung::best().to_string(), medium }
+}
+
+/// How pages are closed to stray stores.
+fn protection_keys(found: &Facilities) -> Facility {
+    let means = protection::means();
+    Facility {
+        name: "protection keys",
+        available: Some(means == Means::Keys),
+        found: match found.protection_keys {
+            Ok(()) => "keys are used".into(),
+            Err(lack) => format!("mprotect is used: {}", lack.why()),
+        },
+        advice: match means {
+            Means::Keys => {
+                "a thread will open closed pages for itself, without a system call; nothing closes pages yet"
+            }
+            Means::Mprotect => {
+                "closed pages will be opened for the whole process, by system calls; nothing closes pages yet"
+            }
+        }
+        .into(),
+    }
 }
 
 /// Why the kernel does not notice stores, and what to do.

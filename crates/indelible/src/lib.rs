@@ -54,6 +54,11 @@ mod plain;
 mod pool;
 pub mod raw;
 mod relative;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "`pmo doctor` asks what there is; transactions will use it")
+)]
+mod protection;
 mod shadow;
 mod sys;
 mod types;

@@ -1,6 +1,6 @@
 //! The machine's facilities, gathered once for reports.
 
-use super::{flush, pagemap::Pagemap, process, uffd};
+use super::{flush, pagemap::Pagemap, pkey, process, uffd};
 
 /// How far userfaultfd is open to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) struct Facilities {
     pub(crate) wp_async: bool,
     /// `PAGEMAP_SCAN` (Linux 6.7) on this process's own page map.
     pub(crate) pagemap_scan: bool,
+    /// Protection keys of the processor, or why there are none.
+    pub(crate) protection_keys: Result<(), pkey::Lack>,
     /// Cache and vector instructions in use.
     pub(crate) instructions: &'static [&'static str],
     /// Mappings that one process may have, 0 if unknown.
@@ -63,6 +65,7 @@ impl Facilities {
             },
             wp_async: uffd::Uffd::wp_async().is_ok(),
             pagemap_scan: Pagemap::supported(),
+            protection_keys: pkey::available(),
             instructions: flush::instructions(),
             max_map_count: max_map_count(),
             open_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,

@@ -212,7 +212,8 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
     }
 }
 
-fn install() -> io::Result<()> {
+/// Has forks counted from now on, once.
+pub(crate) fn install() -> io::Result<()> {
     static ONCE: Once = Once::new();
     static RESULT: AtomicI32 = AtomicI32::new(0);
     // An interpreter does not fork.

@@ -10,8 +10,8 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// Access that a page allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Access that a page allows, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protection {
     None,
     Read,
@@ -33,6 +33,11 @@ impl Protection {
             Protection::Read => MprotectFlags::READ,
             Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
         }
+    }
+
+    /// As the kernel's calls have it.
+    pub(super) fn bits(self) -> u32 {
+        self.map().bits()
     }
 }
 

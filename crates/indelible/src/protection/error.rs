@@ -1,0 +1,32 @@
+//! Why pages could not be put into a domain, or a domain not be opened.
+
+use std::io;
+
+use super::rights::MOST;
+use crate::sys::pkey::Lack;
+
+/// Why pages could not be put into a domain, or a domain not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProtectionError {
+    /// Every number is taken.
+    #[error(
+        "no protection key is left for one more class of objects: a process has {MOST} at most, this library has \
+         {ours} of them and the program has the others; close what is not needed, or put objects into one class"
+    )]
+    NoKeys { ours: u32 },
+    /// Keys were asked for where there are none.
+    #[error("there are no protection keys: {}", .0.why())]
+    Lacking(Lack),
+    /// A fork has none of the pages.
+    #[error("the objects were attached before a fork, in the parent process; attach them here")]
+    Forked,
+    /// Pages could not be opened; they are as before.
+    #[error("cannot open the pages of a domain: {0}")]
+    Open(io::Error),
+    /// The kernel refused.
+    #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]
+    Io { addr: usize, len: usize, source: io::Error },
+    /// The kernel gave no key for another reason than that none is left, or forks cannot be noticed.
+    #[error("cannot make a domain of protected pages: {0}")]
+    Refused(io::Error),
+}

@@ -1,0 +1,245 @@
+//! Pages that are closed to every access until a thread opens them: domains, of which a process has 15 at most.
+//!
+//! A domain is a class of pages that open and close together. Two means do it behind one interface: protection keys,
+//! with which a thread opens a domain for itself, without a system call; and `mprotect`, with which it is
+//! open to the whole process as long as any thread has it open. Rules that hold with both:
+//!
+//! - Every thread opens a domain for itself and closes it by dropping its [`Open`]. With keys, a thread that is started
+//!   while its parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
+//! - A signal handler begins with all domains closed where there are keys, and opens those that it needs: [`Domain::open`]
+//!   is async-signal-safe. The rights that it interrupted are there again when it returns.
+//! - Whoever catches a jump over frames (`longjmp`, an aborted transaction) has taken [`Saved`] before and restores it:
+//!   the frames' [`Open`]s were not dropped, and a jump out of a handler ends with the handler's rights.
+//! - Memory that is mapped anew has no key: [`Range::reapply`] follows every such mapping.
+//! - System calls into closed pages fail with `EFAULT`.
+//!
+//! Invariants:
+//! 1. A [`Range`]'s pages belong to its domain until it is dropped, and the domain lives as long.
+//! 2. A domain's number, key or slot, goes to another domain only after all its ranges were dropped.
+//! 3. A fork has the domains of its parent no more than the parent's pages: every call on one fails there.
+
+#![allow(unsafe_code)]
+
+mod error;
+mod keys;
+mod pages;
+mod rights;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub(crate) use error::ProtectionError;
+
+use crate::sys::fork;
+use crate::sys::mmap::Protection;
+use crate::sys::pkey;
+
+/// How pages are closed and opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// Protection keys: for one thread, without a system call.
+    Keys,
+    /// `mprotect`: for all threads and handlers of the process, with a system call for each range.
+    Mprotect,
+}
+
+/// The better means that there is here.
+pub(crate) fn means() -> Means {
+    if pkey::available().is_ok() { Means::Keys } else { Means::Mprotect }
+}
+
+/// A class of pages that open and close together.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    number: Number,
+    generation: u32,
+}
+
+#[derive(Debug)]
+enum Number {
+    Key(keys::Kept),
+    Slot(&'static pages::Table, usize),
+}
+
+impl Domain {
+    /// A domain without pages, closed.
+    pub(crate) fn new(means: Means) -> Result<Arc<Domain>, ProtectionError> {
+        // Otherwise a fork would not know that it is one.
+        fork::install().map_err(ProtectionError::Refused)?;
+        let number = match means {
+            Means::Keys => Number::Key(keys::Kept::new()?),
+            Means::Mprotect => {
+                let table = pages::Table::of_this_process();
+                Number::Slot(table, table.take()?)
+            }
+        };
+        Ok(Arc::new(Domain { number, generation: fork::generation() }))
+    }
+
+    /// Puts pages into the domain: they are closed. `most` is the access that they allow while it is open.
+    ///
+    /// # Safety
+    /// The range is the caller's mapping, in no other domain. It is unmapped only after the [`Range`] was dropped. No
+    /// reference to its bytes is used while the domain is closed.
+    pub(crate) unsafe fn add(
+        self: &Arc<Self>,
+        addr: usize,
+        len: usize,
+        most: Protection,
+    ) -> Result<Range, ProtectionError> {
+        self.check()?;
+        // SAFETY: the caller's promise.
+        unsafe { self.close(addr, len, most) }?;
+        Ok(Range { domain: Arc::clone(self), addr, len, most })
+    }
+
+    /// # Safety
+    /// As [`add`](Self::add).
+    unsafe fn close(&self, addr: usize, len: usize, most: Protection) -> Result<(), ProtectionError> {
+        // SAFETY: the caller's promise.
+        let done = unsafe {
+            match &self.number {
+                Number::Key(kept) => kept.close(addr, len, most),
+                Number::Slot(table, index) => table.close(*index, addr, len, most),
+            }
+        };
+        done.map_err(|source| ProtectionError::Io { addr, len, source })
+    }
+
+    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped.
+    /// Async-signal-safe.
+    #[inline]
+    pub(crate) fn open(&self, access: Protection) -> Result<Open<'_>, ProtectionError> {
+        self.check()?;
+        let before = self.right();
+        if access > before {
+            self.set(access).map_err(ProtectionError::Open)?;
+        }
+        Ok(Open { domain: self, before, _thread: PhantomData })
+    }
+
+    #[inline]
+    fn right(&self) -> Protection {
+        match &self.number {
+            Number::Key(kept) => kept.right(),
+            Number::Slot(_, index) => rights::of(pages::word(), *index),
+        }
+    }
+
+    #[inline]
+    fn set(&self, right: Protection) -> io::Result<()> {
+        match &self.number {
+            Number::Key(kept) => {
+                kept.set(right);
+                Ok(())
+            }
+            Number::Slot(table, index) => table.set(*index, right),
+        }
+    }
+
+    #[inline]
+    fn check(&self) -> Result<(), ProtectionError> {
+        if fork::is_stale(self.generation) { Err(ProtectionError::Forked) } else { Ok(()) }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if fork::is_stale(self.generation) {
+            return;
+        }
+        match &self.number {
+            Number::Key(kept) => kept.give_back(),
+            Number::Slot(table, index) => table.give_back(*index),
+        }
+    }
+}
+
+/// Pages of a domain. Dropping it makes them ordinary pages.
+#[derive(Debug)]
+pub(crate) struct Range {
+    domain: Arc<Domain>,
+    addr: usize,
+    len: usize,
+    most: Protection,
+}
+
+impl Range {
+    /// Closes the pages again after they, or some of them, were mapped anew, or after there were more of them: now `len` bytes.
+    /// After a failure some may be open to everybody: the caller unmaps them.
+    ///
+    /// # Safety
+    /// As [`Domain::add`].
+    pub(crate) unsafe fn reapply(&mut self, len: usize) -> Result<(), ProtectionError> {
+        self.domain.check()?;
+        self.len = len;
+        // SAFETY: the caller's promise.
+        unsafe { self.domain.close(self.addr, len, self.most) }
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        if fork::is_stale(self.domain.generation) {
+            return;
+        }
+        // SAFETY: still mapped, as the caller of `add` promised.
+        unsafe {
+            match &self.domain.number {
+                Number::Key(kept) => kept.release(self.addr, self.len, self.most),
+                Number::Slot(table, index) => table.release(*index, self.addr, self.len, self.most),
+            }
+        }
+    }
+}
+
+/// The thread has a domain open; dropping this gives it the right that it had before.
+#[derive(Debug)]
+pub(crate) struct Open<'a> {
+    domain: &'a Domain,
+    before: Protection,
+    /// Rights are a thread's.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Drop for Open<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.domain.check().is_ok() && self.domain.right() != self.before {
+            // Pages that could not be closed are at the next change of any thread's rights.
+            let _ = self.domain.set(self.before);
+        }
+    }
+}
+
+/// This thread's rights at some time, for whoever catches a jump.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    keys: Option<u32>,
+    pages: u32,
+    _thread: PhantomData<*const ()>,
+}
+
+impl Saved {
+    /// The rights as they are now.
+    pub(crate) fn now() -> Saved {
+        Saved { keys: keys::word(), pages: pages::word(), _thread: PhantomData }
+    }
+
+    /// Gives the thread these rights to our domains again; the keys of others are left alone. Async-signal-safe.
+    pub(crate) fn restore(&self) -> io::Result<()> {
+        if let Some(word) = self.keys {
+            keys::restore(word);
+        }
+        pages::restore(self.pages)
+    }
+}
+
+/// Closes all domains for this thread.
+pub(crate) fn close_all() -> io::Result<()> {
+    Saved { keys: keys::word().map(|_| rights::CLOSED), pages: rights::CLOSED, _thread: PhantomData }
+        .restore()
+}

@@ -1,0 +1,33 @@
+//! Tests of protection keys in an emulated machine, whose processor has them.
+
+use crate::command::Result;
+use crate::plan::Outcome;
+use crate::programs::{self, Program};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Runs them under the newest kernel that the rig has installed.
+pub(crate) fn run() -> Result<Outcome> {
+    let project = programs::project()?;
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
+    let lacking = |what: &str| Ok(Outcome::NotTested(format!("{what}; `cargo xtask power-cut` installs it")));
+    let kernels = ["6.12", "6.1"].map(|version| folder.join("rig/kernels").join(version).join("vmlinux"));
+    let Some(kernel) = kernels.iter().find(|kernel| kernel.is_file()) else {
+        return lacking("there is no kernel for the emulator");
+    };
+    if ["qemu-system-x86_64", "busybox", "cpio"].iter().any(|program| !is_there(program)) {
+        return lacking("there is no emulator");
+    }
+    let built = programs::build(&["-p", "indelible", "--lib"].map(Into::into))?;
+    let [Program { path, .. }] = &built[..] else { return Err("no program of unit tests was built".into()) };
+    let status = Command::new(project.join("rig/protection-keys.sh")).arg(kernel).arg(path).status();
+    match status.map_err(|error| format!("cannot run rig/protection-keys.sh: {error}"))?.success() {
+        true => Ok(Outcome::Passed),
+        false => Err("protection keys do not do what they promise".into()),
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
