@@ -40,6 +40,8 @@
 
 extern crate self as indelible;
 
+#[cfg_attr(not(test), expect(dead_code, reason = "transactions and `pmo gc` will use it"))]
+mod backing;
 pub mod collections;
 mod dirty;
 mod doctor;
@@ -52,13 +54,13 @@ mod media;
 mod object;
 mod plain;
 mod pool;
-pub mod raw;
-mod relative;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "`pmo doctor` asks what there is; transactions will use it")
 )]
 mod protection;
+pub mod raw;
+mod relative;
 mod shadow;
 mod sys;
 mod types;

@@ -1,4 +1,4 @@
-//! A private mapping at a fixed address: the memory of an object's shadow.
+//! A mapping at a fixed address: the memory of an object's shadow. It is private, or a view of a file that is shared.
 //!
 //! Invariants:
 //! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
@@ -27,11 +27,13 @@ use crate::sys::mmap::{self, Place, Protection};
 enum Kind {
     /// Bytes of a file from an offset on; private, so stores stay in this process.
     File(ForkFd, u64),
+    /// Bytes of a file from an offset on, which all its mappings have in common.
+    Shared(ForkFd, u64),
     /// Zeros.
     Anonymous,
 }
 
-/// A private mapping at a fixed address; dropping it makes the range inaccessible.
+/// A mapping at a fixed address; dropping it makes the range inaccessible.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     addr: usize,
@@ -63,6 +65,34 @@ impl Mapping {
         Mapping::new(addr, len, Kind::File(own, offset), protection)
     }
 
+    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes.
+    /// The descriptor is duplicated.
+    pub(crate) fn shared(
+        addr: Option<usize>,
+        len: usize,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        let failed = |source| MappingError::Io { addr: addr.unwrap_or(0), len, source };
+        let kind = Kind::Shared(duplicate(file).map_err(failed)?, offset);
+        if let Some(addr) = addr {
+            return Mapping::new(addr, len, kind, protection);
+        }
+        let mut mapping = Mapping {
+            addr: mmap::addresses(len).map_err(failed)?,
+            len,
+            kept: 0,
+            kind,
+            protection: Protection::None,
+            generation: fork::generation(),
+            inherited: false,
+        };
+        map(mapping.addr, len, &mapping.kind, 0, protection, Place::Over)?;
+        mapping.protection = protection;
+        Ok(mapping)
+    }
+
     /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
     /// gone. On failure nothing that is mapped is unmapped.
     ///
@@ -81,11 +111,11 @@ impl Mapping {
             return Err(MappingError::Range { addr: self.addr, len, why });
         }
         let mut old = offset;
-        if let Kind::File(_, at) = &mut self.kind {
+        if let Kind::File(_, at) | Kind::Shared(_, at) = &mut self.kind {
             old = std::mem::replace(at, offset);
         }
         let done = map(self.addr, len, &self.kind, 0, protection, Place::Over);
-        if let (Err(_), Kind::File(_, at)) = (&done, &mut self.kind) {
+        if let (Err(_), Kind::File(_, at) | Kind::Shared(_, at)) = (&done, &mut self.kind) {
             *at = old;
         }
         done?;
@@ -136,7 +166,7 @@ impl Mapping {
         NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
     }
 
-    /// Whether the bytes come from a file, so that the page cache refills dropped pages.
+    /// Whether the bytes come from a file privately, so that the page cache refills dropped pages.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(..))
     }
@@ -251,13 +281,20 @@ fn map(
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;
-    let file = match kind {
-        Kind::File(fd, offset) => Some((fd.as_fd(), offset + skip as u64)),
-        Kind::Anonymous => None,
-    };
-    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `renew` and
-    // `move_to`, whose callers answer.
-    unsafe { mmap::private(addr, len, protection, file, place) }.map_err(failed)?;
+    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `shared` for addresses
+    // that nobody knows yet, by `renew` and `move_to`, whose callers answer.
+    unsafe {
+        match kind {
+            Kind::File(fd, offset) => {
+                mmap::private(addr, len, protection, Some((fd.as_fd(), offset + skip as u64)), place)
+            }
+            Kind::Shared(fd, offset) => {
+                mmap::shared_at(addr, len, protection, (fd.as_fd(), offset + skip as u64), place)
+            }
+            Kind::Anonymous => mmap::private(addr, len, protection, None, place),
+        }
+    }
+    .map_err(failed)?;
     // SAFETY: mapped just now.
     let done = unsafe { mmap::dont_fork(addr, len) };
     drop(no_fork);

@@ -72,8 +72,36 @@ pub(crate) unsafe fn private(
         return Ok(());
     }
     // Without NORESERVE a sparse object beyond the machine's memory could not be attached.
-    let flags = MapFlags::PRIVATE
-        | MapFlags::NORESERVE
+    // SAFETY: the caller's promise.
+    unsafe { fixed(addr, len, protection, MapFlags::PRIVATE | MapFlags::NORESERVE, file, place) }
+}
+
+/// Maps `[addr, addr + len)` shared, from `file` at its offset: stores go to the file.
+///
+/// # Safety
+/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
+pub(crate) unsafe fn shared_at(
+    addr: usize,
+    len: usize,
+    protection: Protection,
+    file: (BorrowedFd<'_>, u64),
+    place: Place,
+) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { fixed(addr, len, protection, MapFlags::SHARED, Some(file), place) }
+}
+
+/// # Safety
+/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
+unsafe fn fixed(
+    addr: usize,
+    len: usize,
+    protection: Protection,
+    sharing: MapFlags,
+    file: Option<(BorrowedFd<'_>, u64)>,
+    place: Place,
+) -> io::Result<()> {
+    let flags = sharing
         | match place {
             Place::Free => MapFlags::FIXED_NOREPLACE,
             Place::Over => MapFlags::FIXED,
@@ -92,6 +120,14 @@ pub(crate) unsafe fn private(
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
     Ok(())
+}
+
+/// Addresses for `len` bytes, where the kernel likes: an inaccessible mapping, which is the caller's.
+pub(crate) fn addresses(len: usize) -> io::Result<usize> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: no address is given, so the mapping replaces nothing.
+    let got = unsafe { mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::empty(), flags) }?;
+    Ok(got.expose_provenance())
 }
 
 /// Bytes of a huge page, the smallest that the machines have.

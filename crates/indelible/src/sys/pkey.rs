@@ -18,7 +18,7 @@ use super::mmap::Protection;
 pub(crate) struct Key(u8);
 
 impl Key {
-    /// Where the key's rights are in a word of [`Rights`].
+    /// Its rights are bits 2·index and 2·index + 1 of the register.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }

@@ -1,0 +1,41 @@
+//! Why there is no shared backing.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::mapping::MappingError;
+
+/// Why there is no shared backing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackingError {
+    /// Nothing would tell the file from one of before a reboot.
+    #[error(
+        "memory of an object cannot be kept for the next process: the kernel does not tell which boot this is; mount /proc"
+    )]
+    NoBoot,
+    /// Another process has it.
+    #[error("the memory of an object, {}, is in use by {holder}", path.display())]
+    InUse { path: PathBuf, holder: String },
+    /// One is to be made where there is one.
+    #[error("the memory of an object, {}, is there already", path.display())]
+    Exists { path: PathBuf },
+    /// Something that this user did not make has its name.
+    #[error("{} has the name of an object's memory and is not used: {why}; see who made it, and remove it", path.display())]
+    Foreign { path: PathBuf, why: String },
+    /// It is not as this library made it.
+    #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]
+    Damaged { path: PathBuf, why: String },
+    /// No folder has the room.
+    #[error(
+        "cannot keep {len} bytes of an object in memory for the next process: {}: {first}; {}: {second}; \
+         enlarge one of the two",
+        memory.display(), beside.display()
+    )]
+    NoRoom { len: usize, memory: PathBuf, first: io::Error, beside: PathBuf, second: io::Error },
+    /// The kernel refused.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    /// It could not be mapped.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+}

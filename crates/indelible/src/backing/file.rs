@@ -1,0 +1,114 @@
+//! Files that others could have put in place: opened without following or waiting, and judged before use.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::BackingError;
+use crate::sys::ofd;
+use indelible_store::medium::{LockMode, MediumError};
+
+/// The byte whose lock says that a process has the file.
+const OWNER: u64 = 0;
+/// Milliseconds between attempts to have the lock, together half a second.
+const PAUSES: [u64; 7] = [2, 8, 30, 60, 100, 150, 150];
+
+pub(super) fn failed<'a, E: Into<io::Error>>(
+    what: &'static str,
+    path: &'a Path,
+) -> impl Fn(E) -> BackingError + 'a {
+    move |error| BackingError::Io { what, path: path.to_owned(), source: error.into() }
+}
+
+fn foreign(path: &Path, why: impl Into<String>) -> BackingError {
+    BackingError::Foreign { path: path.to_owned(), why: why.into() }
+}
+
+/// Opens what is at `path`, a regular file of a user that `own` accepts; `None`: nothing is there.
+pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(File, Stat)>, BackingError> {
+    // A pipe or a lease of somebody's must not hold us up.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let judge = |stat: &Stat| match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => Err(foreign(path, "it is a symbolic link")),
+        FileType::RegularFile if own(stat.st_uid) => Ok(()),
+        FileType::RegularFile => Err(foreign(path, format!("it belongs to user {}", stat.st_uid))),
+        _ => Err(foreign(path, "it is no regular file")),
+    };
+    let file: File = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => {
+            // The kind of file says more than the error of opening it.
+            if let Ok(stat) = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+                judge(&stat)?;
+            }
+            return Err(failed("open", path)(error));
+        }
+    };
+    let stat = rustix::fs::fstat(&file).map_err(failed("examine", path))?;
+    judge(&stat)?;
+    Ok(Some((file, stat)))
+}
+
+/// Refuses a file that other users or other names lead to.
+pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError> {
+    match (stat.st_mode & 0o7777, stat.st_nlink) {
+        (0o600, 0 | 1) => Ok(()),
+        (0o600, _) => Err(foreign(path, "it has another name, too")),
+        (mode, _) => Err(foreign(path, format!("its permissions are {mode:o}, not 600"))),
+    }
+}
+
+/// Whether nobody else has the file: it is this process's from now on, until it is unlocked or the process dies. A child that
+/// another thread of the last owner was just starting has the descriptor for a moment longer.
+pub(super) fn lock(file: &File, path: &Path) -> Result<bool, BackingError> {
+    for pause in PAUSES {
+        if try_lock(file, path)? {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    try_lock(file, path)
+}
+
+/// Gives the file to whoever comes next, though a child that is being started may still have the descriptor.
+pub(super) fn unlock(file: impl AsFd) {
+    ofd::unlock(file.as_fd(), OWNER);
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool, BackingError> {
+    ofd::try_lock(file.as_fd(), OWNER, LockMode::Exclusive).map_err(|error| {
+        failed("lock", path)(match error {
+            MediumError::Io(error) => error,
+            other => io::Error::other(other),
+        })
+    })
+}
+
+/// A process that has the file, in words.
+pub(super) fn holder(file: &File) -> String {
+    match ofd::holder(file.as_fd(), OWNER) {
+        Some(process) => {
+            let name = process.name().map_or(String::new(), |name| format!(" ({name})"));
+            format!("process {}{name}", process.pid)
+        }
+        None => "another process".into(),
+    }
+}
+
+/// Removes the name, if it is still that of the file, which is locked. Only the holder of the lock does so.
+pub(super) fn unlink(file: impl AsFd, path: &Path) -> Result<(), BackingError> {
+    let own = rustix::fs::fstat(file).map_err(failed("examine", path))?;
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) if (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino) => {
+            rustix::fs::unlinkat(CWD, path, AtFlags::empty()).map_err(failed("remove", path))
+        }
+        Ok(_) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(failed("examine", path)(error)),
+    }
+}

@@ -1,0 +1,205 @@
+//! Shared backing: an object's memory as a file that outlives the process, to be found by the next one after a death, and
+//! that can be mapped at more than one address.
+//!
+//! The file lies in tmpfs, or where that is too small or missing beside the pool. It is never trusted after a reboot.
+//!
+//! Invariants:
+//! 1. A file is complete before it has a name: its blocks are reserved, its header is written, its lock is held. So a store
+//!    to a mapping never fails for want of space, and a file that is not complete is damaged.
+//! 2. The process that has the file's lock owns it. Only the owner of a file removes its name.
+//! 3. Nothing in a file is looked at before its type, owner, permissions, lock, size and header were found right.
+//!
+//! Duties of the layer above: it has the object's lock, so that nobody else makes or asks for this file, and has asked with
+//! [`Backing::find`] before it makes one. It drops mappings before their [`Backing`], which gives the file up.
+
+mod error;
+mod file;
+mod header;
+mod identity;
+pub(crate) mod sweep;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+pub(crate) use error::BackingError;
+use file::failed;
+pub(crate) use identity::Identity;
+
+use crate::mapping::Mapping;
+use crate::sys::PAGE;
+use crate::sys::fork::ForkFd;
+use crate::sys::mmap::Protection;
+
+/// The folder in memory that every Linux has.
+pub(crate) const MEMORY: &str = "/dev/shm";
+
+/// Folders for shared backings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Folders<'a> {
+    /// In memory; [`MEMORY`] unless a test says otherwise.
+    pub(crate) memory: &'a Path,
+    /// The pool's.
+    pub(crate) beside: &'a Path,
+}
+
+/// The memory of one attachment, owned by this process. Dropping it leaves the file to the next process, as a death does.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    fd: ForkFd,
+    path: PathBuf,
+    len: usize,
+}
+
+impl Backing {
+    /// The backing that a dead process has left; `None`: there is none.
+    pub(crate) fn find(
+        folders: Folders<'_>,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Option<Backing>, BackingError> {
+        if !identity.has_boot() {
+            return Err(BackingError::NoBoot);
+        }
+        match find_in(folders.memory, identity, len)? {
+            None => find_in(folders.beside, identity, len),
+            found => Ok(found),
+        }
+    }
+
+    /// Makes one of `len` zeros, a multiple of the page size.
+    pub(crate) fn create(
+        folders: Folders<'_>,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Backing, BackingError> {
+        if !identity.has_boot() {
+            return Err(BackingError::NoBoot);
+        }
+        let first = match make(folders.memory, identity, len) {
+            Err(BackingError::Io { source, .. }) if is_unsuitable(&source) => source,
+            done => return done,
+        };
+        make(folders.beside, identity, len).map_err(|error| match error {
+            BackingError::Io { source: second, .. } if is_unsuitable(&second) => BackingError::NoRoom {
+                len,
+                memory: folders.memory.to_owned(),
+                first,
+                beside: folders.beside.to_owned(),
+                second,
+            },
+            other => other,
+        })
+    }
+
+    /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same bytes.
+    pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
+        Ok(Mapping::shared(addr, self.len, self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
+    }
+
+    /// The file, for people.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses a file that is not as [`make`] leaves it.
+    fn check(&self, size: u64, identity: &Identity) -> Result<(), BackingError> {
+        let damaged = |why: String| Err(BackingError::Damaged { path: self.path.clone(), why });
+        let mut page = vec![0; PAGE];
+        let got = rustix::io::pread(&self.fd, &mut page[..], 0).map_err(failed("read", &self.path))?;
+        if got < PAGE {
+            return damaged(format!("it has {size} bytes, less than its header"));
+        }
+        if let Some(why) = header::differs(&page, identity, self.len) {
+            return damaged(why.into());
+        }
+        match (PAGE + self.len) as u64 {
+            expected if expected == size => Ok(()),
+            expected => damaged(format!("it has {size} bytes, not {expected}")),
+        }
+    }
+
+    /// Removes it: nothing is left that the next process would need. A copy of this value in a fork removes nothing.
+    pub(crate) fn remove(self) -> Result<(), BackingError> {
+        if self.fd.is_stale() {
+            return Ok(());
+        }
+        file::unlink(&self.fd, &self.path)
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        if !self.fd.is_stale() {
+            file::unlock(&self.fd);
+        }
+    }
+}
+
+/// Opens, judges and locks the file of this identity in a folder.
+fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Backing>, BackingError> {
+    let path = folder.join(identity.name());
+    let own = rustix::process::geteuid().as_raw();
+    let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
+    file::check_private(&path, &stat)?;
+    if !file::lock(&file, &path)? {
+        return Err(BackingError::InUse { path, holder: file::holder(&file) });
+    }
+    let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
+    let found = Backing { fd, path, len };
+    // The owner may have removed it while we came for the lock.
+    let stat = rustix::fs::fstat(&found.fd).map_err(failed("examine", &found.path))?;
+    if stat.st_nlink == 0 {
+        return Ok(None);
+    }
+    found.check(stat.st_size as u64, identity)?;
+    Ok(Some(found))
+}
+
+/// Makes the file of this identity in a folder. Until it has its name, a death leaves nothing.
+fn make(folder: &Path, identity: &Identity, len: usize) -> Result<Backing, BackingError> {
+    let path = folder.join(identity.name());
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file: File = rustix::fs::open(folder, flags, mode).map_err(failed("make", &path))?.into();
+    // The process's mask may have taken permissions away.
+    rustix::fs::fchmod(&file, mode).map_err(failed("make", &path))?;
+    reserve(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
+    file.write_all_at(&header::encode(identity, len), 0).map_err(failed("write", &path))?;
+    if !file::lock(&file, &path)? {
+        return Err(BackingError::InUse { path, holder: file::holder(&file) });
+    }
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::linkat(CWD, unnamed, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Err(BackingError::Exists { path }),
+        Err(error) => return Err(failed("name", &path)(error)),
+    }
+    let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
+    Ok(Backing { fd, path, len })
+}
+
+/// Gives the file its blocks.
+fn reserve(file: &File, size: u64) -> Result<(), Errno> {
+    loop {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Whether the error says that a folder has no room, or that files cannot be made in it at all.
+fn is_unsuitable(error: &io::Error) -> bool {
+    let found = Errno::from_io_error(error);
+    let room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::NOMEM];
+    let folder = [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::ROFS, Errno::ISDIR, Errno::OPNOTSUPP];
+    found.is_some_and(|found| room.contains(&found) || folder.contains(&found))
+}

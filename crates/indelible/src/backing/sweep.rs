@@ -1,0 +1,66 @@
+//! Finding and removing what nobody will ask for: files of earlier boots, and of dead processes whose objects have gone on.
+
+use std::path::{Path, PathBuf};
+
+use super::BackingError;
+use super::file;
+use super::identity::Identity;
+
+/// Why a file stays.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// The next attach of its object will ask for it.
+    Wanted,
+    /// A process has it.
+    InUse,
+    /// It could not be removed.
+    Failed(BackingError),
+}
+
+/// What became of the files of a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    pub(crate) removed: Vec<PathBuf>,
+    pub(crate) kept: Vec<(PathBuf, Kept)>,
+}
+
+/// Removes the files of a folder that are of another boot than `boot`, and those of it that nobody has and that are not
+/// `wanted`: whose attachment is the last one of its object for writing, or of a pool that the caller does not know. They
+/// may have what no other place has.
+pub(crate) fn sweep(
+    folder: &Path,
+    boot: [u8; 16],
+    wanted: impl Fn(&Identity) -> bool,
+) -> Result<Swept, BackingError> {
+    let mut swept = Swept::default();
+    let failed = || file::failed("read the folder", folder);
+    for entry in std::fs::read_dir(folder).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        let Some(identity) = entry.file_name().to_str().and_then(Identity::parse) else { continue };
+        let path = entry.path();
+        // A file that somebody may ask for is not even locked for a moment.
+        let kept = match identity.boot == boot && wanted(&identity) {
+            true => Some(Kept::Wanted),
+            false => remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))),
+        };
+        match kept {
+            Some(kept) => swept.kept.push((path, kept)),
+            None => swept.removed.push(path),
+        }
+    }
+    Ok(swept)
+}
+
+/// Removes a file that nobody has; root also one of another user's.
+fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
+    let own = rustix::process::geteuid();
+    let Some((file, _)) = file::open(path, |user| own.is_root() || user == own.as_raw())? else {
+        return Ok(None);
+    };
+    if !file::lock(&file, path)? {
+        return Ok(Some(Kept::InUse));
+    }
+    let done = file::unlink(&file, path);
+    file::unlock(&file);
+    done.map(|()| None)
+}
