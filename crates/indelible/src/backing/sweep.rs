@@ -17,7 +17,7 @@ pub(crate) enum Kept {
     Failed(BackingError),
 }
 
-/// What became of the files of a folder.
+/// The files of a folder after a sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) removed: Vec<PathBuf>,

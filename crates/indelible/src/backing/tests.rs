@@ -1,4 +1,4 @@
-//! What outlives a process, what is found, and what is refused.
+//! Files that outlive their process, that are found by the next one, and that are refused.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::sweep::{Kept, sweep};
 use super::*;
 
-/// What a child process of a test is told: the folder that it works in.
+/// Tells a child process of a test the folders that it works in.
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 const LEN: usize = 8 * PAGE;
 

@@ -175,7 +175,7 @@ impl Table {
             let done = slot.apply();
             if done.is_err() && right > before {
                 slot.count(right, before);
-                // What was opened is closed again where it can be.
+                // Pages that were opened are closed again where they can be.
                 let _ = slot.apply();
                 return done;
             }

@@ -507,7 +507,6 @@ fn a_fork_has_no_domain() {
     }
 }
 
-/// What a system call says of closed pages, and of open ones.
 #[test]
 fn system_calls_into_closed_pages_fail_with_efault() {
     let _turn = turn();

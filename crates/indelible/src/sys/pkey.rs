@@ -63,7 +63,7 @@ pub(crate) fn available() -> Result<(), Lack> {
     }
 }
 
-/// What is lacking, if anything is, as the processor itself says. Cheap after the first time: the instruction that asks it
+/// The reason why there are no keys, if there are none, as the processor tells it. Cheap after the first time: the instruction that asks it
 /// leaves a virtual machine.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn lack() -> Option<Lack> {
