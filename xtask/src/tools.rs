@@ -28,6 +28,7 @@ const ADDRESS: &[&str] = &[
     "--skip=a_fork_inherits_neither_memory_nor_locks",
     "--skip=a_jump_into_an_object_dies_as_without_us",
     "--skip=s0_15_access_after_detach_is_a_fault",
+    "--skip=an_access_to_closed_pages_is_a_fault",
 ];
 /// Tests that do not map objects at fixed addresses.
 const THREAD: [&[&str]; 2] = [
