@@ -250,6 +250,13 @@ enum {
  * explicit tracking, all stores. Any thread may call it at any time. Ignored for an object attached for reading. */
 int pmo_mark_dirty(const void *address, size_t size);
 
+/** Brings the pages of size bytes from address on, in an attached object, into memory, and returns how many of the bytes are
+ * there then, from address on, or -1 for an error. Touching a page does so as well, but a page that cannot be read is an
+ * error here, and SIGBUS there. Needed before system calls read from, or write into, pages of objects on device-DAX that were
+ * not touched, where `pmo doctor` says that userfaultfd sees faults of user code only: without it they fail with EFAULT.
+ * Bytes beyond the object are ignored. Other threads may use the object meanwhile. */
+int64_t pmo_prefault(const void *address, size_t size);
+
 /** Makes all stores to the object since its last psync durable, as one step. Any address in the object
  * will do. No thread stores to the object meanwhile. Ignored for an object attached for reading. */
 int pmo_psync(void *object);

@@ -373,6 +373,13 @@ public:
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
     // Marks bytes from an address in the object on as stored to: for stores that bypass the page tables (pmo_mark_dirty).
     void mark_dirty(const void *address, std::size_t size) { detail::check(pmo_mark_dirty(address, size)); }
+    // Brings bytes from an address in the object on into memory, and returns how many of them are there then (pmo_prefault).
+    std::size_t prefault(const void *address, std::size_t size) const
+    {
+        const std::int64_t filled = pmo_prefault(address, size);
+        detail::check(filled < 0 ? -1 : 0);
+        return static_cast<std::size_t>(filled);
+    }
     void grow(std::uint64_t size) { detail::check(pmo_grow(base_, size)); }
     void detach() { detail::check(pmo_detach(std::exchange(base_, nullptr))); }
 

@@ -1,7 +1,7 @@
 //! psync.
 
 use crate::args::{array, flags};
-use crate::guard::status;
+use crate::guard::{guarded, status};
 use indelible::raw;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -12,6 +12,13 @@ const CUT: c_uint = 1;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_mark_dirty(address: *const c_void, size: usize) -> c_int {
     status(|| Ok(raw::mark_dirty(address.cast(), size)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_prefault(address: *const c_void, size: usize) -> i64 {
+    guarded(-1, || Ok(raw::prefault(address.cast(), size)? as i64))
 }
 
 /// # Safety

@@ -3,9 +3,11 @@
 mod mount;
 
 use crate::dirty::Rung;
+use crate::fault;
 use crate::media::{self, Access, OpenOptions};
 use crate::pool::MediumKind;
 use crate::protection::{self, Means};
+use crate::sys::uffd::Reach;
 use crate::sys::{Facilities, UffdAccess};
 use std::path::Path;
 
@@ -63,20 +65,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
                      SIGSEGV blocked ends the process: leave SIGSEGV out of signal masks"
                 .into(),
         },
-        Facility {
-            name: "fault-in",
-            available: Some(found.uffd == UffdAccess::Full),
-            found: match found.uffd {
-                UffdAccess::Full => "userfaultfd sees faults of system calls".into(),
-                UffdAccess::UserModeOnly => "userfaultfd sees faults of user code only".into(),
-                UffdAccess::None => "no userfaultfd".into(),
-            },
-            advice: if found.uffd == UffdAccess::Full {
-                "large objects on device-DAX attach at once".into()
-            } else {
-                "large objects on device-DAX are copied at attach; sysctl vm.unprivileged_userfaultfd=1 changes that".into()
-            },
-        },
+        fault_in(&found),
         protection_keys(&found),
         fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
         fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
@@ -121,6 +110,34 @@ fn protection_keys(found: &Facilities) -> Facility {
         }
         .into(),
     }
+}
+
+/// How pages can be filled on demand.
+fn fault_in(found: &Facilities) -> Facility {
+    let (available, found, advice) = match (fault::reach(), found.uffd) {
+        (Some(Reach::Full), _) => {
+            (true, "userfaultfd sees faults of system calls", "large objects on device-DAX attach at once")
+        }
+        (Some(Reach::UserMode), _) => (
+            false,
+            "userfaultfd sees faults of user code only",
+            "large objects on device-DAX attach at once, and system calls on pages that were not touched fail with EFAULT: prefault \
+             them (Object::prefault, pmo_prefault); sysctl vm.unprivileged_userfaultfd=1 changes that",
+        ),
+        (None, UffdAccess::None) => (
+            false,
+            "no userfaultfd",
+            "objects on device-DAX are copied whole at attach; allow the system call userfaultfd in the seccomp filter (of the \
+             container), if that is what refuses it",
+        ),
+        (None, _) => (
+            false,
+            "userfaultfd cannot report pages that cannot be read",
+            "objects on device-DAX are copied whole at attach; Linux 6.6 or later fills them on demand",
+        ),
+    };
+    let (found, advice) = (found.to_owned(), advice.to_owned());
+    Facility { name: "fault-in", available: Some(available), found, advice }
 }
 
 /// Why the kernel does not notice stores, and what to do.

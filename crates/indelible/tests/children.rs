@@ -7,6 +7,7 @@ mod collections_crash;
 mod devices;
 mod failures;
 mod heap_crash;
+mod page_source;
 mod paper;
 mod processes;
 mod support;

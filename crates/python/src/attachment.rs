@@ -18,6 +18,7 @@ use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -50,6 +51,16 @@ impl Held {
 
     pub(crate) fn writable(&self) -> bool {
         matches!(self, Held::Writer(_) | Held::Heap(_))
+    }
+
+    /// See `Object::prefault`.
+    pub(crate) fn prefault(&mut self, range: Range<usize>) -> indelible::Result<usize> {
+        match self {
+            Held::Writer(object) => object.prefault(range),
+            Held::Reader(object) => object.prefault(range),
+            Held::Heap(heap) => heap.object().prefault(range),
+            Held::ReadHeap(heap) => heap.object().prefault(range),
+        }
     }
 
     /// The object of a writer.

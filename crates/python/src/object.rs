@@ -114,6 +114,16 @@ impl Object {
         })
     }
 
+    /// Brings `length` bytes from `offset` on, to the end by default, into memory, and returns how many of them are there then.
+    ///
+    /// Touching them does so as well, but bytes that cannot be read are an error here, and a signal there. Needed before system
+    /// calls on objects on device-DAX where `pmo doctor` says that userfaultfd sees faults of user code only.
+    #[pyo3(signature = (offset = 0, length = None))]
+    fn prefault(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<usize> {
+        let range = offset..length.map_or(usize::MAX, |length| offset.saturating_add(length));
+        self.attachment.with(py, "prefault", |held| held.prefault(range))
+    }
+
     /// Grows the object to `size` bytes. Exported buffers stay valid.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         self.attachment.grow(py, size)

@@ -91,6 +91,18 @@ def test_objects_of_different_pools_are_refused(tmp_path: Path) -> None:
         indelible.psync(*arrays)
 
 
+def test_prefaulting_brings_bytes_into_memory(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.create("object", 3 * 4096)
+    with pool.attach("object") as obj:
+        memoryview(obj)[5000] = 7
+        assert (obj.prefault(), obj.prefault(100), obj.prefault(100, 9)) == (12288, 12188, 9)
+        assert obj.prefault(12288) == 0
+        assert memoryview(obj)[5000] == 7
+    with pytest.raises(indelible.Error):
+        obj.prefault()
+
+
 def test_growth_keeps_views_and_address(open_pool: Open) -> None:
     pool = open_pool()
     pool.create("grows", 4096, reach=16 * MIB)

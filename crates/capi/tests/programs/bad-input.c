@@ -64,6 +64,7 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_detach(NULL) == -1, PMO_ERR_NOT_ATTACHED, "0x0");
     FAILS(pmo_psync(NULL) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_psync(&pool) == -1, PMO_ERR_NOT_ATTACHED, "");
+    FAILS(pmo_prefault(NULL, 8) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_mark_dirty(NULL, 8) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_mark_dirty(&pool, 8) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_psync_flags(NULL, 2) == -1, PMO_ERR_ARGUMENT, "flags");

@@ -61,6 +61,7 @@ static void objects(pmo_pool *pool)
     CHECK(pmo_attach(pool, "locked", PMO_WRITE, "secret", 6) == locked);
     CHECK(pmo_grow(locked, 8192) == 0);
     locked[8191] = 1;
+    CHECK(pmo_prefault(locked + 7, 100) == 100 && pmo_prefault(locked, (size_t)-1) == 8192);
     CHECK(pmo_mark_dirty(locked + 7, 100) == 0 && pmo_mark_dirty(locked, (size_t)-1) == 0);
     CHECK(pmo_psync_flags(locked, PMO_PSYNC_CUT) == 0 && pmo_detach(locked) == 0);
     CHECK(pmo_destroy(pool, "locked", "secret", 6) == 0);

@@ -1,31 +1,43 @@
 //! Pages that appear when they are touched: for shadows that no file can back.
 //!
-//! One userfaultfd and one thread per process answer the faults of all objects. A page is filled by
-//! its object's callback, put in place whole, and never seen half-filled.
+//! One userfaultfd and one thread per process answer the faults of all objects. A page is read from its object's
+//! [`PageSource`], put in place whole, and never seen half-filled. The same way in serves faults and pages that are filled
+//! ahead ([`Served::prefault`]).
+//!
+//! If the user may have no more, the descriptor sees faults of user code only ([`Reach::UserMode`]): system calls that
+//! meet an absent page fail with `EFAULT`, unless the page was filled ahead.
 //!
 //! Invariants:
 //! 1. Every range registered with the service's userfaultfd has an entry in `ranges` from before
 //!    its registration until after its pages can no longer be touched; so a fault that finds no
 //!    entry is of a range whose user has broken the rules, and may wait for the range to vanish.
-//! 2. A callback never touches a served range, and never waits for a thread that might: the
+//! 2. A source never touches a served range, and never waits for a thread that might: the
 //!    service's thread would wait for itself.
+//! 3. The service's thread waits for no other: a range that is being filled has the faults that come meanwhile answered by the
+//!    thread that fills it.
 //!
-//! Lock order: `ranges`, then a range's `filling`. Neither is held while a system call of another
-//! thread could fault on a served range.
+//! Lock order: `ranges`, then a range's `turn`. Neither is held while a system call of another
+//! thread could fault on a served range, nor while a page is read.
 
+mod range;
 pub(crate) mod removal;
 mod service;
+mod source;
+#[cfg(test)]
+mod tests;
 
 use std::io;
+use std::ops;
 use std::sync::{Arc, PoisonError};
 
-use crate::sys::uffd::{FEATURE_POISON, Reach, Uffd, WP_ASYNC};
-use service::{Range, Service};
+use crate::sys::PAGE;
+use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
+use range::Range;
+use service::Service;
+pub(crate) use source::{Modelled, PageError, PageSource, Primary};
 
-/// Fills one page, given its index within the object.
-pub(crate) type Fill = dyn Fn(usize, &mut [u8; crate::sys::PAGE]) -> Result<(), FillError> + Send + Sync;
-/// Why a page could not be filled.
-pub(crate) type FillError = Box<dyn std::error::Error + Send + Sync>;
+/// Pages filled at once, at most.
+const BATCH: usize = 64;
 
 /// Parameters of a fault service.
 pub(crate) struct ServeParams {
@@ -34,14 +46,17 @@ pub(crate) struct ServeParams {
     pub(crate) len: usize,
     /// Pages to fill at each fault beyond the one that is needed.
     pub(crate) ahead: usize,
+    /// Pages to fill before they are touched, at most and in all.
+    pub(crate) budget: usize,
     /// Install pages write-protected, for tracking by `WP_ASYNC`.
     pub(crate) protect: bool,
-    pub(crate) fill: Arc<Fill>,
+    pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// Whether faults can be served here: system calls' faults included, errors reported by SIGBUS.
-pub(crate) fn available() -> bool {
-    Uffd::open(Reach::Full, FEATURE_POISON, 0).is_ok()
+/// Whose faults can be served here, errors reported by SIGBUS; `None`: nobody's, and pages have to be filled before they are
+/// handed out.
+pub(crate) fn reach() -> Option<Reach> {
+    service::open().map(|uffd| uffd.reach()).ok()
 }
 
 /// A range that is served until drop. Drop it after the last access and before the mapping.
@@ -55,12 +70,12 @@ pub(crate) struct Served {
 
 /// Starts serving the range.
 pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
-    let ServeParams { base, len, ahead, protect, fill } = params;
     let service = Service::get()?;
-    if protect && !service.uffd.has(WP_ASYNC) {
+    if params.protect && !service.uffd.has(WP_ASYNC) {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
-    let range = Arc::new(Range::new(base, len, ahead, protect, fill));
+    let (base, len) = (params.base, params.len);
+    let range = Arc::new(Range::new(params));
     service.ranges.write().unwrap_or_else(PoisonError::into_inner).insert(base, Arc::clone(&range));
     let served = Served { service, range, base, len, generation: crate::sys::fork::generation() };
     served.register(base, len)?;
@@ -95,8 +110,15 @@ impl Served {
     }
 
     /// The first page that could not be filled, and why. Threads that touch it get SIGBUS.
-    pub(crate) fn failure(&self) -> Option<(usize, String)> {
+    pub(crate) fn failure(&self) -> Option<Arc<PageError>> {
         self.range.failure()
+    }
+
+    /// Fills the pages of the range that are absent; returns how many are present then, from the first on: fewer if the
+    /// budget is used up. An error leaves its page absent, and those before it filled.
+    pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
+        let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
+        self.service.prefault(&self.range, pages.start, count)
     }
 }
 
@@ -107,6 +129,6 @@ impl Drop for Served {
         }
         // The mapping goes next, and the registration with it; until then nobody may touch it.
         self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
-        self.range.finish();
+        self.range.close();
     }
 }

@@ -5,6 +5,7 @@ mod batch_source;
 mod compare;
 mod engine;
 mod origin;
+mod prefault;
 mod reader;
 mod shared;
 mod stats;
@@ -20,4 +21,5 @@ pub use writer::{Object, psync_all};
 
 pub(crate) use attach::{attach_core, attach_reader};
 pub(crate) use engine::{Core, psync_cores};
+pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;

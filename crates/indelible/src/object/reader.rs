@@ -8,6 +8,7 @@ use crate::pool::{Inner as PoolInner, Stat};
 use crate::shadow::Shadow;
 use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -73,6 +74,12 @@ impl ReadCore {
         self.reader.as_ref().map_or(0, |reader| reader.object().entry.size.get() as usize)
     }
 
+    /// Brings pages into memory: see [`Shadow::prefault`].
+    pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
+        self.pool.alive()?;
+        Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
+    }
+
     fn end(&mut self) -> Result<(), Cause> {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
@@ -97,6 +104,10 @@ pub struct ReadObject {
 impl ReadObject {
     pub(crate) fn new(core: Arc<ReadCore>) -> Self {
         ReadObject { core }
+    }
+
+    pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
+        self.core.prefault(pages)
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {

@@ -283,6 +283,11 @@ impl Object {
             .map_err(|cause| self.error("grow", cause))
     }
 
+    /// See [`Core::prefault`].
+    pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
+        self.pool.alive().and_then(|()| self.core().prefault(pages))
+    }
+
     /// Bytes the object may have one day, by the addresses kept for it.
     pub(crate) fn reach(&self) -> usize {
         self.core().reach()

@@ -1,6 +1,7 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
 mod info;
+mod mapped;
 mod options;
 mod registry;
 mod wait;
@@ -10,12 +11,9 @@ pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 
 use crate::error::{Cause, Error, ErrorKind, Result};
-use crate::fault;
-use crate::media::{Access, Media, MediaKind};
-use crate::shadow::{Params, Shadow, Source};
+use crate::media::{Access, Media};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{Entry, FLAG_SPARSE};
 use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 use options::Settings;
@@ -234,43 +232,6 @@ impl Inner {
 
     pub(crate) fn shared(&self) -> MutexGuard<'_, HashMap<u64, Weak<dyn Any + Send + Sync>>> {
         self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
-    pub(crate) fn map(&self, entry: &Entry, writable: bool) -> Result<Shadow, Cause> {
-        Ok(Shadow::attach(self.mapping_of(entry, writable))?)
-    }
-
-    /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
-    /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
-    pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
-        let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
-        sparse && (self.settings.fault_in || !writable && fault::available())
-    }
-
-    /// How an object is mapped.
-    pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
-        let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
-        let copied = self.store.is_read_only();
-        let source = match self.media.mappable() {
-            Some(_) if self.avoids_holes(entry, writable) => {
-                Source::Device { device: self.media.device().clone(), offset }
-            }
-            Some(fd) if !self.settings.fault_in && !copied => Source::PrivateFile { fd, offset },
-            _ => Source::Device { device: self.media.device().clone(), offset },
-        };
-        Params {
-            addr: entry.address.get() as usize,
-            len: entry.extent_len() as usize,
-            source,
-            writable,
-            rung: self.settings.rung,
-            advice: self.settings.advice,
-            fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
-            ahead: 8,
-            pending: writable && self.media.memory_base().is_none(),
-        }
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {

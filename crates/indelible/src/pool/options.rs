@@ -5,6 +5,7 @@ use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault;
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
+use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
 use indelible_store::medium::{LockKey, LockMode};
@@ -129,6 +130,8 @@ pub struct PoolOptions {
     pub(super) window: Option<Window>,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
+    pub(super) ahead_limit: Option<u64>,
+    pub(super) page_delay: Option<Duration>,
     pub(crate) advice: Advice,
     pub(crate) wait: Option<Duration>,
 }
@@ -141,6 +144,16 @@ pub(super) struct Settings {
     pub(super) fault_in: bool,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
+    /// Pages of an object that may be filled before they are touched.
+    pub(super) ahead_limit: usize,
+    pub(super) page_delay: Option<Duration>,
+}
+
+impl Settings {
+    /// Whether objects are filled where they could be mapped.
+    pub(super) fn fills(&self) -> bool {
+        self.fault_in || self.page_delay.is_some()
+    }
 }
 
 impl PoolOptions {
@@ -182,10 +195,30 @@ impl PoolOptions {
     }
 
     /// Fills objects' pages on demand by a thread even where the file could be mapped. On tmpfs a full file system is then an error of
-    /// psync for stores to a sparse object, instead of a SIGBUS at the store; psyncs of it cost several times as much.
+    /// psync for stores to a sparse object, instead of a SIGBUS at the store; psyncs of it cost several times as much. Where
+    /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only, system calls on pages that were not touched
+    /// fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
+        self
+    }
+
+    /// How many bytes of an attached object may be filled before anybody touches them, by reading ahead of faults and by
+    /// [`prefault`](crate::Object::prefault), in all until it is detached. By default any number. Only for objects whose pages
+    /// are filled on demand; those of mapped files are the kernel's.
+    #[must_use]
+    pub fn ahead_limit(mut self, bytes: u64) -> Self {
+        self.ahead_limit = Some(bytes);
+        self
+    }
+
+    /// Models a slower medium: each page that is filled takes so much longer, and all objects are filled. For measurements; not
+    /// part of the stable interface.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn page_delay(mut self, delay: Duration) -> Self {
+        self.page_delay = Some(delay);
         self
     }
 
@@ -246,8 +279,8 @@ impl PoolOptions {
                 self.tracking
             )));
         }
-        if self.fault_in && !fault::available() {
-            let why = "pages are filled on demand only with full userfaultfd, which this user does not have";
+        if self.fault_in && fault::reach().is_none() {
+            let why = "pages are filled on demand only with userfaultfd (Linux 6.6), which this process does not have";
             return Err(Cause::Unsupported(why.into()));
         }
         Ok(Settings {
@@ -256,6 +289,8 @@ impl PoolOptions {
             fault_in: self.fault_in,
             untrusted: self.untrusted,
             inherit_reads: self.inherit_reads,
+            ahead_limit: self.ahead_limit.map_or(usize::MAX, |bytes| bytes as usize / PAGE),
+            page_delay: self.page_delay,
         })
     }
 

@@ -23,6 +23,17 @@ pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
     Ok(())
 }
 
+/// Brings the pages of `len` bytes from `address` on into memory; returns how many of the bytes are there then, from
+/// `address` on: see [`Object::prefault`](crate::Object::prefault).
+///
+/// # Errors
+/// `NotAttached`, and those of [`Object::prefault`](crate::Object::prefault).
+pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
+    let found = find("prefault", address.addr())?;
+    let start = address.addr() - found.start();
+    found.prefault(start..start.saturating_add(len)).map_err(|cause| found.error("prefault", cause))
+}
+
 /// Makes the stores to the object that has `address` since its last psync durable, as one step (S0.17,
 /// S0.18). Ignored for an object attached for reading. Several threads may psync different objects at
 /// once; psyncs of one object take turns.

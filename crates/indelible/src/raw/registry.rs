@@ -14,7 +14,7 @@
 use super::Permission;
 use crate::error::{Cause, Error, Result};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{Core, ReadCore, attach_core, attach_reader};
+use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::Pool;
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(super) struct Attachment {
 
 enum Mapping {
     Writer(Box<Mutex<Core>>),
-    Reader(#[allow(dead_code, reason = "kept for what it maps")] Arc<ReadCore>),
+    Reader(Arc<ReadCore>),
 }
 
 // SAFETY: `base` is an address; what lies there is the callers' affair.
@@ -62,6 +62,14 @@ impl Attachment {
             Mapping::Writer(core) => Some(core.lock().unwrap_or_else(PoisonError::into_inner)),
             Mapping::Reader(..) => None,
         }
+    }
+
+    /// See [`Object::prefault`](crate::Object::prefault).
+    pub(super) fn prefault(&self, range: Range<usize>) -> Result<usize, Cause> {
+        prefault(range, self.len(), |pages| match &self.mapping {
+            Mapping::Writer(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
+            Mapping::Reader(core) => core.prefault(pages),
+        })
     }
 
     pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {

@@ -1,10 +1,12 @@
 //! Why an object could not be attached, tracked or grown.
 
 use std::io;
+use std::sync::Arc;
 
 use indelible_store::medium::MediumError;
 
 use crate::dirty::DirtyError;
+use crate::fault::PageError;
 use crate::mapping::MappingError;
 
 /// Why an object could not be attached, tracked or grown.
@@ -16,16 +18,29 @@ pub(crate) enum ShadowError {
     /// Stores could not be tracked.
     #[error(transparent)]
     Dirty(#[from] DirtyError),
-    /// The object's bytes could not be read.
-    #[error("cannot read the object: {0}")]
-    Read(#[from] MediumError),
-    /// A page could not be read when it was touched; its object must be attached anew.
-    #[error("cannot read page {page} of the object: {why}")]
-    Unreadable { page: usize, why: String },
+    /// A page could not be had from its source. If that was when it was touched, its object must be attached anew.
+    #[error(transparent)]
+    Page(Arc<PageError>),
     /// Faults could not be served.
     #[error("cannot fill pages on demand: {0}")]
     Serve(io::Error),
     /// The range could not be given its protection.
     #[error("cannot protect the object's memory: {0}")]
     Protect(io::Error),
+}
+
+impl From<PageError> for ShadowError {
+    fn from(error: PageError) -> ShadowError {
+        ShadowError::Page(Arc::new(error))
+    }
+}
+
+impl ShadowError {
+    /// The medium's error, if it is what kept a page from being read.
+    pub(crate) fn medium(&self) -> Option<&MediumError> {
+        match self {
+            ShadowError::Page(error) => error.source.downcast_ref(),
+            _ => None,
+        }
+    }
 }

@@ -22,15 +22,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indelible_store::medium::Device;
-
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
 use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
-use crate::fault::{self, ServeParams, Served};
+use crate::fault::{self, PageError, PageSource, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
@@ -38,15 +36,15 @@ use crate::sys::uffd::{Uffd, Watch};
 
 /// Objects of at most so many bytes are copied whole at attach rather than faulted in.
 const COPY_WHOLE: usize = 1 << 20;
-/// Bytes read from a device at a time.
+/// Bytes read from a source at a time.
 const PIECE: usize = 1 << 20;
 
 /// Source of an object's bytes.
 pub(crate) enum Source<'a> {
     /// A file that can be mapped privately; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
-    /// Anything that can be read; the shadow is filled from it.
-    Device { device: Arc<dyn Device>, offset: u64 },
+    /// Anything that supplies pages; the shadow is filled from it.
+    Pages(Arc<dyn PageSource>),
 }
 
 /// How to attach.
@@ -59,11 +57,13 @@ pub(crate) struct Params<'a> {
     /// How to notice stores; `None`: the best way there is.
     pub(crate) rung: Option<Rung>,
     pub(crate) advice: Advice,
-    /// Whether a device's pages are filled when they are touched; `None`: if the object is large
+    /// Whether a source's pages are filled when they are touched; `None`: if the object is large
     /// and it is possible. Files always are.
     pub(crate) fault_in: Option<bool>,
     /// Pages to fill beyond the one touched.
     pub(crate) ahead: usize,
+    /// Pages to fill before they are touched, at most and in all.
+    pub(crate) budget: usize,
     /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
     pub(crate) pending: bool,
 }
@@ -75,14 +75,14 @@ impl Params<'_> {
 
     /// Whether pages are filled when they are touched, by a fault service.
     fn faults_in(&self) -> bool {
-        let device = matches!(self.source, Source::Device { .. });
-        device && self.fault_in.unwrap_or_else(|| self.len > COPY_WHOLE && fault::available())
+        let wanted = || self.len > COPY_WHOLE && fault::reach().is_some();
+        matches!(self.source, Source::Pages(_)) && self.fault_in.unwrap_or_else(wanted)
     }
 
     /// Protection with which the mapping begins.
     fn protection(&self) -> Protection {
         match self.source {
-            Source::Device { .. } if !self.faults_in() => Protection::ReadWrite,
+            Source::Pages(_) if !self.faults_in() => Protection::ReadWrite,
             _ => protection(self.rung()),
         }
     }
@@ -96,7 +96,7 @@ pub(crate) struct Shadow {
     watcher: Option<&'static Uffd>,
     mapping: Mapping,
     /// Source from which a growing shadow without file and fault service is filled.
-    refill: Option<(Arc<dyn Device>, u64)>,
+    refill: Option<Arc<dyn PageSource>>,
 }
 
 impl Shadow {
@@ -105,7 +105,7 @@ impl Shadow {
         let (addr, len, protection) = (params.addr, params.len, params.protection());
         let mapping = match &params.source {
             Source::PrivateFile { fd, offset } => Mapping::file(addr, len, *fd, *offset, protection),
-            Source::Device { .. } => Mapping::anonymous(addr, len, protection),
+            Source::Pages(_) => Mapping::anonymous(addr, len, protection),
         }?;
         let mut shadow = Shadow { tracker: None, served: None, watcher: None, mapping, refill: None };
         shadow.arm(&params)?;
@@ -131,9 +131,12 @@ impl Shadow {
     pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
         let marks = self.marks();
         (self.tracker, self.served, self.watcher, self.refill) = (None, None, None, None);
-        let (Source::PrivateFile { offset, .. } | Source::Device { offset, .. }) = &params.source;
+        let offset = match &params.source {
+            Source::PrivateFile { offset, .. } => *offset,
+            Source::Pages(_) => 0,
+        };
         // SAFETY: the caller's promise.
-        let moved = unsafe { self.mapping.move_to(params.len, *offset, params.protection()) };
+        let moved = unsafe { self.mapping.move_to(params.len, offset, params.protection()) };
         let done = moved.map_err(ShadowError::from).and_then(|()| self.arm(params));
         if done.is_err() {
             self.served = None;
@@ -149,26 +152,27 @@ impl Shadow {
     /// Fills the mapping, or has it filled, and tracks it.
     fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
         let rung = p.rung();
-        let Source::Device { device, offset } = &p.source else {
+        let Source::Pages(source) = &p.source else {
             self.watcher = if p.pending { fault::removal::watcher().ok() } else { None };
             self.watch(rung, 0)?;
             self.tracker = track(&self.mapping, p, WatchedBy::Tracker(self.watcher), false)?;
             return Ok(());
         };
-        let (device, offset) = (Arc::clone(device), *offset);
+        let source = Arc::clone(source);
         if !p.faults_in() {
-            fill(&self.mapping, 0, &*device, offset)?;
+            fill(&self.mapping, 0, &*source)?;
             protect(&self.mapping, 0, rung)?;
             self.tracker = track(&self.mapping, p, WatchedBy::Tracker(None), true)?;
-            self.refill = Some((device, offset));
+            self.refill = Some(source);
             return Ok(());
         }
         let served = fault::serve(ServeParams {
             base: p.addr,
             len: p.len,
             ahead: p.ahead,
+            budget: p.budget,
             protect: rung == Some(Rung::WpAsync),
-            fill: Arc::new(move |page, bytes| Ok(device.read(offset + (page * PAGE) as u64, bytes)?)),
+            source,
         })
         .map_err(ShadowError::Serve)?;
         let served = self.served.insert(served);
@@ -225,9 +229,7 @@ impl Shadow {
     /// this fails for good.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
-        if let Some((page, why)) = self.failure() {
-            return Err(ShadowError::Unreadable { page, why });
-        }
+        self.check()?;
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.collect(out)?))
     }
 
@@ -307,9 +309,22 @@ impl Shadow {
         Ok(self.tracker.as_mut().map_or(Ok(()), Tracker::renewed)?)
     }
 
-    /// The first page that could not be read, and why.
-    pub(crate) fn failure(&self) -> Option<(usize, String)> {
-        self.served.as_ref().and_then(Served::failure)
+    /// Fails if a page could not be read when it was touched.
+    fn check(&self) -> Result<(), ShadowError> {
+        let failure = self.served.as_ref().and_then(Served::failure);
+        failure.map_or(Ok(()), |error| Err(ShadowError::Page(error)))
+    }
+
+    /// Brings pages into memory before they are touched; returns how many are there then, from the first on: fewer if no
+    /// more may be filled ahead. An error names a page that cannot be had, which raises no signal before it is touched.
+    pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
+        self.check()?;
+        let pages = pages.start..pages.end.min(self.len() / PAGE);
+        match &self.served {
+            Some(served) => Ok(served.prefault(pages)?),
+            None if self.refill.is_some() => Ok(pages.len()),
+            None => Ok(populate(self.mapping.addr(), pages)?),
+        }
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
@@ -331,12 +346,12 @@ impl Shadow {
     }
 
     fn grow_rest(&mut self, old: usize, new_len: usize) -> Result<(), ShadowError> {
-        if let Some((device, offset)) = &self.refill {
+        if let Some(source) = &self.refill {
             let rung = self.tracker.as_ref().map(Tracker::rung);
             // SAFETY: the tail was mapped just now, nobody knows of it.
             unsafe { mmap::protect(self.mapping.addr() + old, new_len - old, Protection::ReadWrite) }
                 .map_err(ShadowError::Protect)?;
-            fill(&self.mapping, old, &**device, *offset)?;
+            fill(&self.mapping, old, &**source)?;
             protect(&self.mapping, old, rung)?;
         }
         self.watch(self.rung(), old)?;
@@ -379,15 +394,38 @@ fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), Sha
         .map_err(ShadowError::Protect)
 }
 
-/// Fills the mapping's bytes from `from` on with those of the device's object at `offset`.
-fn fill(mapping: &Mapping, from: usize, device: &dyn Device, offset: u64) -> Result<(), ShadowError> {
+/// Fills the mapping's bytes from `from` on with those of its source.
+fn fill(mapping: &Mapping, from: usize, source: &dyn PageSource) -> Result<(), ShadowError> {
     let mut at = from;
     while at < mapping.len() {
         let n = PIECE.min(mapping.len() - at);
         // SAFETY: mapped, writable, and not handed out yet: nobody else knows of these bytes.
         let bytes = unsafe { std::slice::from_raw_parts_mut(mapping.base().as_ptr().add(at), n) };
-        device.read(offset + at as u64, bytes)?;
+        source.read(at / PAGE, bytes)?;
         at += n;
     }
     Ok(())
+}
+
+/// Has the kernel bring pages of a mapped file into memory, for reading.
+fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageError> {
+    let done =
+        |pages: Range<usize>| mmap::populate_for_reading(base + pages.start * PAGE, pages.len() * PAGE);
+    let mut at = pages.start;
+    while at < pages.end {
+        let piece = at..pages.end.min(at + PIECE / PAGE);
+        match done(piece.clone()) {
+            // A kernel before 5.14 brings them when they are touched, by system calls as well.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            // One of them raises SIGBUS when it is touched.
+            Err(_) => {
+                for page in piece.clone() {
+                    done(page..page + 1).map_err(|error| PageError { page, source: error.into() })?;
+                }
+            }
+            Ok(()) => {}
+        }
+        at = piece.end;
+    }
+    Ok(pages.len())
 }

@@ -212,6 +212,26 @@ pub(crate) unsafe fn populate(addr: usize, len: usize) {
     }
 }
 
+/// Brings the range's pages into memory for reading (Linux 5.14), by the faults that touching them would take. An error where
+/// that would raise SIGBUS.
+pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
+    if cfg!(miri) {
+        return Ok(());
+    }
+    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxPopulateRead) }?)
+}
+
+/// Which of the pages from `addr` on are present, of an anonymous mapping.
+pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
+    let mut out = vec![0_u8; pages];
+    // SAFETY: the kernel fills a byte for each page; nothing is read of what is mapped.
+    match unsafe { libc::mincore(at(addr), pages * super::PAGE, out.as_mut_ptr()) } {
+        0 => Ok(out.into_iter().map(|byte| byte & 1 != 0).collect()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Leaves the range out of forked children.
 ///
 /// # Safety

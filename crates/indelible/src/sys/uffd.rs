@@ -162,8 +162,18 @@ impl Uffd {
     /// Protects the range, so that the next write to each of its pages is noticed.
     #[inline]
     pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
+        self.set_protection(addr, len, 1)
+    }
+
+    /// Protects the range no longer: each of its pages that is present counts as written to, and no mark stays of an absent one.
+    pub(crate) fn unprotect(&self, addr: usize, len: usize) -> io::Result<()> {
+        self.set_protection(addr, len, 0)
+    }
+
+    #[inline]
+    fn set_protection(&self, addr: usize, len: usize, mode: u64) -> io::Result<()> {
         loop {
-            let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode: 1 });
+            let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode });
             match done {
                 // The kernel asks to try again while the address space is changing.
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}

@@ -1,0 +1,87 @@
+//! The sources of the pages of filled ranges: the trait, and those that stand on a device.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indelible_store::medium::Device;
+
+use crate::sys::PAGE;
+
+/// Delay of a page from which on starting a thread does not matter.
+const SLOW: Duration = Duration::from_micros(100);
+
+/// Why a source does not have a page.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A page that its source could not supply. The error of the call that meets it names the object.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read page {page} of the object: {source}")]
+pub(crate) struct PageError {
+    /// Index within the object.
+    pub(crate) page: usize,
+    pub(crate) source: Cause,
+}
+
+/// Supplies the pages of one object.
+///
+/// A source is asked by threads of the fault service, by whoever fills pages ahead, and at attach. It never touches a
+/// served range, and never waits for a thread that might: the service's thread would wait for itself.
+pub(crate) trait PageSource: Send + Sync {
+    /// Fills `bytes`, whole pages, with the object's pages from `first` on. After an error those before the page that it
+    /// names are filled.
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
+
+    /// Whether reading takes so long that it pays to start a thread for it, lest other objects wait.
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// The object's bytes in the pool, from `offset` on.
+pub(crate) struct Primary {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) offset: u64,
+}
+
+impl PageSource for Primary {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        let at = |page: usize| self.offset + (page * PAGE) as u64;
+        if self.device.read(at(first), bytes).is_ok() {
+            return Ok(());
+        }
+        // One of the pages cannot be read: which, and whether any at all, is seen one by one.
+        for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
+            self.device.read(at(page), bytes).map_err(|error| PageError { page, source: error.into() })?;
+        }
+        Ok(())
+    }
+}
+
+/// A source on a modelled medium: each page takes so much longer.
+pub(crate) struct Modelled {
+    pub(crate) source: Arc<dyn PageSource>,
+    pub(crate) delay: Duration,
+}
+
+impl PageSource for Modelled {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        let begin = Instant::now();
+        self.source.read(first, bytes)?;
+        let pages = u32::try_from(bytes.len() / PAGE).unwrap_or(u32::MAX);
+        pass(begin, self.delay.saturating_mul(pages));
+        Ok(())
+    }
+
+    fn is_slow(&self) -> bool {
+        self.delay >= SLOW || self.source.is_slow()
+    }
+}
+
+/// Returns when `delay` has passed since `begin`. The kernel wakes a sleeper late, so that the last of it is spun away.
+fn pass(begin: Instant, delay: Duration) {
+    const LATE: Duration = Duration::from_micros(200);
+    std::thread::sleep(delay.saturating_sub(begin.elapsed()).saturating_sub(LATE));
+    while begin.elapsed() < delay {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,265 @@
+//! One service for all sources: scripted ones, which wait, fail and panic as they are told.
+
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::mapping::Mapping;
+use crate::sys::mmap::{self, Protection};
+
+const PAGES: usize = 100;
+
+/// The script of a page: an event when it is read.
+enum Event {
+    Fails,
+    Panics,
+    /// Says so, and waits until it is told to go on.
+    Waits(Sender<()>, Receiver<()>),
+}
+
+/// A source whose pages are full of a byte, but for the script.
+struct Scripted {
+    byte: u8,
+    slow: bool,
+    script: Mutex<BTreeMap<usize, Event>>,
+    /// Pages that were read, in order.
+    read: Mutex<Vec<usize>>,
+}
+
+impl Scripted {
+    fn new(byte: u8, slow: bool) -> Arc<Scripted> {
+        Arc::new(Scripted { byte, slow, script: Mutex::default(), read: Mutex::default() })
+    }
+
+    /// Has the next read of a page wait: told when it is there, and to be told to go on.
+    fn wait_at(&self, page: usize) -> (Receiver<()>, Sender<()>) {
+        let ((say, said), (go, gone)) = (channel(), channel());
+        self.script.lock().unwrap().insert(page, Event::Waits(say, gone));
+        (said, go)
+    }
+
+    fn page(&self, page: usize) -> Result<(), PageError> {
+        let mut script = self.script.lock().unwrap();
+        match script.get(&page) {
+            Some(Event::Fails) => Err(PageError { page, source: "as the script says".into() }),
+            Some(Event::Panics) => {
+                drop(script);
+                panic!("as the script says")
+            }
+            Some(Event::Waits(..)) => {
+                let Some(Event::Waits(say, gone)) = script.remove(&page) else { return Ok(()) };
+                drop(script);
+                say.send(()).unwrap();
+                gone.recv().unwrap();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl PageSource for Scripted {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
+            self.page(page)?;
+            self.read.lock().unwrap().push(page);
+            bytes.fill(self.byte);
+        }
+        Ok(())
+    }
+
+    fn is_slow(&self) -> bool {
+        self.slow
+    }
+}
+
+/// A served mapping; dropped in this order.
+struct Area {
+    served: Served,
+    mapping: Mapping,
+}
+
+impl Area {
+    fn new(place: usize, source: &Arc<Scripted>, ahead: usize, budget: usize) -> Area {
+        let addr = 0x5800_0000_0000 + (place << 30);
+        let mapping = Mapping::anonymous(addr, PAGES * PAGE, Protection::ReadWrite).unwrap();
+        let source = Arc::clone(source) as Arc<dyn PageSource>;
+        let params = ServeParams { base: addr, len: PAGES * PAGE, ahead, budget, protect: false, source };
+        Area { served: serve(params).unwrap(), mapping }
+    }
+
+    fn load(&self, page: usize) -> u8 {
+        // SAFETY: a page of the mapping, which nobody stores to.
+        unsafe { self.mapping.base().as_ptr().add(page * PAGE + 7).read_volatile() }
+    }
+
+    fn drop_page(&self, page: usize) {
+        // SAFETY: nobody refers to the page.
+        let done = unsafe {
+            libc::madvise(self.mapping.base().as_ptr().add(page * PAGE).cast(), PAGE, libc::MADV_DONTNEED)
+        };
+        assert_eq!(done, 0);
+    }
+
+    fn present(&self) -> Vec<usize> {
+        let found = mmap::resident(self.mapping.addr(), PAGES).unwrap();
+        found.iter().enumerate().filter_map(|(page, there)| there.then_some(page)).collect()
+    }
+}
+
+/// Whether this process has userfaultfd, as the tests here need.
+fn serves() -> bool {
+    let serves = reach().is_some();
+    if !serves {
+        indelible_testing::not_tested("fault-in (no userfaultfd, or one without poison)");
+    }
+    serves
+}
+
+/// Long enough for a thread to run on a busy machine.
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_slow_source_keeps_no_other_object_waiting() {
+    if !serves() {
+        return;
+    }
+    let (slow, quick) = (Scripted::new(1, true), Scripted::new(2, false));
+    let (a, b) = (Area::new(0, &slow, 0, 0), Area::new(1, &quick, 0, 0));
+    let (there, go) = slow.wait_at(3);
+    let (answer, answered) = channel();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| a.load(3));
+        there.recv().unwrap();
+        // The same page, another page, and another object.
+        let same = scope.spawn(|| a.load(3));
+        let other = scope.spawn(|| a.load(4));
+        scope.spawn(|| answer.send(b.load(0)).unwrap());
+        let answered = answered.recv_timeout(LONG);
+        go.send(()).unwrap();
+        assert_eq!(answered, Ok(2), "the fault waited for another object's source");
+        assert_eq!([first, same, other].map(|thread| thread.join().unwrap()), [1, 1, 1]);
+    });
+    assert_eq!(slow.read.lock().unwrap().iter().filter(|page| **page == 4).count(), 1);
+}
+
+#[test]
+fn pages_filled_ahead_keep_no_fault_waiting_elsewhere() {
+    if !serves() {
+        return;
+    }
+    let (ahead, quick) = (Scripted::new(1, false), Scripted::new(2, false));
+    let (a, b) = (Area::new(2, &ahead, 0, PAGES), Area::new(3, &quick, 0, 0));
+    let (there, go) = ahead.wait_at(10);
+    let (answer, answered) = channel();
+    thread::scope(|scope| {
+        let filler = scope.spawn(|| a.served.prefault(0..80));
+        there.recv().unwrap();
+        // Its range is being filled: whoever fills it answers this.
+        let inside = scope.spawn(|| a.load(90));
+        scope.spawn(|| answer.send(b.load(0)).unwrap());
+        let answered = answered.recv_timeout(LONG);
+        go.send(()).unwrap();
+        assert_eq!(answered, Ok(2), "the fault waited for pages filled ahead");
+        assert_eq!((inside.join().unwrap(), filler.join().unwrap().unwrap()), (1, 80));
+    });
+    assert_eq!(a.load(79), 1);
+}
+
+#[test]
+fn a_page_that_fails_ahead_of_its_use_is_an_error_and_no_more() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(5, false);
+    let area = Area::new(4, &source, 8, PAGES);
+    for (page, event, why) in [
+        (5, Event::Fails, "cannot read page 5 of the object: as the script says"),
+        (20, Event::Panics, "the source panicked"),
+    ] {
+        source.script.lock().unwrap().insert(page, event);
+        let error = area.served.prefault(page - 5..page + 5).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        // Not even read ahead of a fault.
+        assert_eq!(area.load(page - 1), 5);
+        assert!(!area.present().contains(&page));
+        assert!(area.served.failure().is_none(), "nobody touched the page");
+        source.script.lock().unwrap().clear();
+        assert_eq!(area.served.prefault(page - 5..page + 5).unwrap(), 10);
+        assert_eq!(area.load(page), 5);
+    }
+}
+
+#[test]
+fn no_more_is_filled_ahead_than_the_budget_allows() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(6, false);
+    let area = Area::new(5, &source, 8, 12);
+    assert_eq!((area.load(50), area.present()), (6, (50..59).collect()), "eight pages ahead");
+    assert_eq!(area.served.prefault(45..70).unwrap(), 5 - 1, "the four that are left");
+    assert_eq!((area.load(80), area.load(49)), (6, 6), "what is touched is filled");
+    let mut read = source.read.lock().unwrap().clone();
+    read.sort_unstable();
+    assert_eq!(read, [(45..59).collect(), vec![80]].concat(), "and nothing beside it, nor twice");
+    assert_eq!(area.served.prefault(45..59).unwrap(), 14, "pages that are there cost nothing");
+    assert_eq!(area.served.prefault(90..200).unwrap(), 0);
+}
+
+#[test]
+fn pages_dropped_while_their_fault_is_answered_come_back() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(7, true);
+    let area = Area::new(6, &source, 0, PAGES);
+    let (there, go) = source.wait_at(3);
+    thread::scope(|scope| {
+        let loading = scope.spawn(|| area.load(3));
+        there.recv().unwrap();
+        area.drop_page(3);
+        go.send(()).unwrap();
+        assert_eq!(loading.join().unwrap(), 7);
+    });
+    area.drop_page(3);
+    assert_eq!((area.present(), area.load(3)), (vec![], 7));
+    assert_eq!(*source.read.lock().unwrap(), [3, 3]);
+}
+
+/// A fault that was read late, or pages that were to be filled ahead, find the range gone: nothing of it gets into the one that
+/// has its addresses now.
+#[test]
+fn a_range_that_is_no_longer_served_is_filled_no_more() {
+    if !serves() {
+        return;
+    }
+    let (old, new) = (Scripted::new(8, false), Scripted::new(9, false));
+    let area = Area::new(7, &old, 0, PAGES);
+    let range = Arc::clone(&area.served.range);
+    drop(area);
+    let area = Area::new(7, &new, 0, PAGES);
+    assert!(!range.take_or_leave(area.mapping.addr()));
+    assert_eq!(area.served.service.prefault(&range, 0, 10).unwrap(), 0);
+    assert_eq!((area.present(), area.load(0)), (vec![], 9));
+    assert!(old.read.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_modelled_medium_takes_its_time_for_each_page() {
+    let source = Scripted::new(4, false);
+    let delay = Duration::from_millis(3);
+    let modelled = Modelled { source: source.clone(), delay };
+    let (begin, mut bytes) = (Instant::now(), vec![0; 4 * PAGE]);
+    modelled.read(11, &mut bytes).unwrap();
+    assert!(begin.elapsed() >= 4 * delay, "{:?}", begin.elapsed());
+    assert!(bytes.iter().all(|byte| *byte == 4) && *source.read.lock().unwrap() == [11, 12, 13, 14]);
+    assert!(modelled.is_slow() && !Modelled { source: source.clone(), delay: Duration::ZERO }.is_slow());
+    source.script.lock().unwrap().insert(12, Event::Fails);
+    assert_eq!(modelled.read(11, &mut bytes).unwrap_err().page, 12);
+}

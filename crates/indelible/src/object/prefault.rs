@@ -1,0 +1,70 @@
+//! Pages that are brought into memory before they are touched.
+
+use super::engine::Core;
+use super::reader::ReadObject;
+use super::writer::Object;
+use crate::error::{Cause, Result};
+use crate::sys::PAGE;
+use std::ops::Range;
+
+/// Bytes between which others may have the object's lock: a cut, say.
+const PIECE: usize = 1 << 20;
+
+impl Object {
+    /// Brings the pages of a range of bytes, counted from the object's first, into memory, and returns how many bytes of it
+    /// are there then, from its start on. Bytes beyond the object are ignored.
+    ///
+    /// Touching a page does so as well, but a page that cannot be read is an error here, and a signal there. And where
+    /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only, system calls on pages of objects that are
+    /// filled on demand fail with `EFAULT` unless the pages were touched, or prefaulted.
+    ///
+    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) allows no more. Other threads may use the
+    /// object meanwhile.
+    ///
+    /// # Errors
+    /// `Io`, `Gone`, and so on: a page, which is named, cannot be read. Those before it are in memory.
+    pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
+        prefault(range, self.len(), |pages| self.prefault_piece(pages))
+            .map_err(|cause| self.error("prefault", cause))
+    }
+}
+
+impl ReadObject {
+    /// As [`Object::prefault`].
+    ///
+    /// # Errors
+    /// As for [`Object::prefault`].
+    pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
+        prefault(range, self.len(), |pages| self.prefault_piece(pages))
+            .map_err(|cause| self.error("prefault", cause))
+    }
+}
+
+impl Core {
+    /// See [`Shadow::prefault`].
+    pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
+        Ok(self.shadow()?.prefault(pages)?)
+    }
+}
+
+/// Has `piece` fill the pages of a range of bytes of an object of `len` bytes; returns how many bytes are there.
+pub(crate) fn prefault(
+    range: Range<usize>,
+    len: usize,
+    piece: impl Fn(Range<usize>) -> Result<usize, Cause>,
+) -> Result<usize, Cause> {
+    let end = range.end.min(len);
+    let mut at = range.start;
+    while at < end {
+        let first = at / PAGE;
+        let behind = end.min(first * PAGE + PIECE);
+        let pages = first..behind.div_ceil(PAGE);
+        let wanted = pages.len();
+        let filled = piece(pages)?;
+        at = behind.min((first + filled) * PAGE).max(at);
+        if filled < wanted {
+            break;
+        }
+    }
+    Ok(at.saturating_sub(range.start))
+}
