@@ -350,6 +350,24 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     fits.psync().unwrap();
 }
 
+/// Space that was given back has no blocks any more. An object that is to go there finds no room, which is no failure of
+/// the medium: what is attached goes on, and the call may be made again.
+#[test]
+fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
+    let Some(small) = Small::mount("tmpfs") else { return };
+    let pool = Pool::format(small.at.join("pool"), 64 << 20).unwrap();
+    pool.create("stays", 4096).unwrap();
+    let mut stays = pool.attach("stays").unwrap();
+    pool.create("goes", 1 << 20).unwrap();
+    pool.destroy("goes").unwrap();
+    fs::write(small.at.join("filler"), vec![0; 8 << 20]).unwrap_err();
+    assert_eq!(kind(pool.create("late", 100_000)), ErrorKind::NoSpace);
+    stays.as_mut_slice().fill(1);
+    stays.psync().unwrap();
+    fs::remove_file(small.at.join("filler")).unwrap();
+    pool.create("late", 100_000).unwrap();
+}
+
 /// A sparse object has more bytes than there is room for: they are read as zeros without claiming any, and stores are refused by
 /// the psync, not by the processor.
 #[test]

@@ -37,6 +37,8 @@ mutants! {
     NotDurable,
     /// A psync returns before its batch, written in pieces, is durable.
     PiecesNotDurable,
+    /// A take-over of a lane whose checkpoint failed writes the copy of the header that is durable for certain.
+    SureCopyRisked,
     /// A batch of a durable write of several does not say how many go before it.
     JoinedForgotten,
     /// psync of several objects publishes one batch for each.

@@ -14,6 +14,7 @@ mod crash_recovery;
 mod crash_table;
 mod faults;
 mod format;
+mod lane_headers;
 mod latent;
 mod media_errors;
 mod mutants;

@@ -11,7 +11,10 @@ use indelible::{Object, Pool, PoolOptions, Tracking};
 use std::path::PathBuf;
 
 /// Bytes of the object.
-pub(super) const LEN: usize = 96 * 4096;
+pub(super) const SIZE: usize = LEN + 4096;
+/// Bytes that rounds store to, and the judge compares. The page behind them is the probe's: a victim that dies in its probe
+/// leaves there what it left.
+const LEN: usize = 96 * 4096;
 pub(super) const NAME: &str = "stores";
 /// Rounds a victim makes before it waits for its end.
 const ROUNDS: u64 = 60;
@@ -85,7 +88,7 @@ impl Child {
         let object = pool.attach(NAME)?;
         let mut model = self.model(self.done);
         for step in [self.done, self.done + 1] {
-            if object.as_slice() == model {
+            if object.as_slice()[..LEN] == model {
                 Said::Settled { workload: 0, step, ring: 0 }.say();
                 return Ok(object.detach()?);
             }
@@ -93,29 +96,62 @@ impl Child {
                 take(&mut model, &round(self.seed, step + 1, grain(self.means)));
             }
         }
-        let wrong = object.as_slice().iter().zip(&model).position(|(found, stored)| found != stored);
-        bail!("after round {} or {}, byte {wrong:?} differs from both", self.done, self.done + 1)
+        bail!("{}", self.explain(&object.as_slice()[..LEN]))
+    }
+
+    /// How the object differs from the state after the last round that was reported done, and from the one after it.
+    fn explain(&self, found: &[u8]) -> String {
+        let differs = |rounds: u64| -> Vec<usize> {
+            let model = self.model(rounds);
+            (0..LEN).step_by(8).filter(|at| found[*at..at + 8] != model[*at..at + 8]).collect()
+        };
+        let words = differs(self.done + 1);
+        let mut text = format!(
+            "after round {} {} words differ, after the next {}",
+            self.done,
+            differs(self.done).len(),
+            words.len()
+        );
+        for at in words.into_iter().take(6) {
+            // The last round after which the word was as it is.
+            let mut bytes = vec![0; LEN];
+            let mut last = (found[at..at + 8] == bytes[at..at + 8]).then_some(0);
+            let mut stored = Vec::new();
+            for number in 1..=self.done + 1 {
+                let stores = round(self.seed, number, grain(self.means));
+                take(&mut bytes, &stores);
+                if stores.iter().any(|(from, new)| (*from..from + new.len()).contains(&at)) {
+                    stored.push(number);
+                    if found[at..at + 8] == bytes[at..at + 8] {
+                        last = Some(number);
+                    }
+                }
+            }
+            stored.drain(..stored.len().saturating_sub(4));
+            text += &format!("; word {at:#x}: as stored in round {last:?}, last stored to in {stored:?}");
+        }
+        text
     }
 
     fn work(&self) -> Result<()> {
         let pool = self.open()?;
         let mut object = pool.attach(NAME)?;
         let mut model = self.model(self.done);
-        if object.as_slice() != model {
+        if object.as_slice()[..LEN] != model {
             bail!("a victim finds another state than the judge before it");
         }
         let folder = self.pool.parent().context("a pool lies in a folder")?;
         let base = object.as_mut_ptr();
         if self.means == Means::IoUring {
             // Protected pages cannot be pinned for writing with tracking by mprotect.
-            for page in 0..LEN / 4096 {
+            for page in 0..SIZE / 4096 {
                 let at = base.wrapping_add(page * 4096);
                 // SAFETY: a byte of the object, stored as it is.
                 unsafe { at.write_volatile(at.read_volatile()) };
             }
         }
         // SAFETY: the object is dropped after the tools.
-        let tools = match unsafe { Tools::new(self.means, folder, base, LEN) } {
+        let tools = match unsafe { Tools::new(self.means, folder, base, SIZE) } {
             Ok(tools) => tools,
             Err(error) => {
                 Said::Failed { workload: 0, untouched: true, why: format!("{error:#}") }.say();
@@ -124,7 +160,7 @@ impl Child {
         };
         let mut victim = Victim { object: &mut object, tools, means: self.means, tracking: self.tracking() };
         victim.object.mark_dirty(0..0);
-        victim.probe(&mut model)?;
+        victim.probe()?;
         for number in self.done + 1..=self.done + ROUNDS {
             let stores = round(self.seed, number, grain(self.means));
             victim.store(&stores)?;
@@ -194,13 +230,12 @@ impl Victim<'_> {
     }
 
     /// Whether a psync finds the means without a mark, on a page that was left alone: as it is documented.
-    fn probe(&mut self, model: &mut [u8]) -> Result<()> {
+    fn probe(&mut self) -> Result<()> {
         for _ in 0..40 {
             self.object.psync()?;
         }
-        let place = LEN - 4096;
-        let (old, len) = (model[place..place + 512].to_vec(), self.tools.grain().max(64));
-        let new: Vec<u8> = old[..len].iter().map(|byte| !byte).collect();
+        let (place, len) = (LEN, self.tools.grain().max(64));
+        let new: Vec<u8> = self.object.as_slice()[place..place + len].iter().map(|byte| !byte).collect();
         let refused = self.put(place, &new)?;
         let before = self.object.stats().logged_bytes;
         self.object.psync()?;
@@ -215,10 +250,7 @@ impl Victim<'_> {
                 if refused { "refused" } else { "accepted" },
             ));
         }
-        // As it was.
-        self.put(place, &old[..len])?;
-        self.object.mark_dirty(place..place + len);
-        Ok(self.object.psync()?)
+        Ok(())
     }
 
     /// Psynced bytes are still there after their pages were dropped, and so are stores beside them.
@@ -231,7 +263,7 @@ impl Victim<'_> {
             // SAFETY: nobody refers to the page.
             unsafe { drop_page(at) }?;
         }
-        if self.object.as_slice() != model {
+        if self.object.as_slice()[..LEN] != *model {
             bail!("pages that were dropped after a psync came back older");
         }
         Ok(())

@@ -107,7 +107,7 @@ fn run_cell(cell: Cell, seed: u64, kills: u64, counts: &Mutex<BTreeMap<String, u
     let folder = tempfile::Builder::new().prefix("indelible-stores-").tempdir_in(below)?;
     let path = folder.path().join("pool.pmo");
     let pool = PoolOptions::new().medium(medium).format(&path, 8 << 20)?;
-    pool.create(child::NAME, child::LEN as u64)?;
+    pool.create(child::NAME, child::SIZE as u64)?;
     drop::<Pool>(pool);
     let mut rng = mixed(seed, means as u64, word.len() as u64);
     let count = |what: &str, number: u64| add(&mut counts.lock().expect("nobody panicked"), what, number);

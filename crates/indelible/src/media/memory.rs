@@ -119,6 +119,18 @@ impl MemoryMedium {
         Ok(at)
     }
 
+    /// Whether the range has blocks, or there was room for them.
+    fn has_blocks(&self, offset: u64, len: u64) -> Result<bool, Fatal> {
+        if len == 0 || self.known.is_empty() || self.is_known(offset, len) {
+            return Ok(true);
+        }
+        match self.reserve_pages(offset, len)?.map_err(space::refused) {
+            Ok(()) => Ok(true),
+            Err(ReserveError::NoSpace) => Ok(false),
+            Err(ReserveError::Fatal(error)) => Err(error),
+        }
+    }
+
     #[inline]
     fn is_known(&self, offset: u64, len: u64) -> bool {
         let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
@@ -230,17 +242,18 @@ impl Medium for MemoryMedium {
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        if len < STORE_ZEROS_BELOW || self.backing == Backing::Device {
-            let at = self.target(offset, len)?;
+        if self.read_only {
+            return Err(MediumError::ReadOnly.into());
+        }
+        space::check(offset, len, self.len)?;
+        // Without room for blocks it becomes a hole: zeroing never fails for want of space.
+        if (len < STORE_ZEROS_BELOW || self.backing == Backing::Device) && self.has_blocks(offset, len)? {
+            let at = self.at(offset, len)?;
             // SAFETY: as in `write`; `len` fits, being within the mapping.
             unsafe { flush::persist_zeros(at, len as usize) };
             flush::hand_over();
             return Ok(());
         }
-        if self.read_only {
-            return Err(MediumError::ReadOnly.into());
-        }
-        space::check(offset, len, self.len)?;
         self.mark(offset, len, false);
         let fd = live(&self.fd)?;
         space::zero(fd, offset, len).map_err(space::failed)?;

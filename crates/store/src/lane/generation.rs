@@ -5,9 +5,9 @@
 //!
 //! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
 //!    checkpoint behind, and copy 0 never.
-//!    An acquisition from a holder that died, or failed, writes the older copy durably ([`LaneLog::take_over`])
-//!    before the directory goes beyond the first batch: a checkpoint that failed may leave neither copy whole, and the
-//!    first batch alone tells the generation then.
+//!    An acquisition from a holder that died, or failed, writes one copy durably ([`LaneLog::take_over`]) before the
+//!    directory goes beyond the first batch: a checkpoint that failed may leave one copy torn, and the other is at risk in
+//!    the next.
 //! 2. No batch of a generation is written before copy 0, or the directory, states that generation durably.
 //! 3. The first batch of a generation takes the place of the first batch of the one before.
 //!
@@ -95,28 +95,40 @@ impl LaneLog {
     /// the directory.
     ///
     /// One copy of the header is durable before that, whatever happened to the last holder, and damaged copies are whole
-    /// again. Nothing is written to a lane that was never used, or was given back ([`LaneLog::retire`]): copy 0 is
-    /// durable then. As nobody can see whether the write of another holder was durable, it skips a generation, so that it
-    /// does not look like that of a lane given back.
+    /// again. The other is one that is durable already, so that a power cut here leaves a copy whole:
+    ///
+    /// | copies found | how that came | durable for certain | written |
+    /// |---|---|---|---|
+    /// | zeros | never used | both | none |
+    /// | *g*, *g + 1* | given back ([`LaneLog::retire`]) | first | none |
+    /// | *g*, *g* | checkpoint done | first | second |
+    /// | *g*, *g + 2* | taken over from such a holder | first | second |
+    /// | *g + n*, *g* | checkpoint cut short, or taken over from such a holder | second, by the barrier before | first |
+    /// | *g*, damaged | the second was not durable | first | second |
+    /// | damaged, *g* | checkpoint torn | second, by the barrier before | first |
+    ///
+    /// As nobody can see whether the write of another holder was durable, it skips a generation, so that it does not look
+    /// like that of a lane given back.
     ///
     /// # Errors
     /// The medium's.
     pub fn take_over(&self, medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
         let copies = Witnesses::read(medium, seed, self.offset, self.len)?.copies;
         let next = |by: u64| LaneLog::at_start(self.offset, self.len, self.generation + by);
-        let older = match copies {
+        let unsure = match copies {
             _ if Mutant::GenerationUnstated.is_on() => return Ok(next(1)),
             [Some(0), Some(0)] => return Ok(next(1)),
             [Some(first), Some(second)] if second == first + 1 => return Ok(next(1)),
-            [Some(first), Some(second)] if first >= second => 1,
-            [Some(_), None] => 1,
-            _ => 0,
+            // A checkpoint was cut short, or failed, between the two: nobody knows whether the first is durable.
+            [Some(first), Some(second)] if first > second && !Mutant::SureCopyRisked.is_on() => 0,
+            [Some(_), _] => 1,
+            [None, _] => 0,
         };
         let log = next(2);
         let header = Header::new(seed, self.offset, log.generation);
-        medium.write_durable(self.offset + HEADERS[older], header.as_bytes())?;
+        medium.write_durable(self.offset + HEADERS[unsure], header.as_bytes())?;
         if copies == [None, None] {
-            medium.write(self.offset + HEADERS[1 - older], header.as_bytes())?;
+            medium.write(self.offset + HEADERS[1 - unsure], header.as_bytes())?;
         }
         Ok(log)
     }

@@ -154,3 +154,37 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     }
     Ok(())
 }
+
+/// Nothing was psynced since the lane was taken over, so that no batch tells its generation, and a checkpoint fails in the
+/// header. The power is cut while the next holder takes the lane over.
+pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
+    for (fault, nth) in [Fault::Io, Fault::After, Fault::Short]
+        .into_iter()
+        .flat_map(|fault| (0..4).map(move |nth| (fault, nth)))
+    {
+        let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
+        let store = open(&medium, 1);
+        create(&store, "a", 5000);
+        let mut a = store.attach_writer("a", KEY).unwrap();
+        psync(&mut a, &[(0, &[1; 5000])]).unwrap();
+        let promised = snapshot(&store).unwrap();
+        // The process dies.
+        std::mem::forget(a);
+        let image = medium.power_cut(Choice::None).medium();
+        let store = open(&image, 2);
+        let a = store.attach_writer("a", KEY).unwrap();
+        image.fail_at(OpKind::WriteDurable, 0, fault);
+        a.checkpoint().unwrap_err();
+        image.clear_faults();
+        drop(a);
+        // One of these writes states the lane's next generation.
+        image.fail_at(OpKind::WriteDurable, nth, fault);
+        let _ = store.attach_writer("a", KEY);
+        for cut in 0..64 {
+            let left = image.power_cut(Choice::Random(cut)).medium();
+            judge_medium(&left, std::slice::from_ref(&promised))
+                .map_err(|error| format!("{fault:?} {nth}, cut {cut}: {error}"))?;
+        }
+    }
+    Ok(())
+}
