@@ -15,6 +15,10 @@
 //! all of it takes the place of the durable write: until it returned, any subset may be on the medium, as
 //! above.
 //!
+//! Before anything is written, the system is asked whether it failed to write pages back: lines of the batch that were read
+//! from such pages may be older than the last psync, and a batch whose durable write reports the failure is on the medium
+//! all the same, for recovery to redo.
+//!
 //! The batch is applied to the primary only after the durable write returned. Until then no byte of
 //! the primary changed, so that a batch that did not happen leaves nothing behind.
 
@@ -29,6 +33,7 @@ use crate::mutant::Mutant;
 /// The batches must fit. After an error `log` is unchanged, and the lane must not be used again before it was
 /// recovered.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
+    expect_readings(medium)?;
     let mut after = *log;
     let mut joined = Vec::new();
     let single = batches.len() == 1;
@@ -86,6 +91,7 @@ pub fn publish_borrowed(
     write(&piece[..filled])?;
     write(batch.tail())?;
     batch.set_body_sum(sum.get());
+    expect_readings(medium)?;
     let bytes = batch.stamp(seed, log.generation, log.sequence, 0);
     medium.write(log.position(), &bytes[..LINE as usize])?;
     if Mutant::ApplyPiecesFirst.is_on() {
@@ -97,6 +103,14 @@ pub fn publish_borrowed(
     log.tail += batch.len();
     log.sequence += 1;
     Ok(lines)
+}
+
+/// Fails if what was read for the batch may have been lost by the system.
+fn expect_readings(medium: &dyn Medium) -> Result<()> {
+    match Mutant::ReadingsTrusted.is_on() {
+        true => Ok(()),
+        false => Ok(medium.check_writeback()?),
+    }
 }
 
 /// Brings a published batch into the places it redoes. Not durable: the lane still has it.

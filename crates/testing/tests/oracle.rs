@@ -197,6 +197,15 @@ fn processes_that_were_once_refused_a_lane() {
     }
 }
 
+/// Found by a campaign: the system lost a page and read it again as it had been, a psync took a line from it before it was
+/// told of the failure, and recovery redid that psync.
+#[test]
+fn a_line_of_a_lost_page_is_not_published() {
+    let seed = 20_282 ^ 66 << 8;
+    let program = Together { how: How::Processes, actors: 2, steps: 20, fails: true, seed };
+    together(program, 0).unwrap_or_else(|cause| panic!("{program:?}: {cause}"));
+}
+
 /// The scheduler decides everything: the same seed, the same bytes.
 #[test]
 fn processes_that_take_turns_do_the_same_again() {

@@ -201,7 +201,7 @@ pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, S
     guarded(together.seed, || {
         let medium = formatted(4 << 20, config);
         medium.reseed(together.seed);
-        let shared = together.run(&medium)?;
+        let shared = together.run(&medium).map_err(|cause| format!("{together:?}: {cause}"))?;
         let mut all = Judged::default();
         let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 40, seed: together.seed };
         for image in medium.power_cut_states(&limits) {

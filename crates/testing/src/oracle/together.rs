@@ -342,9 +342,11 @@ impl Actor<'_> {
             },
         )?;
         let Some((writer, shown)) = attached else { return Ok(()) };
+        let found = State::from([(main.to_owned(), shown.clone())]);
+        let wrong = difference(&found, &self.states);
         self.states.retain(|state| state.get(main) == Some(&shown));
         if self.states.is_empty() {
-            return Err("the attach shows what nobody stored".into());
+            return Err(format!("the attach shows what nobody stored: {wrong}"));
         }
         self.promise(&self.states.clone());
         (self.writer, self.shadow) = (Some(writer), shown);

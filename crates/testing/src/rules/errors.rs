@@ -222,6 +222,33 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
+/// A psync takes the rest of its lines from a primary that went back to an earlier state. Its batch does not reach the medium,
+/// where recovery would redo it, and with it undo the psync before.
+pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
+    for config in media() {
+        let sim = formatted(1 << 20, config);
+        let file = WritebackFile::over(&sim);
+        let store = Store::open(file.clone(), process(1)).unwrap();
+        store.create("a", &of(5000)).unwrap();
+        let mut a = store.attach_writer("a", KEY).unwrap();
+        psync(&mut a, &[(0, &[5; 5000])]).unwrap();
+        let start = a.object().entry.primary_offset();
+        sim.write(start, &[0; 4096]).unwrap();
+        file.untold.store(true, Ordering::Relaxed);
+        if psync(&mut a, &[(8, &[6])]).is_ok() {
+            return Err(format!("{config:?}: the psync was acknowledged"));
+        }
+        drop((a, store));
+        let store = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
+        recover_all(&store).unwrap();
+        let bytes = snapshot(&store).unwrap()["a"].2.clone();
+        if bytes.iter().enumerate().any(|(at, byte)| *byte != 5 && (at, *byte) != (8, 6)) {
+            return Err(format!("{config:?}: an acknowledged psync was undone"));
+        }
+    }
+    Ok(())
+}
+
 /// A failure is reported once: an attach that begins afterwards relies on nothing that failed.
 pub(super) fn an_error_is_told_once() -> Verdict {
     for config in media() {

@@ -107,6 +107,7 @@ rule_tests! {
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;
     errors::a_change_made_from_dropped_pages_is_not_published => ReadingsTrusted;
+    errors::a_psync_made_from_dropped_pages_is_not_published => ReadingsTrusted;
     errors::a_change_is_not_made_from_pages_dropped_meanwhile => AskedTooEarly | ReadingsTrusted;
     errors::a_failed_barrier_poisons_every_lane => FailureNotShared;
     errors::a_failed_write_back_is_told_to_one_call => ReportsLeft;
