@@ -8,3 +8,4 @@ mod heaps;
 mod objects;
 mod output;
 mod states;
+mod upgrade;

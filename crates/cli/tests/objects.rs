@@ -86,7 +86,7 @@ fn stat_says_it_all() {
     let run = rig.pmo(["stat"], [""; 0]).fine();
     assert!(run.out.contains("length     16 MiB (16777216 bytes)"), "{run:?}");
     let pool = rig.pmo(["stat", "--json"], [""; 0]).fine().json();
-    assert_eq!((pool["objects"].as_u64(), pool["version"].as_u64()), (Some(1), Some(1)));
+    assert_eq!((pool["objects"].as_u64(), pool["version"].as_u64()), (Some(1), Some(2)));
     assert!(pool["window"].as_str().is_some_and(|window| window.starts_with("0x")));
     let object = rig.pmo(["stat", "--json"], ["a"]).fine().json();
     assert_eq!(object["size"].as_u64(), Some(5000));

@@ -235,6 +235,13 @@ impl Error {
         match &self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
+            Cause::Store(StoreError::Version { found, known, .. }) if found < known => {
+                return "`pmo upgrade` converts it in place";
+            }
+            Cause::Store(StoreError::NotSound { .. }) => {
+                return "repair it with `pmo` of release 0.1, or restore it from a backup";
+            }
+            Cause::Store(StoreError::Upgrading) => return "`pmo upgrade` ends it; nothing is lost until then",
             Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
             _ => {}
         }
@@ -327,7 +334,11 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::NoSpace => ErrorKind::NoSpace,
         StoreError::LaneRefused { cause, .. } => store_kind(cause),
         StoreError::NotAPool => ErrorKind::NotAPool,
-        StoreError::Version { .. } | StoreError::Features { .. } => ErrorKind::Version,
+        StoreError::Version { .. }
+        | StoreError::Features { .. }
+        | StoreError::Upgrading
+        | StoreError::ObjectFeature { .. }
+        | StoreError::SectionKind { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,
         StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
@@ -339,7 +350,8 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
-        StoreError::Held { .. } => ErrorKind::Held,
+        StoreError::Held { .. } | StoreError::InUse { .. } => ErrorKind::Held,
+        StoreError::NotSound { .. } => ErrorKind::Damaged,
         StoreError::TableBusy { .. } | StoreError::TableInMotion { .. } | StoreError::NoLane { .. } => {
             ErrorKind::Busy
         }

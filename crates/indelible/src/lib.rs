@@ -73,7 +73,8 @@ pub use indelible_derive::{Persist, Plain, StableHash};
 #[doc(hidden)]
 pub use maintenance::superblocks;
 pub use maintenance::{
-    Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, check, repair,
+    Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
+    upgrade,
 };
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;

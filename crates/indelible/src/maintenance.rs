@@ -1,16 +1,18 @@
-//! Check, repair, and a look inside: for pools that need not be fit to be opened.
+//! Check, repair, upgrade, and a look inside: for pools that need not be fit to be opened.
 //!
 //! Each opens the medium anew, so that its locks meet those of pools this process has open as they would
 //! meet another process's.
 
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
-use crate::pool::{Pool, PoolOptions, patiently};
+use crate::pool::{Pool, PoolOptions, identity, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
 use indelible_store::store::Store;
-pub use indelible_store::store::{Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot};
+pub use indelible_store::store::{
+    Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded,
+};
 use std::path::Path;
 
 /// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
@@ -56,6 +58,29 @@ pub fn repair(
             media.claim(path, options.allow_remote)?;
         }
         Ok(Store::repair(media.device().clone(), how, progress)?)
+    })
+}
+
+/// Makes the pool at `path`, of an earlier format, one of this format, where it is. Psyncs of programs that died are recovered.
+/// `dry_run`: only tries, in memory, whether that can be done. A pool of this format is left as it is. An upgrade that was cut
+/// short, by whatever, goes on when it is called again. `progress(done, total)` is called now and then.
+///
+/// # Errors
+/// `Held`: a program has the pool open, even if it has nothing attached: it would go on in the old format. `Damaged`: the
+/// pool was not sound, and is as it was. Otherwise as for [`check`].
+pub fn upgrade(
+    path: impl AsRef<Path>,
+    options: &PoolOptions,
+    dry_run: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Upgraded> {
+    let access = if dry_run { Access::ReadOnly } else { Access::ReadWrite };
+    let path = path.as_ref();
+    run("upgrade", path, options, access, |media| {
+        if !dry_run {
+            media.claim_alone(path, options.allow_remote)?;
+        }
+        Ok(Store::upgrade(media.device(), identity(), dry_run, progress)?)
     })
 }
 

@@ -37,10 +37,11 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     let mut after = *log;
     let mut joined = Vec::new();
     let single = batches.len() == 1;
-    for (place, batch) in (0..).zip(batches.iter_mut()) {
+    for batch in batches.iter_mut() {
         debug_assert!(after.fits(batch.len()));
-        let place = if Mutant::JoinedForgotten.is_on() { 0 } else { place };
-        let bytes = batch.stamp(seed, after.generation, after.sequence, place);
+        // All that was published before is durable; what goes with this write is not yet.
+        let durable = if Mutant::WatermarkAhead.is_on() { after.sequence } else { log.sequence };
+        let bytes = batch.stamp(seed, after.generation, after.sequence, durable);
         if Mutant::NotDurable.is_on() {
             medium.write(log.offset + after.tail, bytes)?;
         } else if single {
@@ -92,7 +93,7 @@ pub fn publish_borrowed(
     write(batch.tail())?;
     batch.set_body_sum(sum.get());
     expect_readings(medium)?;
-    let bytes = batch.stamp(seed, log.generation, log.sequence, 0);
+    let bytes = batch.stamp(seed, log.generation, log.sequence, log.sequence);
     medium.write(log.position(), &bytes[..LINE as usize])?;
     if Mutant::ApplyPiecesFirst.is_on() {
         let _ = apply_borrowed(medium, batch, lines, source);

@@ -59,18 +59,51 @@ pub enum StoreError {
     #[error("this is not an Indelible pool (no superblock magic)")]
     NotAPool,
     /// The pool has another format version.
-    #[error("the pool has format version {found}, this software reads version {known}")]
+    #[error("the pool has format version {found}{}, this software uses version {known}", by(release))]
     Version {
         /// Version found.
         found: u32,
-        /// Version this code reads.
+        /// Version this code uses.
         known: u32,
+        /// Release that wrote the pool, if the pool says it.
+        release: String,
+    },
+    /// The pool cannot be upgraded as it is. Nothing has changed, or the upgrade goes on when it is repaired.
+    #[error("the pool is not sound: {found}")]
+    NotSound {
+        /// The first error that a check found.
+        found: String,
+    },
+    /// Somebody uses the pool.
+    #[error("the pool is in use{}", by_process(*holder))]
+    InUse {
+        /// Process ID; 0: not known.
+        holder: u32,
+    },
+    /// An upgrade of the pool was begun, and did not end.
+    #[error("an upgrade of the pool was cut short")]
+    Upgrading,
+    /// The object needs something this code does not know.
+    #[error("the object has {unknown}, which this release does not know")]
+    ObjectFeature {
+        /// What.
+        unknown: crate::format::entry::Unknown,
+    },
+    /// A batch in a lane has a section that this code does not know, and must know to redo it.
+    #[error("the batch at offset {offset} has a section of kind {kind}, which this release does not know")]
+    SectionKind {
+        /// Where.
+        offset: u64,
+        /// The kind.
+        kind: u16,
     },
     /// The pool uses features this code does not know.
-    #[error("the pool uses unknown features ({bits:#x})")]
+    #[error("the pool{} uses features that this release does not know ({bits:#x})", by(release))]
     Features {
         /// Feature bits.
         bits: u32,
+        /// Release that wrote the pool.
+        release: String,
     },
     /// The medium is shorter than the pool on it.
     #[error("the pool says it has {pool} bytes but the medium has only {medium}: it was truncated")]
@@ -322,3 +355,11 @@ impl StoreError {
 
 /// Result of the store half.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+fn by(release: &str) -> String {
+    if release.is_empty() { String::new() } else { format!(" (of release {release})") }
+}
+
+fn by_process(pid: u32) -> String {
+    if pid == 0 { String::new() } else { format!(" by process {pid}") }
+}

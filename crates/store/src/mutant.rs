@@ -39,8 +39,10 @@ mutants! {
     PiecesNotDurable,
     /// A take-over of a lane whose checkpoint failed writes the copy of the header that is durable for certain.
     SureCopyRisked,
-    /// A batch of a durable write of several does not say how many go before it.
-    JoinedForgotten,
+    /// A batch of a durable write of several says that those before it there are durable.
+    WatermarkAhead,
+    /// An object, or a section of a batch, that only a later release knows how to use is used all the same.
+    UnknownUsed,
     /// psync of several objects publishes one batch for each.
     SplitPsync,
     /// The checksum of a batch leaves its data out.

@@ -22,3 +22,4 @@ mod mutants;
 mod mutants_recovery;
 mod regressions;
 mod shipped_sizes;
+mod upgrade;

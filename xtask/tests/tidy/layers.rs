@@ -74,6 +74,7 @@ const ROOMS: &[&[&str]] = &[
     &["operations"],
     &["check"],
     &["repair"],
+    &["upgrade"],
 ];
 
 const MAPPED: &[&[&str]] = &[

@@ -18,6 +18,7 @@ mod repair;
 mod resize;
 mod rm;
 mod stat;
+mod upgrade;
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -39,6 +40,7 @@ pub enum Command {
     Check(check::Check),
     Heap(heap::Heap),
     Repair(repair::Repair),
+    Upgrade(upgrade::Upgrade),
     Dump(dump::Dump),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -62,6 +64,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),
         Command::Repair(args) => repair::run(context, args),
+        Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Completions(args) => completions::run(args),

@@ -51,6 +51,22 @@ impl Media {
         self.try_claim(path, allow_remote)
     }
 
+    /// As [`claim`](Self::claim), and nobody else has the file open for writing. Of a character device that cannot be told.
+    pub(crate) fn claim_alone(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
+        self.claim(path, allow_remote)?;
+        let Some(file) = &self.file else { return Ok(()) };
+        let stat = fstat(file).map_err(|e| failed("inspect", path, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(());
+        }
+        let medium = |source| MediaError::Medium { path: path.into(), source };
+        if ofd::try_lock(file.as_fd(), FILE, LockMode::Exclusive).map_err(medium)? {
+            return Ok(());
+        }
+        let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
+        Err(MediaError::InUse { path: path.into(), by: format!("{who}, which has the pool open") })
+    }
+
     fn try_claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         let Some(file) = &self.file else { return Ok(()) };
         let stat = fstat(file).map_err(|e| failed("inspect", path, e))?;

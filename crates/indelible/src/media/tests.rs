@@ -290,3 +290,18 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
         assert_eq!(left, None);
     });
 }
+
+/// A process that needs a file alone is refused while another, even one that holds nothing, has it open for writing.
+#[test]
+fn a_file_is_not_alone_beside_another_writer() {
+    each(|_, path| {
+        let options = OpenOptions { access: Access::ReadWrite, ..OpenOptions::default() };
+        let (mut first, mut second) = (open(&path, &options).unwrap(), open(&path, &options).unwrap());
+        first.claim(&path, false).unwrap();
+        assert!(matches!(second.claim_alone(&path, false), Err(MediaError::InUse { .. })));
+        drop(first);
+        second.claim_alone(&path, false).unwrap();
+        let mut third = open(&path, &options).unwrap();
+        assert!(matches!(third.claim(&path, false), Err(MediaError::InUse { .. })));
+    });
+}

@@ -297,7 +297,7 @@ impl Iterator for List {
 }
 
 /// Identity of this process.
-fn identity() -> Identity {
+pub(crate) fn identity() -> Identity {
     Identity { pid: boot::pid(), boot: boot::boot_id(), namespace: process::namespace() }
 }
 

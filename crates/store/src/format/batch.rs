@@ -8,7 +8,7 @@
 //! `body_sum` covers everything behind the header. A batch is valid or it is not there.
 
 use super::{LINE, checksum};
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// First bytes of a batch.
@@ -34,10 +34,11 @@ pub struct Header {
     pub len: U64,
     /// Runs.
     pub runs: U32,
-    /// Batches before this one in the same durable write: all earlier ones were durable before it began.
-    pub joined: U32,
     /// Lines of data.
-    pub lines: U64,
+    pub lines: U32,
+    /// The durable watermark: all batches of the generation before the one of this number were durable when the write
+    /// of this batch began. At most `sequence`.
+    pub durable: U64,
 }
 
 const _: () = assert!(size_of::<Header>() as u64 == LINE);
@@ -45,20 +46,26 @@ const _: () = assert!(size_of::<Header>() as u64 == LINE);
 /// Kinds of sections.
 pub mod kind {
     /// Redo runs of table pages.
-    pub const TABLE: u32 = 0;
+    pub const TABLE: u16 = 0;
     /// Redo runs of one object, and its progress.
-    pub const PSYNC: u32 = 1;
+    pub const PSYNC: u16 = 1;
     /// No runs, only progress: announces a direct write (`direct` beyond `published`), or that one
     /// was given up.
-    pub const INTENT: u32 = 2;
+    pub const INTENT: u16 = 2;
 }
+
+/// Flag of a section: software that does not know its kind leaves it out, its runs included. A lane with a section of an
+/// unknown kind without it is refused.
+pub const SKIPPABLE: u16 = 1;
 
 /// The part of a batch that concerns one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Section {
     /// See [`kind`].
-    pub kind: U32,
+    pub kind: U16,
+    /// [`SKIPPABLE`].
+    pub flags: U16,
     /// Runs of this section; sections take runs in order.
     pub runs: U32,
     /// Offset of the object's entry.
@@ -85,6 +92,26 @@ pub struct Run {
 
 const _: () = assert!(size_of::<Section>() == 48 && size_of::<Run>() == 16);
 
+impl Section {
+    /// Whether this code knows what the section means.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.kind.get() <= kind::INTENT && self.flags.get() & !SKIPPABLE == 0
+    }
+
+    /// Whether software that does not know it may leave it out.
+    #[must_use]
+    pub fn is_skippable(&self) -> bool {
+        self.flags.get() == SKIPPABLE
+    }
+
+    /// Whether it changes an object, so that whoever recovers the lane has to redo it.
+    #[must_use]
+    pub fn is_of_object(&self) -> bool {
+        self.is_known() && self.kind.get() != kind::TABLE
+    }
+}
+
 /// Bytes of a batch with these counts, if that can be expressed.
 #[must_use]
 pub fn length(sections: u64, runs: u64, lines: u64) -> Option<u64> {
@@ -109,8 +136,9 @@ impl Header {
             && self.generation.get() == generation
             && self.sequence.get() == sequence
             && self.head_sum.get() == self.sum(seed)
+            && self.durable.get() <= sequence
             && self.len.get() <= room
-            && length(self.sections.get().into(), self.runs.get().into(), self.lines.get())
+            && length(self.sections.get().into(), self.runs.get().into(), self.lines.get().into())
                 == Some(self.len.get())
     }
 }

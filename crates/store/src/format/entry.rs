@@ -1,6 +1,6 @@
 //! The table entry of an object (S0.4).
 //!
-//! Bytes 0..960 belong to the table lane, the last line (`Progress`) to the lane of the writer that
+//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that
 //! has the object attached: no byte ever has unreplayed batches in two lanes.
 
 use super::{PAGE, checksum};
@@ -14,14 +14,14 @@ pub const FREE_MAGIC: u32 = u32::from_le_bytes(*b"FREE");
 /// Size of a slot in bytes: four in a page.
 pub const SIZE: u64 = 1024;
 /// Offset of [`Progress`] in a slot.
-pub const PROGRESS: u64 = SIZE - 64;
+pub const PROGRESS: u64 = SIZE - 128;
 /// Longest name in bytes of UTF-8.
 pub const NAME_MAX: usize = 511;
 /// `lane` of an entry that no writer has attached.
 pub const NO_LANE: u32 = u32::MAX;
 
 /// Wrong bits in an ID that still show whose it was: two random ones differ in 64 or so.
-const NEAR: u32 = 16;
+pub(super) const NEAR: u32 = 16;
 
 /// Detached.
 pub const STATE_D: u8 = 0;
@@ -31,15 +31,19 @@ pub const STATE_R: u8 = 1;
 pub const STATE_W: u8 = 2;
 
 /// The object refuses write attaches (S0.10).
-pub const FLAG_READ_ONLY: u8 = 1;
+pub const FLAG_READ_ONLY: u32 = 1;
 /// Space is claimed when it is first written, not at creation.
-pub const FLAG_SPARSE: u8 = 2;
+pub const FLAG_SPARSE: u32 = 2;
 /// Only typed code stored to the object since it was blank: its invariants hold.
-pub const FLAG_TYPED: u8 = 4;
+pub const FLAG_TYPED: u32 = 4;
+/// Nobody finds the object by its name, which is the work of a resize.
+pub const FLAG_HIDDEN: u32 = 8;
 /// Every flag that is defined; check warns of others.
-pub const FLAGS: u8 = FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED;
+pub const FLAGS: u32 = FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED | FLAG_HIDDEN;
+/// Flags that software may use the object without knowing; an object with another unknown one is refused.
+pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
-/// One object's slot, without its last line.
+/// One object's slot, without its last two lines.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Entry {
@@ -51,8 +55,8 @@ pub struct Entry {
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
-    /// `FLAG_*`.
-    pub flags: u8,
+    /// Zero.
+    pub reserved1: u8,
     /// XXH3 of the struct with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Random 128-bit identity.
@@ -63,11 +67,13 @@ pub struct Entry {
     pub size: U64,
     /// Pages of the extent.
     pub pages: U64,
+    /// `FLAG_*`. In the first line, as the checksum is: a repair changes both with one write.
+    pub flags: U32,
+    /// Length of `name` in bytes.
+    pub name_len: U32,
+
     /// First page of the primary.
     pub primary: U64,
-
-    /// First page of a durable shadow; 0: the shadow is in DRAM.
-    pub shadow: U64,
     /// Fixed virtual address.
     pub address: U64,
     /// Bytes of address space kept for growth, from `address`.
@@ -94,42 +100,53 @@ pub struct Entry {
     /// Next free slot, in a free slot.
     pub next_free: U64,
 
-    /// Parameters of sealing; zero: not sealed.
-    pub seal: [u8; 128],
-
-    /// Length of `name` in bytes.
-    pub name_len: U32,
-    /// Zero.
-    pub reserved2: [u8; 60],
+    /// First page of a durable shadow; 0: the shadow is in DRAM.
+    pub shadow: U64,
+    /// Entry of the base that unwritten pages come from; 0: none.
+    pub base: U64,
+    /// First page of the bitmap of pages that are the object's own, not its base's; 0: none.
+    pub overlay: U64,
+    /// Page of the key slots and of the parameters of sealing; 0: not sealed.
+    pub keys: U64,
+    /// First page of the description of the contents' types; 0: none.
+    pub types: U64,
+    /// Boot in which the contents of a volatile object hold; zero: they outlast it.
+    pub volatile_boot: [u8; 16],
+    /// Zero; space for later versions.
+    pub reserved2: [u8; 136],
     /// UTF-8, not terminated.
     pub name: [u8; 512],
-    /// Zero; space for later versions.
-    pub reserved3: [u8; 64],
 }
 
 const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
 
-/// The last line of a slot: the only one that psync itself changes.
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+/// The last two lines of a slot: the only ones that psync itself changes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Progress {
-    /// The object this line speaks of; another object's line counts as zero.
+    /// The object this record speaks of; another object's counts as zero.
     pub id: [u8; 16],
     /// Bytes of the object ever made durable by a psync, as a high-water mark: beyond it the
     /// primary is zero.
     pub published: U64,
     /// Psyncs completed.
     pub psyncs: U64,
-    /// XXH3 of the line with this field zero, seeded with the pool's seed.
+    /// XXH3 of the record with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// End of a direct write that no psync has published: the primary from `published` to here is
     /// undefined, and zeroed by the next attach. Not beyond `published`: there is none.
     pub direct: U64,
-    /// Zero.
-    pub reserved: [u8; 16],
+    /// Zero; space for later versions: the root of a sealed object's tree, an epoch.
+    pub reserved: [u8; 80],
 }
 
-const _: () = assert!(size_of::<Progress>() == 64);
+const _: () = assert!(size_of::<Progress>() as u64 == SIZE - PROGRESS);
+
+impl Default for Progress {
+    fn default() -> Self {
+        Progress::new_zeroed()
+    }
+}
 
 /// A whole slot, as it is read.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -137,11 +154,25 @@ const _: () = assert!(size_of::<Progress>() == 64);
 pub struct Slot {
     /// The entry.
     pub entry: Entry,
-    /// Its last line.
+    /// Its last two lines.
     pub progress: Progress,
 }
 
 const _: () = assert!(size_of::<Slot>() as u64 == SIZE);
+
+/// A statement of an entry that this code does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// A durability class.
+    #[error("durability class {0}")]
+    Class(u8),
+    /// A retention model.
+    #[error("retention model {0}")]
+    Retention(u8),
+    /// Flags.
+    #[error("flags {0:#x}")]
+    Flags(u32),
+}
 
 impl Entry {
     /// Fills in the checksum.
@@ -172,6 +203,31 @@ impl Entry {
             && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
     }
 
+    /// The first statement of the entry that this code does not know, and has to know to use the object.
+    #[must_use]
+    pub fn unknown(&self) -> Option<Unknown> {
+        let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
+        if self.class != 0 {
+            Some(Unknown::Class(self.class))
+        } else if self.retention != 0 {
+            Some(Unknown::Retention(self.retention))
+        } else {
+            (flags != 0).then_some(Unknown::Flags(flags))
+        }
+    }
+
+    /// Whether the flags have this one.
+    #[must_use]
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags.get() & flag != 0
+    }
+
+    /// Sets or clears a flag.
+    pub fn set(&mut self, flag: u32, on: bool) {
+        let others = self.flags.get() & !flag;
+        self.flags = U32::new(if on { others | flag } else { others });
+    }
+
     /// A free slot at `offset`, followed by `next` in the list of them.
     #[must_use]
     pub fn free(offset: u64, next: u64) -> Self {
@@ -188,10 +244,11 @@ impl Entry {
         &self.name[..(self.name_len.get() as usize).min(NAME_MAX)]
     }
 
-    /// The name; verified entries hold valid UTF-8.
+    /// The name; verified entries hold valid UTF-8. Of a damaged one what there is of it.
     #[must_use]
     pub fn name(&self) -> String {
-        String::from_utf8_lossy(self.name_bytes()).into_owned()
+        let name = self.name_bytes().split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
     }
 
     /// First byte of the primary.

@@ -11,6 +11,7 @@ pub mod lane;
 pub mod node;
 pub mod root;
 pub mod superblock;
+pub mod v1;
 
 use twox_hash::XxHash3_64;
 
@@ -21,8 +22,11 @@ pub const PAGE: u64 = 4096;
 /// Unit of logging, in bytes: the smallest redo record.
 pub const LINE: u64 = 64;
 
-/// The format this code writes, and the only one it reads.
-pub const VERSION: u32 = 1;
+/// The format this code writes, and the only one it uses. Pools of format 1 are converted by an upgrade.
+pub const VERSION: u32 = 2;
+
+/// The release whose format this is, as superblocks name it to the software that does not know their version.
+pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// Offset of the lane directory.
 pub const LANE_DIRECTORY: u64 = 2 * PAGE;

@@ -3,7 +3,7 @@
 //! Two slots, one page each. A change is written to the slot that is not in force, with a higher
 //! `sequence`; of the slots that verify, the higher sequence is in force.
 
-use super::{DATA, MIN_POOL, PAGE, VERSION, checksum};
+use super::{DATA, MIN_POOL, PAGE, RELEASE, VERSION, checksum};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -21,7 +21,7 @@ pub struct Superblock {
     pub magic: [u8; 8],
     /// Format version; [`VERSION`] here.
     pub version: U32,
-    /// Features a reader must know; none are defined, so any bit set is refused.
+    /// Features that software must know to use the pool: `FEATURE_*`.
     pub features: U32,
     /// Which of two valid slots is in force: the higher.
     pub sequence: U64,
@@ -43,13 +43,20 @@ pub struct Superblock {
     pub created: U64,
     /// Length of `label` in bytes.
     pub label_len: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// Features that software may use the pool without knowing; none are defined.
+    pub optional: U32,
     /// Name given at format time, UTF-8 (S0.2).
     pub label: [u8; 128],
+    /// Release that formatted or upgraded the pool, UTF-8 and zeros. Here in every format since 2.
+    pub release: [u8; 16],
+    /// Zero.
+    pub reserved: [u8; 8],
 }
 
-const _: () = assert!(size_of::<Superblock>() == 232);
+const _: () = assert!(size_of::<Superblock>() == 256);
+
+/// The pool is being upgraded from an earlier format: only the upgrade may go on with it.
+pub const FEATURE_UPGRADING: u32 = 1;
 
 /// Why a slot is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +65,8 @@ pub enum SlotFault {
     NoMagic,
     /// Written by an unknown version of the format.
     Version(u32),
+    /// An upgrade was begun and did not end.
+    Upgrading,
     /// Needs features this code does not know.
     Features(u32),
     /// The checksum does not match.
@@ -90,8 +99,11 @@ impl Superblock {
         if checksum(0, &[zeroed.as_bytes()]) != self.checksum.get() {
             return Err(SlotFault::Checksum);
         }
-        if self.features.get() != 0 {
+        if self.features.get() & !FEATURE_UPGRADING != 0 {
             return Err(SlotFault::Features(self.features.get()));
+        }
+        if self.features.get() != 0 {
+            return Err(SlotFault::Upgrading);
         }
         let length = self.length.get();
         let sound = length >= MIN_POOL
@@ -103,6 +115,20 @@ impl Superblock {
             && self.window.get().checked_add(self.window_len.get()).is_some_and(|end| end <= 1 << 47)
             && self.label_len.get() as usize <= self.label.len();
         if sound { Ok(()) } else { Err(SlotFault::Geometry) }
+    }
+
+    /// Names the release that this is.
+    pub fn set_release(&mut self) {
+        self.release = [0; 16];
+        let len = RELEASE.len().min(self.release.len());
+        self.release[..len].copy_from_slice(&RELEASE.as_bytes()[..len]);
+    }
+
+    /// The release that formatted or upgraded the pool; empty in pools of format 1.
+    #[must_use]
+    pub fn release(&self) -> String {
+        let end = self.release.iter().position(|byte| *byte == 0).unwrap_or(self.release.len());
+        String::from_utf8_lossy(&self.release[..end]).into_owned()
     }
 
     /// The label, damaged UTF-8 replaced.

@@ -13,7 +13,7 @@ use crate::format::{LINE, checksum};
 use crate::mutant::Mutant;
 use std::ops::Range;
 use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 
 const L: usize = LINE as usize;
 
@@ -80,9 +80,9 @@ impl Batch {
     }
 
     /// Starts a section; the lines that follow belong to it.
-    pub fn begin(&mut self, kind: u32, entry: u64, binding: u64) {
+    pub fn begin(&mut self, kind: u16, entry: u64, binding: u64) {
         self.sections.push(Section {
-            kind: U32::new(kind),
+            kind: U16::new(kind),
             entry: U64::new(entry),
             binding: U64::new(binding),
             ..Section::default()
@@ -193,7 +193,7 @@ impl Batch {
             body_sum: U64::new(0),
             len: U64::new(self.sealed_len()),
             runs: U32::new(self.runs.len() as u32),
-            lines: U64::new(self.count()),
+            lines: U32::new(self.count() as u32),
             ..Header::default()
         };
         if !self.is_borrowed() {
@@ -216,9 +216,9 @@ impl Batch {
     }
 
     /// Puts the batch in its place in a lane's history and returns the bytes to write there, without borrowed
-    /// lines. `joined` batches go before it in the same write.
-    pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, joined: u32) -> &[u8] {
-        self.header.joined = U32::new(joined);
+    /// lines. The batches before `durable` are durable.
+    pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, durable: u64) -> &[u8] {
+        self.header.durable = U64::new(durable);
         self.header.generation = U64::new(generation);
         self.header.sequence = U64::new(sequence);
         self.header.head_sum = U64::new(self.header.sum(seed));

@@ -117,7 +117,7 @@ fn later(
                 && generations.contains(&generation)
                 && header.verify(seed, generation, sequence, room)
             {
-                let proves_damage = sequence - log.sequence > header.joined.get().into();
+                let proves_damage = header.durable.get() > log.sequence;
                 let later = Later { sequence, proves_damage };
                 if proves_damage {
                     return Ok(Some(later));

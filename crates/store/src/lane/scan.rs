@@ -162,11 +162,16 @@ pub fn scan(
         if !intact && !Mutant::ShortChecksum.is_on() {
             break;
         }
-        let place = at + LINE + header.lines.get() * LINE;
+        let place = at + LINE + u64::from(header.lines.get()) * LINE;
         let place = read_all(&mut reader, place, header.sections.get() as usize, &mut sections)?;
         read_all(&mut reader, place, header.runs.get() as usize, &mut runs)?;
         if !is_consistent(&header, &sections, &runs, medium.len()) {
             break;
+        }
+        if let Some(unknown) = sections.iter().find(|section| !section.is_known() && !section.is_skippable())
+            && !Mutant::UnknownUsed.is_on()
+        {
+            return Err(StoreError::SectionKind { offset: at, kind: unknown.kind.get() });
         }
         let after = LaneLog { tail: log.tail + header.len.get(), sequence: log.sequence + 1, ..*log };
         let reader = &mut reader;
@@ -206,7 +211,7 @@ fn is_consistent(header: &Header, sections: &[Section], runs: &[Run], pool_len: 
         let end = count.checked_mul(LINE).and_then(|len| target.checked_add(len));
         target.is_multiple_of(LINE) && end.is_some_and(|end| end <= pool_len)
     });
-    in_pool && claimed == runs.len() as u64 && lines == header.lines.get()
+    in_pool && claimed == runs.len() as u64 && lines == u64::from(header.lines.get())
 }
 
 #[cfg(test)]

@@ -22,6 +22,13 @@ impl Overlay {
         Overlay { under, pages: Mutex::new(BTreeMap::new()) }
     }
 
+    /// The pages that were written here: offset in the pool, content.
+    #[must_use]
+    pub fn changed(&self) -> Vec<(u64, Vec<u8>)> {
+        let pages = self.pages.lock().unwrap_or_else(|e| e.into_inner());
+        pages.iter().map(|(page, bytes)| (*page, bytes.to_vec())).collect()
+    }
+
     fn bounds(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         match offset.checked_add(len) {
             Some(end) if end <= self.len() => Ok(()),

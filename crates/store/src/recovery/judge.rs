@@ -9,7 +9,7 @@
 use super::Standing;
 use crate::error::{Part, Result, StoreError};
 use crate::format::LINE;
-use crate::format::batch::{Run, Section, kind};
+use crate::format::batch::{Run, Section};
 use crate::format::lane::Directory;
 use crate::lane::{Ending, LaneLog, Search, damaged, ending, scan};
 use crate::medium::{Medium, read_struct};
@@ -151,7 +151,7 @@ struct Met<'v> {
 impl Met<'_> {
     fn section(&mut self, section: &Section, runs: &[Run]) {
         self.newest = self.newest.max(section.binding.get());
-        if section.kind.get() == kind::TABLE || section.binding.get() < self.directory.since.get() {
+        if !section.is_of_object() || section.binding.get() < self.directory.since.get() {
             return;
         }
         if let Err(cause) = self.count(section, runs) {
@@ -191,6 +191,9 @@ fn bound(view: &LaneView<'_>, lane: u32, entry: u64) -> Result<Option<Waiting>> 
     let refused = |what, cause| Err(StoreError::EntryRefused { offset: entry, what, cause });
     match slot_at(read_struct(view.medium, entry), view.seed, entry, view.len) {
         SlotFound::Used(located) if located.is_bound() && located.entry.lane.get() == lane => {
+            if located.entry.unknown().is_some() && !Mutant::UnknownUsed.is_on() {
+                return refused("has something that this release does not know", None);
+            }
             Ok(Some(Waiting { located: *located, standing: Standing::default(), batches: 0 }))
         }
         SlotFound::Used(_) | SlotFound::Free => Ok(None),

@@ -37,7 +37,7 @@ impl Standing {
 pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let start = entry.primary_offset() + from;
     medium.zero(start, to - from)?;
-    if entry.flags & FLAG_SPARSE == 0 {
+    if !entry.has(FLAG_SPARSE) {
         medium.reserve(start, to - from)?;
     }
     Ok(())

@@ -85,8 +85,11 @@ impl Redo<'_> {
     fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut WriteCombiner<'_>) -> Result<()> {
         let long = self.medium.transfers().direct();
         for index in 0..batch.sections.len() {
-            let (entry, binding) = (batch.sections[index].entry.get(), batch.sections[index].binding.get());
-            if !self.objects.get(&entry).is_some_and(|object| object.takes(self.directory, binding)) {
+            let section = batch.sections[index];
+            let (entry, binding) = (section.entry.get(), section.binding.get());
+            if !section.is_of_object()
+                || !self.objects.get(&entry).is_some_and(|object| object.takes(self.directory, binding))
+            {
                 continue;
             }
             batch.redo(index, &mut |target, bytes| {

@@ -124,8 +124,11 @@ impl SuperblockSlot {
     pub(super) fn is_foreign(&self) -> bool {
         let mut zeroed = self.superblock;
         zeroed.checksum = 0.into();
-        matches!(self.fault, Some(SlotFault::Version(_) | SlotFault::Features(_)))
-            && checksum(0, &[zeroed.as_bytes()]) == self.superblock.checksum.get()
+        // A slot of format 1 is shorter.
+        let lengths = [size_of::<Superblock>(), 232];
+        let mut sums = lengths.into_iter().map(|len| checksum(0, &[&zeroed.as_bytes()[..len]]));
+        matches!(self.fault, Some(SlotFault::Version(_) | SlotFault::Features(_) | SlotFault::Upgrading))
+            && sums.any(|sum| sum == self.superblock.checksum.get())
     }
 }
 

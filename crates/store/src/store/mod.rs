@@ -9,6 +9,7 @@
 //! - `attachment`: attach, psync, direct writes, grow, detach
 //! - `operations`: format, create, rename, resize, destroy, list, and views for tools
 //! - `check`, `repair`
+//! - `upgrade`: pools of an earlier format
 //!
 //! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state → an
 //! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
@@ -26,6 +27,7 @@ mod locks;
 mod operations;
 mod pool;
 mod repair;
+mod upgrade;
 
 pub use attachment::{Changes, Pending, Primary, Reader, Staged, Writer, psync_all, stage};
 pub use check::{Finding, Report, Severity, SuperblockSlot};
@@ -33,3 +35,4 @@ pub use lanes::{LaneUse, PageImage};
 pub use operations::{BatchDump, FormatOptions, LaneDump, Listing, Status, StoreInfo, Window, likely_use};
 pub use pool::{Identity, Store};
 pub use repair::{RepairAction, RepairOptions};
+pub use upgrade::Upgraded;

@@ -7,5 +7,5 @@ mod slots;
 
 pub use lanes::{directory, directory_slot, put_directory};
 pub use names::check_name;
-pub use objects::{CreateOptions, Key, Located, Page, id_key, name_hash};
+pub use objects::{CreateOptions, Key, Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};

@@ -6,7 +6,7 @@
 
 use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{self, Entry, PROGRESS, Progress};
+use crate::format::entry::{self, Entry, FLAG_HIDDEN, PROGRESS, Progress};
 use crate::format::root::TreeId;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
@@ -101,12 +101,24 @@ impl TableTransaction<'_> {
                 break;
             };
             let located = self.entry(slot.value.get())?;
-            if located.entry.name_bytes() == name.as_bytes() {
+            if located.entry.name_bytes() == name.as_bytes() && !located.entry.has(FLAG_HIDDEN) {
                 return Ok(Some(located));
             }
             from = next_key(slot.key());
         }
         Ok(None)
+    }
+
+    /// The object called `name`, to be used.
+    ///
+    /// # Errors
+    /// `NotFound`; `ObjectFeature`: only later software knows how to use it. Those of the table.
+    pub fn object(&self, name: &str) -> Result<Located> {
+        let found = self.find(name)?.ok_or(StoreError::NotFound)?;
+        match found.entry.unknown().filter(|_| !Mutant::UnknownUsed.is_on()) {
+            Some(unknown) => Err(StoreError::ObjectFeature { unknown }),
+            None => Ok(found),
+        }
     }
 
     /// The object with this ID.
@@ -133,9 +145,9 @@ impl TableTransaction<'_> {
         Ok(page)
     }
 
-    /// All objects whose names start with `mark`: kept together by hash, so that finding them costs the same
-    /// at any number of objects.
-    pub fn hidden(&self, mark: char) -> Result<Vec<Located>> {
+    /// All hidden objects: kept together in the tree of names, so that finding them costs the same at any number of
+    /// objects.
+    pub fn hidden(&self) -> Result<Vec<Located>> {
         let mut found = Vec::new();
         let mut from = Some((0, 0));
         while let Some(key) = from {
@@ -143,7 +155,7 @@ impl TableTransaction<'_> {
                 break;
             };
             let object = self.entry(slot.value.get())?;
-            if object.entry.name().starts_with(mark) {
+            if object.entry.has(FLAG_HIDDEN) {
                 found.push(object);
             }
             from = next_key(slot.key());
@@ -154,25 +166,37 @@ impl TableTransaction<'_> {
     /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         check_name(name)?;
-        self.create_any(name, id, now, how)
+        if self.find(name)?.is_some() {
+            return Err(StoreError::Exists);
+        }
+        self.add(name, id, now, how, false)
     }
 
-    /// [`create`](TableTransaction::create) for names users cannot give.
-    pub fn create_any(
+    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name` tells people what it is.
+    pub fn create_hidden(
         &mut self,
         name: &str,
         id: [u8; 16],
         now: u64,
         how: &CreateOptions<'_>,
     ) -> Result<Located> {
+        check_name(name)?;
+        self.add(name, id, now, how, true)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        id: [u8; 16],
+        now: u64,
+        how: &CreateOptions<'_>,
+        hidden: bool,
+    ) -> Result<Located> {
         if how.size == 0 {
             return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
         }
         if how.size > 1 << 46 {
             return Err(StoreError::BadSize { size: how.size, why: "the address range ends at 64 TiB" });
-        }
-        if self.find(name)?.is_some() {
-            return Err(StoreError::Exists);
         }
         self.stock_up(true)?;
         let pages = pages_for(how.size);
@@ -181,8 +205,9 @@ impl TableTransaction<'_> {
         let offset = self.take_slot()?;
         let mut entry = Entry::new_zeroed();
         entry.magic = U32::new(entry::MAGIC);
-        entry.flags = if how.read_only { entry::FLAG_READ_ONLY } else { 0 }
-            | if how.sparse { entry::FLAG_SPARSE } else { 0 };
+        entry.set(entry::FLAG_READ_ONLY, how.read_only);
+        entry.set(entry::FLAG_SPARSE, how.sparse);
+        entry.set(entry::FLAG_HIDDEN, hidden);
         entry.id = id;
         entry.own_offset = U64::new(offset);
         entry.size = U64::new(how.size);
@@ -198,7 +223,7 @@ impl TableTransaction<'_> {
         entry.name[..name.len()].copy_from_slice(name.as_bytes());
         let located = Located { offset, entry, line: Progress::default() };
         self.put_entry(&located)?;
-        self.insert(TreeId::Names, (self.name_hash(name), offset), offset)?;
+        self.insert(TreeId::Names, (entry_hash(self.seed(), &entry), offset), offset)?;
         self.insert(TreeId::Ids, id_key(&id), offset)?;
         self.root.objects = U64::new(self.root.objects.get().saturating_add(1));
         Ok(located)
@@ -208,7 +233,7 @@ impl TableTransaction<'_> {
     pub fn destroy(&mut self, located: &Located) -> Result<()> {
         self.stock_up(false)?;
         let entry = &located.entry;
-        self.remove(TreeId::Names, (self.name_hash(&entry.name()), located.offset))?;
+        self.remove(TreeId::Names, (entry_hash(self.seed(), entry), located.offset))?;
         self.remove(TreeId::Ids, id_key(&entry.id))?;
         if !Mutant::LeakedSpace.is_on() {
             self.give_extent(entry.primary.get(), entry.pages.get())?;
@@ -262,8 +287,10 @@ impl TableTransaction<'_> {
         if self.root.free_slot.get() == 0 {
             let page = self.take_fresh_page()?;
             // Progress lines stay out of the table's log: see `format::entry`.
-            let per_slot = entry::SIZE / LINE;
-            let progress = (0..PAGE / entry::SIZE).fold(0_u64, |m, i| m | 1 << (i * per_slot + per_slot - 1));
+            let line = |offset: u64| offset / LINE;
+            let own = ((1_u64 << line(entry::SIZE)) - 1) & !((1 << line(PROGRESS)) - 1);
+            let progress =
+                (0..PAGE / entry::SIZE).fold(0, |mask, slot| mask | own << line(slot * entry::SIZE));
             self.pages_mut().fresh_page(page, !progress)?;
             for index in (0..PAGE / entry::SIZE).rev() {
                 self.give_slot(page + index * entry::SIZE)?;
@@ -325,11 +352,13 @@ impl Located {
 /// The hash objects are found by in the pool with this seed.
 #[must_use]
 pub fn name_hash(seed: u64, name: &str) -> u64 {
-    // Hidden names share a hash, so that they are found without a walk.
-    if name.starts_with('\u{1}') {
-        return 0;
-    }
     checksum(seed ^ 0x6e61_6d65, &[name.as_bytes()])
+}
+
+/// The hash under which the tree of names has an entry: hidden objects share one, so that they are found without a walk.
+#[must_use]
+pub fn entry_hash(seed: u64, entry: &Entry) -> u64 {
+    if entry.has(FLAG_HIDDEN) { 0 } else { name_hash(seed, &entry.name()) }
 }
 
 /// The key of an ID in its tree.

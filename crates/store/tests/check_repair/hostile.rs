@@ -6,7 +6,7 @@ use indelible_store::format::entry::{Entry, STATE_W};
 use indelible_store::format::lane::{DIRECTORY_MAGIC, Directory};
 use indelible_store::format::node::{CAPACITY, Node, Slot};
 use indelible_store::format::root::{Root, TreeId};
-use indelible_store::format::superblock::{SLOTS, Superblock};
+use indelible_store::format::superblock::{FEATURE_UPGRADING, SLOTS, Superblock};
 use indelible_store::format::{
     DATA, LANE_DIRECTORY, LANES, LINE, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT, checksum,
 };
@@ -199,7 +199,7 @@ const FORGERIES: &[Forgery] = &[
 fn table_batch(forge: &Forge, target: u64) {
     let mut log = LaneLog::read(&forge.medium, forge.seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     scan(&forge.medium, forge.seed, &mut log, &mut |_| Ok(())).unwrap();
-    let section = Section { kind: U32::new(kind::TABLE), runs: U32::new(1), ..Section::default() };
+    let section = Section { kind: U16::new(kind::TABLE), runs: U32::new(1), ..Section::default() };
     let run = Run { target: U64::new(target), lines: U64::new(1) };
     let mut body = vec![7; LINE as usize];
     body.extend_from_slice(section.as_bytes());
@@ -212,7 +212,7 @@ fn table_batch(forge: &Forge, target: u64) {
         sequence: U64::new(log.sequence),
         len: U64::new(LINE + body.len() as u64),
         runs: U32::new(1),
-        lines: U64::new(1),
+        lines: U32::new(1),
         ..Header::default()
     };
     header.head_sum = U64::new(header.sum(forge.seed));
@@ -298,7 +298,9 @@ fn other_things_than_pools() {
         forged.settle();
         forged
     };
-    refused(forge(|superblock| superblock.version = U32::new(2)));
+    refused(forge(|superblock| superblock.version = U32::new(1)));
+    refused(forge(|superblock| superblock.version = U32::new(3)));
+    refused(forge(|superblock| superblock.features = U32::new(FEATURE_UPGRADING)));
     refused(forge(|superblock| superblock.features = U32::new(4)));
     refused(forge(|superblock| superblock.length = U64::new(1 << 50)));
     let mut bytes = medium.to_bytes();

@@ -20,19 +20,46 @@ const KEY: Key<'static> = Key(&[]);
 /// batches still wait in a lane.
 pub type History = BTreeMap<String, Vec<Vec<u8>>>;
 
-/// How a pool is made, its name, and the image that was made so.
+/// How a pool is made, its name, and images that were made so.
 struct Recipe {
     name: &'static str,
     make: fn() -> Result<(SimMedium, History)>,
     image: &'static [u8],
+    /// Made by release 0.1 before it had format 2.
+    old: &'static [u8],
 }
 
 const RECIPES: [Recipe; 5] = [
-    Recipe { name: "blank", make: blank, image: include_bytes!("../../pools/blank.gz") },
-    Recipe { name: "settled", make: settled, image: include_bytes!("../../pools/settled.gz") },
-    Recipe { name: "waiting", make: waiting, image: include_bytes!("../../pools/waiting.gz") },
-    Recipe { name: "torn", make: torn, image: include_bytes!("../../pools/torn.gz") },
-    Recipe { name: "many", make: many, image: include_bytes!("../../pools/many.gz") },
+    Recipe {
+        name: "blank",
+        make: blank,
+        image: include_bytes!("../../pools/blank.gz"),
+        old: include_bytes!("../../pools/format-1/blank.gz"),
+    },
+    Recipe {
+        name: "settled",
+        make: settled,
+        image: include_bytes!("../../pools/settled.gz"),
+        old: include_bytes!("../../pools/format-1/settled.gz"),
+    },
+    Recipe {
+        name: "waiting",
+        make: waiting,
+        image: include_bytes!("../../pools/waiting.gz"),
+        old: include_bytes!("../../pools/format-1/waiting.gz"),
+    },
+    Recipe {
+        name: "torn",
+        make: torn,
+        image: include_bytes!("../../pools/torn.gz"),
+        old: include_bytes!("../../pools/format-1/torn.gz"),
+    },
+    Recipe {
+        name: "many",
+        make: many,
+        image: include_bytes!("../../pools/many.gz"),
+        old: include_bytes!("../../pools/format-1/many.gz"),
+    },
 ];
 
 /// A pool to be damaged.
@@ -73,15 +100,25 @@ impl Pool {
 #[must_use]
 pub fn pools() -> &'static [Pool] {
     static POOLS: OnceLock<Vec<Pool>> = OnceLock::new();
-    POOLS.get_or_init(|| {
-        let load = |recipe: &Recipe| {
-            let mut bytes = Vec::new();
-            GzDecoder::new(recipe.image).read_to_end(&mut bytes).expect("a compressed image");
-            let (_, history) = (recipe.make)().expect("the recipe works");
-            Pool { name: recipe.name, image: bytes.into(), history }
-        };
-        RECIPES.iter().map(load).collect()
-    })
+    POOLS.get_or_init(|| RECIPES.iter().map(|recipe| recipe.load(recipe.image)).collect())
+}
+
+/// The same pools in format 1, as release 0.1 made them.
+///
+/// # Panics
+/// If an image is not readable, or a recipe fails.
+#[must_use]
+pub fn old_pools() -> Vec<Pool> {
+    RECIPES.iter().map(|recipe| recipe.load(recipe.old)).collect()
+}
+
+impl Recipe {
+    fn load(&self, image: &[u8]) -> Pool {
+        let mut bytes = Vec::new();
+        GzDecoder::new(image).read_to_end(&mut bytes).expect("a compressed image");
+        let (_, history) = (self.make)().expect("the recipe works");
+        Pool { name: self.name, image: bytes.into(), history }
+    }
 }
 
 /// Makes the pools anew, with other identities, compressed, by name: after a change of the format.

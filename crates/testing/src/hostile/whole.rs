@@ -27,7 +27,7 @@ pub fn table(input: &[u8]) {
         let _ = table.find_id(&object.entry.id);
         let _ = table.progress(object);
     }
-    let _ = table.hidden('\u{1}');
+    let _ = table.hidden();
     let how = CreateOptions { size: 5000, ..CreateOptions::default() };
     let _ = table.create("made", [3; 16], 0, &how);
     if let Some(object) = listed.objects.first() {

@@ -117,22 +117,25 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     scene.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
-/// Each batch of a write counts the batches before it there, as FORMAT.md has it.
-pub(super) fn batches_of_one_write_are_counted() -> Verdict {
+/// Each batch of a write says that those before the write were durable, and no others, as FORMAT.md has it.
+pub(super) fn batches_of_one_write_state_the_same_watermark() -> Verdict {
     let mut scene = Scene::begin();
     scene.rounds(|scene| scene.together.written.lock().unwrap().clear())?;
     for write in &*scene.together.written.lock().unwrap() {
-        let (mut at, mut place) = (0, 0);
+        let (mut at, mut first) = (0, None);
         while at < write.len() {
             let header = Header::read_from_prefix(&write[at..]).map_err(|_| "a batch ends too early")?.0;
             if header.magic.get() != MAGIC {
                 break;
             }
-            if header.joined.get() != place {
-                return Err(format!("batch {place} of a write says that {} go before it", header.joined));
+            let first = *first.get_or_insert(header.sequence.get());
+            if header.durable.get() != first {
+                let (sequence, durable) = (header.sequence, header.durable);
+                return Err(format!(
+                    "batch {sequence} of a write from {first} on says that {durable} are durable"
+                ));
             }
             at += header.len.get() as usize;
-            place += 1;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
-use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED, NO_LANE};
+use indelible_store::format::entry::{Entry, FLAG_HIDDEN, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED, NO_LANE};
 use serde::Serialize;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ struct EntryReport {
     state: u8,
     class: u8,
     retention: u8,
-    flags: u8,
+    flags: u32,
     checksum: String,
     size: u64,
     pages: u64,
@@ -54,7 +54,7 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
         state: entry.state,
         class: entry.class,
         retention: entry.retention,
-        flags: entry.flags,
+        flags: entry.flags.get(),
         checksum: address(entry.checksum.get()),
         size: entry.size.get(),
         pages: entry.pages.get(),
@@ -71,14 +71,20 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
         write_key: entry.write_key != [0; 16],
         fingerprint: hex(&entry.fingerprint),
         ties: entry.ties.get(),
-        sealed: entry.seal != [0; 128],
+        sealed: entry.keys.get() != 0,
     }
 }
 
 fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
     let has = |there: bool| if there { "yes" } else { "no" }.to_owned();
     let mut flags = Vec::new();
-    for (flag, word) in [(FLAG_READ_ONLY, "read-only"), (FLAG_SPARSE, "sparse"), (FLAG_TYPED, "typed")] {
+    let known = [
+        (FLAG_READ_ONLY, "read-only"),
+        (FLAG_SPARSE, "sparse"),
+        (FLAG_TYPED, "typed"),
+        (FLAG_HIDDEN, "hidden"),
+    ];
+    for (flag, word) in known {
         if entry.flags & flag != 0 {
             flags.push(word);
         }

@@ -3,7 +3,7 @@ use crate::format::batch::{MAGIC, kind};
 use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, MediumError, ReserveError, Transfers};
 use std::sync::atomic::{AtomicU64, Ordering};
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 
 const SEED: u64 = 5;
 const LANE: u64 = 4 << 20;
@@ -18,7 +18,7 @@ fn windows() -> Vec<usize> {
 /// A lane with one batch of `lines` lines for the offset 0, read in pieces of `window` bytes.
 fn lane(lines: usize, window: usize) -> (VolatileMedium, LaneLog) {
     let run = Run { target: U64::new(0), lines: U64::new(lines as u64) };
-    let section = Section { kind: U32::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };
+    let section = Section { kind: U16::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };
     let mut body: Vec<u8> = (0..lines * 64).map(|i| (i / 61) as u8).collect();
     body.extend_from_slice(section.as_bytes());
     body.extend_from_slice(run.as_bytes());
@@ -29,7 +29,7 @@ fn lane(lines: usize, window: usize) -> (VolatileMedium, LaneLog) {
         generation: U64::new(1),
         len: U64::new(LINE + body.len() as u64),
         runs: U32::new(1),
-        lines: U64::new(lines as u64),
+        lines: U32::new(lines as u32),
         ..Header::default()
     };
     header.head_sum = U64::new(header.sum(SEED));

@@ -50,7 +50,7 @@ impl Store {
         name: &str,
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
-        let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+        let object = table.object(name)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
@@ -95,8 +95,8 @@ impl Store {
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.bind_writer(|table, search| {
-            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
-            if object.entry.flags & FLAG_READ_ONLY != 0 {
+            let object = table.object(name)?;
+            if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
             if !object.opens_for_writing(key) {

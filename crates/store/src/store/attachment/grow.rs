@@ -24,8 +24,6 @@ use zerocopy::little_endian::U64;
 const PIECE: u64 = 1 << 20;
 /// Granularity, in bytes, at which untouched space stops being known as zeros.
 const AHEAD: u64 = 1 << 20;
-/// First character of the names of objects that a resize is making.
-pub(in crate::store) const HIDDEN: char = '\u{1}';
 
 impl Store {
     /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept` bytes. `None`:
@@ -64,7 +62,7 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        if pages_for(size) * PAGE <= KEEP && object.entry.flags & FLAG_SPARSE == 0 {
+        if pages_for(size) * PAGE <= KEEP && !object.entry.has(FLAG_SPARSE) {
             // The second time, space that is not known as zeros can be found.
             for _ in 0..2 {
                 if let Some(moved) = self.move_at_once(object, kept, size, lane)? {
@@ -133,11 +131,9 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        let tag = random_id()?.iter().fold(String::new(), |tag, byte| tag + &format!("{byte:02x}"));
-        let name = format!("{HIDDEN}{tag}");
-        let sparse = object.entry.flags & FLAG_SPARSE != 0;
+        let sparse = object.entry.has(FLAG_SPARSE);
         let (larger, object_lock) =
-            self.create_hidden(&name, &CreateOptions { size, sparse, ..CreateOptions::default() })?;
+            self.create_hidden(&CreateOptions { size, sparse, ..CreateOptions::default() })?;
         let result = self.copy(object, &larger, kept).and_then(|copied| {
             if !Mutant::EarlyExchange.is_on() {
                 copied.barrier()?;
@@ -203,10 +199,10 @@ impl Store {
         Ok(medium)
     }
 
-    fn create_hidden(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<(Located, ObjectLock)> {
+    fn create_hidden(self: &Arc<Self>, how: &CreateOptions<'_>) -> Result<(Located, ObjectLock)> {
         let (id, now) = (random_id()?, now());
         self.update(|table| {
-            let object = table.create_any(name, id, now, how)?;
+            let object = table.create_hidden("resize", id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
@@ -217,7 +213,7 @@ impl Store {
     /// Removes the hidden objects of resizes that died; returns how many there were.
     pub fn reap(self: &Arc<Self>) -> Result<u64> {
         let mut reaped = 0;
-        let hidden = self.view(|table| table.hidden(HIDDEN))?;
+        let hidden = self.view(|table| table.hidden())?;
         for object in hidden {
             let removed = self.update_then(
                 |table| {

@@ -12,7 +12,6 @@ mod written;
 
 pub use attach::Reader;
 pub(in crate::store) use binding::renumber;
-pub(in crate::store) use grow::HIDDEN;
 pub use primary::{Pending, Primary};
 pub use psync::{Changes, Staged, psync_all, stage};
 pub use writer::Writer;

@@ -83,7 +83,7 @@ impl Writer {
     pub(super) fn back(&mut self, target: u64, len: u64) -> Result<()> {
         const PIECE: u64 = 64 * 1024;
         let entry = &self.object.entry;
-        if entry.flags & FLAG_SPARSE == 0 {
+        if !entry.has(FLAG_SPARSE) {
             return Ok(());
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());

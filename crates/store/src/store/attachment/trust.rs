@@ -13,7 +13,7 @@ impl Writer {
     /// Whether only typed code stored the durable bytes.
     #[must_use]
     pub fn is_typed(&self) -> bool {
-        self.object.entry.flags & FLAG_TYPED != 0
+        self.object.entry.has(FLAG_TYPED)
     }
 
     /// Whether nothing was ever psynced: the object reads as zeros.
@@ -36,7 +36,7 @@ impl Writer {
         let offset = self.object.offset;
         self.object = self.store.update(|table| {
             let mut object = table.entry(offset)?;
-            object.entry.flags = object.entry.flags & !FLAG_TYPED | if typed { FLAG_TYPED } else { 0 };
+            object.entry.set(FLAG_TYPED, typed);
             table.put_entry(&object)?;
             Ok(object)
         })?;

@@ -3,12 +3,11 @@
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::Part;
-use crate::format::entry::{Entry, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
+use crate::format::entry::{Entry, FLAG_HIDDEN, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
-use crate::store::attachment::HIDDEN;
-use crate::table::{check_name, id_key, name_hash};
+use crate::table::{check_name, entry_hash, id_key};
 use zerocopy::FromBytes;
 
 /// The part of an intact entry that the check keeps.
@@ -32,10 +31,9 @@ pub(in crate::store) struct Object {
 impl Object {
     /// Reduces a verified entry to that.
     pub(in crate::store) fn of(offset: u64, entry: &Entry, seed: u64) -> Object {
-        let name = entry.name();
         Object {
             offset,
-            hash: name_hash(seed, &name),
+            hash: entry_hash(seed, entry),
             id: id_key(&entry.id),
             primary: entry.primary.get(),
             pages: entry.pages.get(),
@@ -45,7 +43,7 @@ impl Object {
             created: entry.created.get(),
             lane: entry.lane.get(),
             bound: entry.state == STATE_W && entry.lane.get() != NO_LANE,
-            hidden: name.starts_with(HIDDEN),
+            hidden: entry.has(FLAG_HIDDEN),
         }
     }
 }
@@ -160,10 +158,10 @@ impl Survey {
         let name = entry.name();
         let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
             Some("its size and the pages of its extent differ")
-        } else if entry.flags & !FLAGS != 0 || entry.class != 0 || entry.retention != 0 {
+        } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
-        } else if entry.shadow.get() != 0 || entry.ties.get() != 0 || entry.seal != [0; 128] {
-            Some("it has a shadow, ties or a seal, which are not defined")
+        } else if has_later_fields(entry) {
+            Some("it has a shadow, ties, a base, keys, types or a boot, which are not defined")
         } else if !object.hidden && check_name(&name).is_err() {
             Some("its name is not a valid one")
         } else if entry.state != STATE_W && entry.lane.get() != NO_LANE {
@@ -272,6 +270,12 @@ impl Survey {
     pub(super) fn is_held(&self, key: LockKey) -> bool {
         self.held_as(key).is_some()
     }
+}
+
+/// Whether a field is not zero that this version of the format gives no meaning yet.
+fn has_later_fields(entry: &Entry) -> bool {
+    let pages = [entry.shadow, entry.ties, entry.base, entry.overlay, entry.keys, entry.types];
+    pages.iter().any(|field| field.get() != 0) || entry.volatile_boot != [0; 16]
 }
 
 /// Whether the line is this object's, but damaged.

@@ -71,6 +71,7 @@ impl Store {
         superblock.created = U64::new(now());
         superblock.label_len = U32::new(how.label.len() as u32);
         superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
+        superblock.set_release();
         let publish = || -> Result<()> {
             for (slot, sequence) in SLOTS.into_iter().zip(1..) {
                 let slots = Superblock { sequence: U64::new(sequence), ..superblock };

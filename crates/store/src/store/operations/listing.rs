@@ -3,8 +3,8 @@
 
 use super::inspect::{Status, Waiting};
 use crate::error::{Part, Result, StoreError};
+use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
-use crate::store::attachment::HIDDEN;
 use crate::store::pool::Store;
 use crate::table::{Located, SlotFound};
 
@@ -50,7 +50,7 @@ impl Store {
                         continue;
                     }
                 };
-                if object.entry.name_bytes().first() != Some(&(HIDDEN as u8)) {
+                if !object.entry.has(FLAG_HIDDEN) {
                     all.push(self.status_in(table, &object, &mut waiting).map(|status| (object, status)));
                 }
             }

@@ -2,10 +2,10 @@
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
+use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
-use crate::store::attachment::HIDDEN;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -40,7 +40,7 @@ impl Store {
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         self.update_then(
             |table| {
-                let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+                let object = table.object(name)?;
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
@@ -62,7 +62,7 @@ impl Store {
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
         self.update(|table| {
-            let mut object = table.find(name)?.ok_or(StoreError::NotFound)?;
+            let mut object = table.object(name)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }
@@ -93,7 +93,7 @@ impl Store {
     /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first) on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
         let Page { mut objects, next } = self.view(|table| table.list(from, limit))?;
-        objects.retain(|object| !object.entry.name().starts_with(HIDDEN));
+        objects.retain(|object| !object.entry.has(FLAG_HIDDEN));
         Ok(Listing { objects, next })
     }
 }

@@ -16,7 +16,7 @@ impl Store {
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         self.reap()?;
         let (mut object, object_lock, recovered) = self.update(|table| {
-            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+            let object = table.object(name)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
             }

@@ -23,7 +23,7 @@ impl Store {
         let start = object.entry.primary_offset() + from;
         let len = object.entry.extent_len() - from;
         let virgin = table.root.virgin.get();
-        let sparse = object.entry.flags & FLAG_SPARSE != 0;
+        let sparse = object.entry.has(FLAG_SPARSE);
         let used = virgin.saturating_sub(start).min(len);
         let medium = table.pages().medium();
         let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();

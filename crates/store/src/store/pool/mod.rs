@@ -182,8 +182,12 @@ fn read_superblock(medium: &dyn Medium) -> Result<Superblock> {
 pub(in crate::store) fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
     for (fault, slot) in faults {
         match *fault {
-            SlotFault::Version(found) => return StoreError::Version { found, known: VERSION },
-            SlotFault::Features(bits) => return StoreError::Features { bits },
+            SlotFault::Version(found) => {
+                let release = if found > VERSION { slot.release() } else { String::new() };
+                return StoreError::Version { found, known: VERSION, release };
+            }
+            SlotFault::Features(bits) => return StoreError::Features { bits, release: slot.release() },
+            SlotFault::Upgrading => return StoreError::Upgrading,
             SlotFault::Geometry if slot.length.get() > medium => {
                 return StoreError::Truncated { pool: slot.length.get(), medium };
             }

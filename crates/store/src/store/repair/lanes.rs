@@ -5,7 +5,6 @@ use super::scan;
 use super::settled::{SettledRepair, TOGETHER};
 use super::table::highest_generation;
 use crate::error::{Part, Result, StoreError};
-use crate::format::batch::kind;
 use crate::format::entry::{Entry, NO_LANE, PROGRESS, STATE_D};
 use crate::format::lane::{DIRECTORY_MAGIC, Directory};
 use crate::format::root::{Root, TreeId};
@@ -228,7 +227,7 @@ impl SettledRepair<'_> {
         let mut log = LaneLog::at_start(offset, len, generation);
         let mut lane = None;
         scan_lane(&*self.medium, self.seed, &mut log, &mut |batch| {
-            for section in batch.sections.iter().filter(|section| section.kind.get() != kind::TABLE) {
+            for section in batch.sections.iter().filter(|section| section.is_of_object()) {
                 let (entry, binding) = (section.entry.get(), section.binding.get());
                 let owner = wanted.iter().find(|o| o.offset == entry && o.binding == binding);
                 lane = lane.or(owner.map(|object| object.lane));

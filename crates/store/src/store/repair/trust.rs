@@ -45,8 +45,8 @@ impl Repair {
         let mut changed = Vec::new();
         for offset in entries {
             let mut entry: Entry = read_struct(&*self.medium, offset)?;
-            if entry.verify(self.seed, offset, self.len) && entry.flags & FLAG_TYPED != 0 {
-                entry.flags &= !FLAG_TYPED;
+            if entry.verify(self.seed, offset, self.len) && entry.has(FLAG_TYPED) {
+                entry.set(FLAG_TYPED, false);
                 changed.push((offset, entry.sealed(self.seed)));
             }
         }
@@ -89,8 +89,8 @@ impl SettledRepair<'_> {
 
 /// The entry that `mended`, with one bit put right in byte `at`, should be: a mark that is in doubt is not put back.
 pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
-    if at == offset_of!(Entry, flags) && mended.flags & FLAG_TYPED != 0 {
-        mended.flags &= !FLAG_TYPED;
+    if at == offset_of!(Entry, flags) && mended.has(FLAG_TYPED) {
+        mended.set(FLAG_TYPED, false);
         return mended.sealed(seed);
     }
     mended

@@ -1,0 +1,198 @@
+//! Upgrade: a pool of format 1 becomes one of format 2, where it is.
+//!
+//! 1. *Read* (`old`): the pool is seen through an overlay as one of format 2, and checked as such. Damage is refused while
+//!    nothing has changed.
+//! 2. *Drain* (`drain`): whatever waits in lanes is recovered in the overlay, and brought into place. This is what recovery in format 1
+//!    does, so that the pool stays one of format 1 all the while, and losing power loses nothing.
+//! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. Nobody else uses the pool from
+//!    then on, and nothing in its lanes matters any more.
+//! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A slot is of one format or the other, and
+//!    says of which, so that an upgrade that was cut short goes on where it stopped.
+//! 5. *End*: the pool is checked, and the superblock says that the upgrade is over.
+//!
+//! Cost: the table's slots are written twice, what waits in lanes once; objects are not touched. Memory: 1 KiB for each object, and
+//! what waits in lanes.
+
+mod convert;
+mod drain;
+mod old;
+
+use crate::error::{Result, StoreError};
+use crate::format::superblock::{FEATURE_UPGRADING, SLOTS, SlotFault, Superblock};
+use crate::format::{LANES, VERSION, v1};
+use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
+use crate::store::check::Severity;
+use crate::store::locks::{Deadline, lock_table};
+use crate::store::pool::{Identity, Store, why_unusable};
+use std::sync::Arc;
+use std::time::Duration;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U32, U64};
+
+/// How long another process may hold the table.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Result of an upgrade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upgraded {
+    /// The pool's format before.
+    pub from: u32,
+    /// Objects in the pool, hidden ones included.
+    pub objects: u64,
+    /// Objects whose last writer had died, and that were recovered.
+    pub recovered: u64,
+}
+
+/// The format that a pool is in.
+enum Found {
+    Current,
+    /// All is done but for one slot of the superblock.
+    Ended(Superblock),
+    Old(v1::Superblock),
+    /// An upgrade was begun.
+    Begun(Superblock),
+}
+
+impl Store {
+    /// Makes the pool on `device` one of this format. `dry_run`: only tries, in memory, whether that can be done.
+    /// `progress(done, total)` is called now and then.
+    ///
+    /// Nobody else may have the pool open; the caller sees to that as far as the locks of attachments do not tell.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; `Held`: somebody has an object, or a lane; `NotSound`: the pool is damaged, and is as it was.
+    /// `NoSpace`: there is no room for what waits in lanes. An upgrade that failed otherwise goes on when it is called again.
+    pub fn upgrade(
+        device: &Arc<dyn Device>,
+        identity: Identity,
+        dry_run: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Upgraded> {
+        // A try may see a table that changes meanwhile; then it fails, or was right.
+        let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
+        (0..LANES).try_for_each(|lane| expect_free(&**device, LockKey::Lane(lane)))?;
+        let (superblock, mut upgraded) = match found(&**device)? {
+            Found::Current => return Ok(Upgraded { from: VERSION, ..Upgraded::default() }),
+            Found::Ended(superblock) => {
+                put_superblock(&**device, superblock, 0)?;
+                return Ok(Upgraded { from: VERSION, ..Upgraded::default() });
+            }
+            Found::Begun(superblock) => (superblock, Upgraded { from: v1::VERSION, ..Upgraded::default() }),
+            Found::Old(old) => {
+                let drained = drain::drain(device, identity, &old, dry_run, progress)?;
+                let (from, superblock) = (v1::VERSION, old.upgraded());
+                let upgraded = Upgraded { from, objects: drained.objects, recovered: drained.recovered };
+                if dry_run {
+                    return Ok(upgraded);
+                }
+                (put_superblock(&**device, superblock, FEATURE_UPGRADING)?, upgraded)
+            }
+        };
+        upgraded.objects = convert::convert(device, &superblock)?;
+        expect_sound(device, &superblock, progress)?;
+        put_superblock(&**device, superblock, 0)?;
+        Ok(upgraded)
+    }
+}
+
+fn found(medium: &dyn Medium) -> Result<Found> {
+    let mut faults = Vec::new();
+    let (mut old, mut begun): (Option<v1::Superblock>, Option<Superblock>) = (None, None);
+    let mut current = None;
+    for slot in SLOTS {
+        if slot + size_of::<Superblock>() as u64 > medium.len() {
+            continue;
+        }
+        let read: v1::Superblock = read_struct(medium, slot)?;
+        if read.verify(medium.len()) && old.is_none_or(|old| old.sequence < read.sequence) {
+            old = Some(read);
+        }
+        let read: Superblock = read_struct(medium, slot)?;
+        match read.verify(medium.len()) {
+            Ok(()) => current = Some(read),
+            Err(SlotFault::Upgrading) if begun.is_none_or(|begun| begun.sequence < read.sequence) => {
+                begun = Some(read);
+            }
+            // One of format 1 that does not verify as that.
+            Err(SlotFault::Version(v1::VERSION)) if read.length.get() > medium.len() => {
+                faults.push((SlotFault::Geometry, read));
+            }
+            Err(SlotFault::Version(v1::VERSION)) => faults.push((SlotFault::Checksum, read)),
+            Err(fault) => faults.push((fault, read)),
+        }
+    }
+    match (old, current, begun) {
+        // As long as one slot is of format 1, software of that time may have gone on with the pool.
+        (Some(old), _, _) => Ok(Found::Old(old)),
+        (None, Some(ended), Some(_)) => Ok(Found::Ended(ended)),
+        (None, Some(_), None) => Ok(Found::Current),
+        (None, None, Some(begun)) => Ok(Found::Begun(begun)),
+        (None, None, None) => Err(why_unusable(&faults, medium.len())),
+    }
+}
+
+/// Writes both slots of the superblock, one after the other, with these features; returns it as written last.
+fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
+    superblock.features = U32::new(features);
+    superblock.set_release();
+    // The slot that is in force comes last.
+    let sequence_at = |slot: u64| -> Result<u64> {
+        let found: Superblock = read_struct(medium, slot)?;
+        Ok(found.sequence.get())
+    };
+    let first_is_newer = sequence_at(SLOTS[0])? == superblock.sequence.get();
+    let order = if first_is_newer { [SLOTS[1], SLOTS[0]] } else { SLOTS };
+    for slot in order {
+        superblock.sequence = U64::new(superblock.sequence.get() + 1);
+        superblock = superblock.sealed();
+        medium.write_durable(slot, superblock.as_bytes())?;
+    }
+    Ok(superblock)
+}
+
+/// Fails if a check of the pool, seen through `superblock`, finds an error.
+fn expect_sound(
+    device: &Arc<dyn Device>,
+    superblock: &Superblock,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let overlay = Arc::new(Overlay::new(device.clone()));
+    let mut shown = *superblock;
+    shown.features = U32::new(0);
+    for slot in SLOTS {
+        overlay.write(slot, shown.sealed().as_bytes())?;
+    }
+    expect_no_errors(overlay, progress)
+}
+
+fn expect_no_errors(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    let report = Store::check(device, progress)?;
+    match report.findings.iter().find(|finding| finding.severity == Severity::Error) {
+        Some(finding) => Err(StoreError::NotSound { found: finding.to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// The table, locked: nobody can attach, nor take a lane.
+struct Alone(Arc<dyn Device>);
+
+impl Alone {
+    fn take(device: &Arc<dyn Device>) -> Result<Alone> {
+        lock_table(&**device, LockMode::Exclusive, &mut Deadline::after(PATIENCE))?;
+        Ok(Alone(device.clone()))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.unlock(LockKey::Table);
+    }
+}
+
+/// Fails if somebody has the key. Nobody takes one without the table.
+fn expect_free(device: &dyn Device, key: LockKey) -> Result<()> {
+    if device.probe(key)?.is_none() {
+        return Ok(());
+    }
+    Err(StoreError::InUse { holder: device.holder(key).map_or(0, |process| process.pid) })
+}

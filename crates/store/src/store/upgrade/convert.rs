@@ -1,0 +1,117 @@
+//! The structs of a pool whose upgrade was begun, each from format 1 to format 2.
+
+use super::old::slots;
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch::kind;
+use crate::format::entry::{NO_LANE, SIZE, STATE_D, Slot};
+use crate::format::lane::{BODY, Directory, HEADERS, Header};
+use crate::format::superblock::Superblock;
+use crate::format::{LANE_DIRECTORY, LANES, LINE, TABLE_ROOT, v1};
+use crate::lane::{Batch, LaneLog};
+use crate::medium::{Device, Medium, read_struct};
+use crate::recovery::catch_up;
+use crate::store::access::{append, read_table_log};
+use std::sync::Arc;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Slots in one batch: the table's lane has room for that.
+const TOGETHER: usize = 128;
+
+/// Converts all slots, and voids all lanes; durable on return. Returns how many objects there are.
+pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
+    let (medium, seed, len): (&dyn Medium, _, _) =
+        (&**device, superblock.seed.get(), superblock.length.get());
+    let mut log = read_table_log(medium, seed)?;
+    // Batches of format 1 do not verify: they are in place.
+    catch_up(medium, seed, &mut log, false)?;
+    next_generation(medium, seed, &mut log)?;
+    let slots: Vec<u64> = slots(medium, seed, len)?.into_iter().collect();
+    for part in slots.chunks(TOGETHER) {
+        publish(medium, seed, &mut log, |batch| {
+            for offset in part {
+                if let Some(slot) = converted(medium, seed, *offset, len)? {
+                    batch.copy_lines(*offset, slot.as_bytes());
+                }
+            }
+            Ok(())
+        })?;
+    }
+    publish(medium, seed, &mut log, |batch| void_lanes(medium, seed, len, batch))?;
+    next_generation(medium, seed, &mut log)?;
+    Ok(slots.len() as u64)
+}
+
+/// Voids the table's lane, whose batches are in place.
+fn next_generation(medium: &dyn Medium, seed: u64, log: &mut LaneLog) -> Result<()> {
+    medium.barrier()?;
+    log.next_generation(medium, seed)?;
+    Ok(medium.barrier()?)
+}
+
+fn publish(
+    medium: &dyn Medium,
+    seed: u64,
+    log: &mut LaneLog,
+    fill: impl FnOnce(&mut Batch) -> Result<()>,
+) -> Result<()> {
+    let mut batch = Batch::new();
+    batch.begin(kind::TABLE, 0, 0);
+    fill(&mut batch)?;
+    if batch.is_empty() {
+        return Ok(());
+    }
+    batch.seal(seed);
+    append(medium, seed, log, &mut batch)
+}
+
+/// The slot of an object in format 2, detached; `None` if it is that already.
+fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Option<Slot>> {
+    let mut bytes = [0; SIZE as usize];
+    medium.read(offset, &mut bytes)?;
+    let damaged = || StoreError::damaged(Part::Entry, offset);
+    let slot = Slot::read_from_bytes(&bytes).map_err(|_| damaged())?;
+    if slot.entry.verify(seed, offset, len) {
+        return Ok(None);
+    }
+    let old = v1::Slot::read_from_bytes(&bytes).map_err(|_| damaged())?;
+    let mut slot = old.upgraded(seed, offset, len).ok_or_else(damaged)?;
+    slot.entry.state = STATE_D;
+    slot.entry.lane = U32::new(NO_LANE);
+    slot.entry = slot.entry.sealed(seed);
+    Ok(Some(slot))
+}
+
+/// Gives each lane a generation beyond every one that is stated in it, and states that nobody has anything left there.
+fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Result<()> {
+    let root: crate::format::root::Root = read_struct(medium, TABLE_ROOT)?;
+    for lane in 0..LANES {
+        let slot = LANE_DIRECTORY + u64::from(lane) * LINE;
+        let mut found: Directory = read_struct(medium, slot)?;
+        if found.in_use(seed, len) != Some(true) {
+            continue;
+        }
+        let stated = highest(medium, seed, &found)?;
+        found.generation = U64::new(stated + 1);
+        found.since = root.next_binding;
+        batch.copy_lines(slot, found.sealed(seed).as_bytes());
+    }
+    Ok(())
+}
+
+/// The highest generation that the directory, a copy of the header, or the header of a batch states.
+fn highest(medium: &dyn Medium, seed: u64, lane: &Directory) -> Result<u64> {
+    let (offset, len) = (lane.offset.get(), lane.len.get());
+    let mut highest = lane.generation.get();
+    for copy in HEADERS {
+        let header: Header = read_struct(medium, offset + copy)?;
+        highest = highest.max(header.generation(seed, offset).unwrap_or(0));
+    }
+    for at in (offset + BODY..offset + len).step_by(LINE as usize) {
+        let header: v1::Header = read_struct(medium, at)?;
+        if header.is_intact(seed) {
+            highest = highest.max(header.generation.get());
+        }
+    }
+    Ok(highest)
+}

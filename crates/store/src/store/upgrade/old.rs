@@ -1,0 +1,138 @@
+//! A pool of format 1 as one of format 2, in an overlay.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::batch::MAGIC;
+use crate::format::lane::{BODY, Directory};
+use crate::format::root::TreeId;
+use crate::format::superblock::SLOTS;
+use crate::format::{LANE_DIRECTORY, LANES, LINE, TABLE_LANE, TABLE_LANE_LEN, v1};
+use crate::lane::{LaneLog, scan};
+use crate::medium::{Device, Medium, Overlay, read_struct};
+use crate::recovery::catch_up;
+use crate::space::TableTransaction;
+use crate::store::access::read_table_log;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Bytes of a lane read at a time.
+const PIECE: u64 = 1 << 20;
+
+/// The pool, and what of it is known.
+pub(super) struct OldPool {
+    /// The pool in format 2.
+    pub(super) overlay: Arc<Overlay>,
+    pub(super) seed: u64,
+    pub(super) len: u64,
+    /// Offsets of the objects' slots.
+    pub(super) slots: BTreeSet<u64>,
+    /// Pages of the table with what waited in its lane, as format 1 has them.
+    pub(super) table: Vec<(u64, Vec<u8>)>,
+}
+
+impl OldPool {
+    /// Reads the pool; nothing on `device` changes.
+    ///
+    /// # Errors
+    /// The table's lane, or an entry, is damaged; the medium's.
+    pub(super) fn read(device: &Arc<dyn Device>, old: &v1::Superblock) -> Result<OldPool> {
+        let overlay = Arc::new(Overlay::new(device.clone()));
+        let superblock = old.upgraded().sealed();
+        let (seed, len) = (superblock.seed.get(), superblock.length.get());
+        for slot in SLOTS {
+            overlay.write(slot, superblock.as_bytes())?;
+        }
+        let medium = &*overlay;
+        headers(medium, seed, TABLE_LANE, TABLE_LANE_LEN)?;
+        let mut log = read_table_log(medium, seed)?;
+        wrong_bits(medium, seed, &log)?;
+        catch_up(medium, seed, &mut log, false)?;
+        let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
+        let mut table = overlay.changed();
+        table.retain(|(page, _)| *page >= LANE_DIRECTORY && !lane.contains(page));
+        // Its batches have slots as they were.
+        log.next_generation(medium, seed)?;
+        let slots = slots(medium, seed, len)?;
+        for offset in &slots {
+            let found: v1::Slot = read_struct(medium, *offset)?;
+            let damaged = StoreError::damaged(Part::Entry, *offset);
+            medium.write(*offset, found.upgraded(seed, *offset, len).ok_or(damaged)?.as_bytes())?;
+        }
+        for lane in lanes(medium, seed, len)? {
+            let (offset, len) = (lane.offset.get(), lane.len.get());
+            headers(medium, seed, offset, len)?;
+            // One whose generation nothing tells is refused by the check.
+            if let Ok(log) = LaneLog::read(medium, seed, offset, len, lane.generation.get()) {
+                wrong_bits(medium, seed, &log)?;
+            }
+        }
+        Ok(OldPool { overlay, seed, len, slots, table })
+    }
+}
+
+/// Offsets of the slots that the trees of names and of IDs lead to.
+pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet<u64>> {
+    let table = TableTransaction::begin(medium, seed, len)?;
+    let mut found = BTreeSet::new();
+    for tree in [TreeId::Names, TreeId::Ids] {
+        table.walk(tree, &mut |_, level, slots| {
+            if level == 0 {
+                found.extend(slots.iter().map(|slot| slot.value.get()));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
+}
+
+/// Directory slots of the lanes that have space. Those that are damaged are left out: the check names them.
+fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
+    let mut all = Vec::new();
+    for lane in 0..LANES {
+        let found: Directory = read_struct(medium, LANE_DIRECTORY + u64::from(lane) * LINE)?;
+        all.extend((found.in_use(seed, len) == Some(true)).then_some(found));
+    }
+    Ok(all)
+}
+
+/// Puts every intact header of a batch in the lane into format 2.
+fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> {
+    let (mut at, end) = (offset + BODY, offset + len);
+    while at < end {
+        let mut piece = vec![0; PIECE.min(end - at) as usize];
+        medium.read(at, &mut piece)?;
+        for (line, bytes) in (at..).step_by(LINE as usize).zip(piece.chunks_exact(LINE as usize)) {
+            if bytes[..4] != MAGIC.to_le_bytes() {
+                continue;
+            }
+            let Ok(header) = v1::Header::read_from_bytes(bytes) else { continue };
+            if let Some(header) = header.upgraded(seed) {
+                medium.write(line, header.as_bytes())?;
+            }
+        }
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Puts headers into format 2 that have one wrong bit, where recovery in format 1 would have put it right.
+fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
+    let mut log = *start;
+    loop {
+        scan(medium, seed, &mut log, &mut |_| Ok(()))?;
+        if !log.fits(LINE) {
+            return Ok(());
+        }
+        let mut bytes = [0; LINE as usize];
+        medium.read(log.position(), &mut bytes)?;
+        let (generation, sequence, room) = (log.generation, log.sequence, log.len - log.tail);
+        let fitting = (0..8 * bytes.len()).find_map(|bit| {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let header = v1::Header::read_from_bytes(&bytes).ok().and_then(|header| header.upgraded(seed));
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            header.filter(|header| header.verify(seed, generation, sequence, room))
+        });
+        let Some(header) = fitting else { return Ok(()) };
+        medium.write(log.position(), header.as_bytes())?;
+    }
+}

@@ -1,0 +1,200 @@
+//! Pools of format 1, as release 0.1 made them, become pools of this format: whatever state they are in, and wherever the
+//! upgrade is cut short.
+
+use indelible_store::error::{Part, StoreError};
+use indelible_store::format::entry::SIZE;
+use indelible_store::format::superblock::SLOTS;
+use indelible_store::format::{DATA, TABLE_LANE, VERSION};
+use indelible_store::medium::{Device, LockKey, LockMode, Locks};
+use indelible_store::store::{Finding, Severity, Store, Upgraded};
+use indelible_store::table::Key;
+use indelible_testing::hostile::pool::{Pool, old_pools};
+use indelible_testing::pool::{check_tiling, process, psync, recover_all, snapshot};
+use indelible_testing::{Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit, for_each_crash};
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+
+fn medium(pool: &Pool, config: SimConfig) -> SimMedium {
+    SimMedium::from_bytes(&pool.image, config)
+}
+
+fn device(medium: &SimMedium) -> Arc<dyn Device> {
+    Arc::new(medium.handle())
+}
+
+fn upgrade(medium: &SimMedium) -> Result<Upgraded, StoreError> {
+    Store::upgrade(&device(medium), process(8), false, &mut |_, _| {})
+}
+
+/// Fails if something is wrong with a pool that was upgraded.
+fn judge(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
+    let text = |error: StoreError| error.to_string();
+    let report = Store::check(device(medium), &mut |_, _| {}).map_err(text)?;
+    // A superblock slot may be torn: the other serves.
+    let known = |finding: &&Finding| finding.severity == Severity::Note || finding.part == Part::Superblock;
+    let bad = report.findings.iter().find(|finding| !known(finding));
+    if let Some(finding) = bad {
+        return Err(format!("check: {finding}"));
+    }
+    let store = Store::open(device(medium), process(9)).map_err(text)?;
+    recover_all(&store).map_err(text)?;
+    check_tiling(&store)?;
+    let found = snapshot(&store).map_err(text)?;
+    if !found.keys().eq(pool.history.keys()) {
+        return Err(format!("objects: {:?}", found.keys()));
+    }
+    for (name, states) in &pool.history {
+        if Some(&found[name].2) != states.last() {
+            return Err(format!("{name} is not as its last psync left it"));
+        }
+    }
+    // It goes on as any pool.
+    for name in found.keys().take(2) {
+        let mut writer = store.attach_writer(name, KEY).map_err(text)?;
+        psync(&mut writer, &[(0, &[7])]).map_err(text)?;
+        writer.detach().map_err(text)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn pools_of_release_0_1_hold_what_they_held() {
+    for pool in old_pools() {
+        let medium = medium(&pool, SimConfig::default());
+        let refused = Store::open(device(&medium), process(1)).err().map(|error| error.to_string());
+        let text = format!("the pool has format version 1, this software uses version {VERSION}");
+        assert_eq!(refused, Some(text), "{}", pool.name);
+        let upgraded = upgrade(&medium).unwrap_or_else(|error| panic!("{}: {error}", pool.name));
+        assert_eq!((upgraded.from, upgraded.objects), (1, pool.history.len() as u64), "{}", pool.name);
+        let dead = if ["waiting", "torn"].contains(&pool.name) { 3 } else { 0 };
+        assert_eq!(upgraded.recovered, dead, "{}", pool.name);
+        judge(&medium, &pool).unwrap_or_else(|wrong| panic!("{}: {wrong}", pool.name));
+        let again = upgrade(&medium).unwrap();
+        assert_eq!((again.from, again.objects), (VERSION, 0), "{}", pool.name);
+    }
+}
+
+/// At each power cut the pool is one of format 1, or an upgrade goes on; either way the next upgrade ends with all of it.
+#[test]
+fn the_power_may_fail_at_any_time() {
+    let (mut old, mut begun, mut done) = (0, 0, 0);
+    for (disk, tear_unit) in [(true, TearUnit::Sector), (false, TearUnit::Word)] {
+        for pool in old_pools().iter().filter(|pool| pool.name != "many") {
+            let config = SimConfig { disk, tear_unit, ..SimConfig::default() };
+            let medium = medium(pool, config);
+            let limits = Limits { exhaustive: 4, singles: 4, random: 3, points: 60, seed: 3 };
+            let record = |medium: &SimMedium| {
+                upgrade(medium).unwrap();
+            };
+            let mut end = |image: &SimMedium| {
+                match Store::open(device(image), process(1)) {
+                    Err(StoreError::Version { found: 1, .. }) => old += 1,
+                    Err(StoreError::Upgrading) => begun += 1,
+                    Ok(_) => done += 1,
+                    Err(error) => return Err(error.to_string()),
+                }
+                upgrade(image).map_err(|error| error.to_string())?;
+                judge(image, pool)
+            };
+            for_each_crash(&medium, record, |image| end(&image.medium()), &limits)
+                .unwrap_or_else(|failure| panic!("{}, {config:?}: {failure}", pool.name));
+        }
+    }
+    println!("{old} of format 1, {begun} begun, {done} done");
+    assert!(old > 100 && begun > 100 && done > 10);
+}
+
+/// Each change of the medium fails once; the next upgrade ends with all of it.
+#[test]
+fn every_operation_may_fail() {
+    let mut failed = 0;
+    for pool in old_pools().iter().filter(|pool| ["waiting", "settled"].contains(&pool.name)) {
+        for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Reserve] {
+            for fault in [Fault::Io, Fault::Short, Fault::After, Fault::KillLate] {
+                for nth in 0.. {
+                    let medium = medium(pool, SimConfig::default());
+                    medium.fail_at(kind, nth, fault);
+                    let result = upgrade(&medium);
+                    if medium.faults_met() == 0 {
+                        break;
+                    }
+                    medium.clear_faults();
+                    failed += u64::from(result.is_err());
+                    let left = medium.power_cut(indelible_testing::Choice::Random(nth)).medium();
+                    let ended = upgrade(&left).map_err(|error| error.to_string());
+                    ended
+                        .and_then(|_| judge(&left, pool))
+                        .unwrap_or_else(|wrong| panic!("{}: {kind:?} {nth} {fault:?}: {wrong}", pool.name));
+                }
+            }
+        }
+    }
+    assert!(failed > 50, "{failed}");
+}
+
+#[test]
+fn a_pool_in_use_is_left_alone() {
+    let pools = old_pools();
+    let pool = pools.iter().find(|pool| pool.name == "waiting").unwrap();
+    let medium = medium(pool, SimConfig::default());
+    let before = medium.to_bytes();
+    let entry =
+        before.chunks(SIZE as usize).position(|slot| slot.starts_with(b"PMOE")).unwrap() as u64 * SIZE;
+    for key in [LockKey::Lane(0), LockKey::Object(entry)] {
+        let user = medium.handle();
+        assert!(user.try_lock(key, LockMode::Shared).unwrap());
+        assert!(matches!(upgrade(&medium), Err(StoreError::InUse { .. })), "{key:?}");
+        user.unlock(key);
+    }
+    assert!(medium.to_bytes() == before);
+    upgrade(&medium).unwrap();
+}
+
+#[test]
+fn a_try_changes_nothing() {
+    for pool in old_pools() {
+        let medium = medium(&pool, SimConfig::default());
+        let tried = Store::upgrade(&device(&medium), process(8), true, &mut |_, _| {}).unwrap();
+        assert_eq!(tried.objects, pool.history.len() as u64);
+        assert!(medium.to_bytes()[..] == pool.image[..], "{}", pool.name);
+    }
+}
+
+/// Damage is an error, and the pool as it was; a single wrong bit in a batch is put right, as recovery does.
+#[test]
+fn damage_is_refused_and_a_wrong_bit_put_right() {
+    let pools = old_pools();
+    let pool = pools.iter().find(|pool| pool.name == "waiting").unwrap();
+    let sound = medium(pool, SimConfig::default()).to_bytes();
+    let batches = |from: u64| -> Vec<u64> {
+        let lines = (from..sound.len() as u64).step_by(64);
+        lines.filter(|at| sound[*at as usize..].starts_with(b"BTCH")).collect()
+    };
+    let (table, writers) = (batches(TABLE_LANE), batches(DATA));
+    assert!(table.len() > writers.len() + 2 && writers.len() > 4);
+    // Of a batch that others follow, and of both superblocks.
+    for ranges in [vec![table[0] + 70], vec![writers[0] + 70], vec![SLOTS[0] + 40, SLOTS[1] + 40]] {
+        let damaged = medium(pool, SimConfig::default());
+        ranges.iter().for_each(|at| damaged.scribble(*at..at + 8, 3));
+        let before = damaged.to_bytes();
+        let error = upgrade(&damaged).unwrap_err();
+        let (sound, whole) =
+            (matches!(error, StoreError::NotSound { .. }), matches!(error, StoreError::Damaged { .. }));
+        assert!(sound || whole || matches!(error, StoreError::BatchDamaged { .. }), "{ranges:?}: {error}");
+        assert!(damaged.to_bytes() == before, "{ranges:?}");
+    }
+    let one = medium(pool, SimConfig::default());
+    one.scribble(SLOTS[0] + 40..SLOTS[0] + 48, 3);
+    upgrade(&one).unwrap();
+    judge(&one, pool).unwrap();
+    // Headers of batches in the writers' lane, and bodies.
+    for (nth, at) in writers.iter().enumerate() {
+        for byte in [0, 9, 17, 33, 53, 57, 64, 70] {
+            let damaged = medium(pool, SimConfig::default());
+            damaged.flip(at + byte, nth as u32 % 8);
+            upgrade(&damaged).unwrap_or_else(|error| panic!("batch {nth}, byte {byte}: {error}"));
+            judge(&damaged, pool).unwrap_or_else(|wrong| panic!("batch {nth}, byte {byte}: {wrong}"));
+        }
+    }
+}
