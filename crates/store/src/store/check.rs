@@ -182,6 +182,8 @@ pub(super) struct Survey {
     /// Entries whose progress lines are damaged.
     pub progress: Vec<u64>,
     claims: Vec<Claim>,
+    /// The first thing met that only a later release knows: nothing can be said of what belongs to it, nor repaired.
+    pub later: Option<StoreError>,
 }
 
 /// Progress of a check, as told to the caller.
@@ -202,6 +204,13 @@ impl Meter<'_> {
 }
 
 impl Survey {
+    /// Remembers an error that says that a later release is needed.
+    fn note_later(&mut self, error: &StoreError) {
+        if let StoreError::SectionKind { offset, kind } = *error {
+            self.later.get_or_insert(StoreError::SectionKind { offset, kind });
+        }
+    }
+
     /// Reads everything. The caller has the table.
     pub(super) fn make(
         device: Arc<dyn Device>,
@@ -229,6 +238,7 @@ impl Survey {
             free_pages: Vec::new(),
             progress: Vec::new(),
             claims: Vec::new(),
+            later: None,
         };
         survey.judge_superblocks(&*device)?;
         survey.catch_up();

@@ -24,6 +24,7 @@ use crate::error::{Holder, Part, Result, StoreError};
 use crate::format::LANES;
 use crate::format::superblock::Superblock;
 use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
+use crate::mutant::Mutant;
 use crate::store::access::unlocked;
 use crate::store::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
 use crate::store::locks::Deadline;
@@ -95,6 +96,7 @@ impl Store {
     ///
     /// # Errors
     /// `Held` and `TableBusy`: the pool is in use. `Damaged`: both superblock slots are beyond repair.
+    /// `ObjectFeature`, `SectionKind`: only a later release knows what belongs to whom.
     /// `NoRoom`: a new table does not fit. `ReadOnly` unless it is a dry run, and what the medium reports.
     pub fn repair(
         device: Arc<dyn Device>,
@@ -145,7 +147,10 @@ impl Repair {
             options: *options,
             actions: Vec::new(),
         };
-        let survey = repair.survey(progress)?;
+        let mut survey = repair.survey(progress)?;
+        if let Some(later) = survey.later.take().filter(|_| !Mutant::UnknownUsed.is_on()) {
+            return Err(later);
+        }
         repair.nobody_has(&**device, &survey, progress)?;
         repair.restore_superblocks(slots)?;
         repair.work(survey, progress)?;

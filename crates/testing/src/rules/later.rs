@@ -11,7 +11,7 @@ use indelible_store::format::entry::{Entry, OPTIONAL_FLAGS};
 use indelible_store::format::{DATA, LINE, TABLE_LANE, TABLE_LANE_LEN, checksum};
 use indelible_store::lane::LaneLog;
 use indelible_store::medium::{Medium, read_struct};
-use indelible_store::store::Store;
+use indelible_store::store::{RepairOptions, Store};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -69,13 +69,21 @@ pub(super) fn a_section_of_a_later_release_refuses_its_lane() -> Verdict {
         if attached.is_err() != refused {
             return Err(format!("flags {flags}: {attached:?}"));
         }
+        drop(store);
         if refused {
             let report = Store::check(std::sync::Arc::new(medium.handle()), &mut |_, _| {});
             if report.is_ok_and(|report| report.findings.is_empty()) {
                 return Err(format!("flags {flags}: the check says nothing"));
             }
+            let before = medium.to_bytes();
+            let how = RepairOptions { drop_damaged: true, ..RepairOptions::default() };
+            let repaired = Store::repair(std::sync::Arc::new(medium.handle()), &how, &mut |_, _| {});
+            if repaired.is_ok() || medium.to_bytes() != before {
+                return Err(format!("flags {flags}: repair gave up what it does not know"));
+            }
             continue;
         }
+        let store = open(&medium, 3);
         recover_all(&store).map_err(|error| error.to_string())?;
         let found = snapshot(&store).map_err(|error| error.to_string())?;
         for name in ["left", "loading"] {

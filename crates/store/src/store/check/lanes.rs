@@ -74,6 +74,7 @@ impl Survey {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {
             if let Err(error) = self.read_lane(lane) {
+                self.note_later(&error);
                 let offset = lane.directory.offset.get();
                 let what = format!("lane {} cannot be read: {error}", lane.index);
                 lane.refused = Some(what.clone());

@@ -2,7 +2,7 @@
 
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
-use crate::error::Part;
+use crate::error::{Part, StoreError};
 use crate::format::entry::{Entry, FLAG_HIDDEN, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
@@ -156,6 +156,9 @@ impl Survey {
     fn judge_entry(&mut self, object: &Object, entry: &Entry) {
         let offset = object.offset;
         let name = entry.name();
+        if let Some(unknown) = entry.unknown() {
+            self.later.get_or_insert(StoreError::ObjectFeature { unknown });
+        }
         let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
             Some("its size and the pages of its extent differ")
         } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {

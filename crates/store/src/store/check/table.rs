@@ -23,6 +23,7 @@ impl Survey {
     /// Brings the table up to date in the overlay, if its lane can be trusted.
     pub(super) fn catch_up(&mut self) {
         if let Err(error) = self.try_catch_up() {
+            self.note_later(&error);
             let what = format!("the table lane cannot be replayed: {error}");
             self.find(Severity::Error, Part::Record, TABLE_LANE, Cure::Rebuild, what);
         }
