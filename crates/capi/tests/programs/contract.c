@@ -18,7 +18,7 @@ static void pools(pmo_pool *pool, const char *path)
 {
     struct pmo_pool_info info;
     CHECK(pmo_pool_info(pool, &info) == 0);
-    CHECK(info.version == 1 && info.length == 64 << 20 && info.objects == 0 && info.free > 0);
+    CHECK(info.version == 2 && info.length == 64 << 20 && info.objects == 0 && info.free > 0);
     pmo_pool *again = pmo_open_or_format(path, 64 << 20, 0);
     CHECK(again != NULL && pmo_create(again, "seen", 4096) == 0);
     CHECK(pmo_close(again) == 0);
