@@ -350,7 +350,7 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
-        StoreError::Held { .. } | StoreError::InUse { .. } => ErrorKind::Held,
+        StoreError::Held { .. } => ErrorKind::Held,
         StoreError::NotSound { .. } => ErrorKind::Damaged,
         StoreError::TableBusy { .. } | StoreError::TableInMotion { .. } | StoreError::NoLane { .. } => {
             ErrorKind::Busy

@@ -106,8 +106,8 @@ pub fn publish_borrowed(
     Ok(lines)
 }
 
-/// Fails if what was read for the batch may have been lost by the system.
-fn expect_readings(medium: &dyn Medium) -> Result<()> {
+/// Fails if what was read for the batch, or found equal, may have been lost by the system.
+pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     match Mutant::ReadingsTrusted.is_on() {
         true => Ok(()),
         false => Ok(medium.check_writeback()?),

@@ -74,12 +74,6 @@ pub enum StoreError {
         /// The first error that a check found.
         found: String,
     },
-    /// Somebody uses the pool.
-    #[error("the pool is in use{}", by_process(*holder))]
-    InUse {
-        /// Process ID; 0: not known.
-        holder: u32,
-    },
     /// An upgrade of the pool was begun, and did not end.
     #[error("an upgrade of the pool was cut short")]
     Upgrading,
@@ -358,8 +352,4 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 fn by(release: &str) -> String {
     if release.is_empty() { String::new() } else { format!(" (of release {release})") }
-}
-
-fn by_process(pid: u32) -> String {
-    if pid == 0 { String::new() } else { format!(" by process {pid}") }
 }

@@ -2,8 +2,9 @@
 //! are kept by the crash tests and the mutants instead.
 
 use indelible_store::error::StoreError;
+use indelible_store::lane::{Batch, BatchSource};
 use indelible_store::medium::Medium;
-use indelible_store::store::Store;
+use indelible_store::store::{Store, psync_all};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, contents, process, psync, psync_many, recover_all, snapshot};
 use indelible_testing::scenario::{formatted, judge_medium, media};
@@ -321,4 +322,27 @@ fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
     let image = medium.power_cut(Choice::All).medium();
     image.write(second, &vec![0; len]).unwrap();
     is_refused(image);
+}
+
+/// A batch counts its lines in 32 bits: a psync of more is refused before anything is written, and the next one is made.
+#[test]
+fn a_psync_of_more_lines_than_a_batch_counts_is_refused() {
+    struct Zeros;
+    impl BatchSource for Zeros {
+        fn copy(&self, _target: u64, out: &mut [u8]) {
+            out.fill(0);
+        }
+    }
+    let medium = formatted(1 << 20, SimConfig { disk: false, ..SimConfig::default() });
+    let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
+    store.create("a", &of(5000)).unwrap();
+    let mut a = store.attach_writer("a", Key::default()).unwrap();
+    let mut changes = |start: u64, batch: &mut Batch| {
+        batch.borrow_lines(start, 1 << 32);
+        Ok(1 << 38)
+    };
+    let refused = psync_all(&mut [(&mut a, &mut changes)], Some(&Zeros));
+    assert!(matches!(refused, Err(StoreError::BadSize { size, .. }) if size == 1 << 38), "{refused:?}");
+    psync(&mut a, &[(0, &[3; 5000])]).unwrap();
+    assert_eq!(contents(&store, a.object()).unwrap(), [3; 5000]);
 }

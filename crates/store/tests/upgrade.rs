@@ -144,7 +144,7 @@ fn a_pool_in_use_is_left_alone() {
     for key in [LockKey::Lane(0), LockKey::Object(entry)] {
         let user = medium.handle();
         assert!(user.try_lock(key, LockMode::Shared).unwrap());
-        assert!(matches!(upgrade(&medium), Err(StoreError::InUse { .. })), "{key:?}");
+        assert!(matches!(upgrade(&medium), Err(StoreError::Held { .. })), "{key:?}");
         user.unlock(key);
     }
     assert!(medium.to_bytes() == before);

@@ -2,7 +2,7 @@
 //! root, nodes, free slots, the directory and the headers of lanes, sections and runs, is the same in both.
 
 use super::batch::{self, MAGIC};
-use super::entry::{self, FLAG_HIDDEN, FREE_MAGIC};
+use super::entry::{self, FLAG_HIDDEN};
 use super::{DATA, LINE, MIN_POOL, PAGE, checksum, superblock};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -256,10 +256,4 @@ impl Header {
         new.head_sum = U64::new(new.sum(seed));
         Some(new)
     }
-}
-
-/// Whether the bytes of a slot are those of a free one, which is the same in both formats.
-#[must_use]
-pub fn is_free(slot: &entry::Entry, offset: u64) -> bool {
-    slot.magic.get() == FREE_MAGIC && slot.own_offset.get() == offset
 }

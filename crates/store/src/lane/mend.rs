@@ -67,7 +67,7 @@ fn mend_next(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
 }
 
 /// Changes the one bit that makes `bytes` verify, and returns which byte it is in.
-fn wrong_bit(bytes: &mut [u8], mut verifies: impl FnMut(&[u8]) -> bool) -> Option<usize> {
+pub(crate) fn wrong_bit(bytes: &mut [u8], mut verifies: impl FnMut(&[u8]) -> bool) -> Option<usize> {
     for at in 0..bytes.len() {
         for bit in 0..8 {
             bytes[at] ^= 1 << bit;

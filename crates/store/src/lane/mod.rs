@@ -14,5 +14,6 @@ pub use ending::{Ending, Search, ending, expect_sound};
 pub use generation::Witnesses;
 pub use log::LaneLog;
 pub use mend::mend;
+pub(crate) use mend::wrong_bit;
 pub use scan::{BatchView, scan};
 pub use source::{BatchSource, Done};

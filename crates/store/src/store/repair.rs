@@ -262,7 +262,7 @@ impl Repair {
 }
 
 /// The error for a lock that is held. The holder is taken from the lock, not from the table, which may be damaged.
-fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
+pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {
         holder: process.map_or(Holder::Unknown, |process| Holder::Process { process, writer }),
@@ -270,7 +270,7 @@ fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
 }
 
 /// Checks that nobody has a lane, on a device whose lanes cannot be locked.
-fn lanes_are_free(device: &dyn Device) -> Result<()> {
+pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {
             return Err(held(device, key, true));

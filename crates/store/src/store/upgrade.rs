@@ -19,11 +19,12 @@ mod old;
 
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{FEATURE_UPGRADING, SLOTS, SlotFault, Superblock};
-use crate::format::{LANES, VERSION, v1};
+use crate::format::{VERSION, v1};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::check::Severity;
 use crate::store::locks::{Deadline, lock_table};
 use crate::store::pool::{Identity, Store, why_unusable};
+use crate::store::repair::lanes_are_free;
 use std::sync::Arc;
 use std::time::Duration;
 use zerocopy::IntoBytes;
@@ -70,7 +71,7 @@ impl Store {
     ) -> Result<Upgraded> {
         // A try may see a table that changes meanwhile; then it fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
-        (0..LANES).try_for_each(|lane| expect_free(&**device, LockKey::Lane(lane)))?;
+        lanes_are_free(&**device)?;
         let (superblock, mut upgraded) = match found(&**device)? {
             Found::Current => return Ok(Upgraded { from: VERSION, ..Upgraded::default() }),
             Found::Ended(superblock) => {
@@ -187,12 +188,4 @@ impl Drop for Alone {
     fn drop(&mut self) {
         self.0.unlock(LockKey::Table);
     }
-}
-
-/// Fails if somebody has the key. Nobody takes one without the table.
-fn expect_free(device: &dyn Device, key: LockKey) -> Result<()> {
-    if device.probe(key)?.is_none() {
-        return Ok(());
-    }
-    Err(StoreError::InUse { holder: device.holder(key).map_or(0, |process| process.pid) })
 }

@@ -3,6 +3,7 @@
 use super::primary::Primary;
 use super::writer::Writer;
 use super::written::Direct;
+use crate::commit::expect_readings;
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::FLAG_SPARSE;
@@ -226,10 +227,11 @@ impl Staged<'_> {
         if self.advances.is_empty() {
             // Nothing differs from the primary; but a primary that went back to an earlier state is not the
             // last psync.
-            return match Mutant::ReadingsTrusted.is_on() {
-                true => Ok(()),
-                false => Ok(first.lane.medium().check_writeback()?),
-            };
+            return expect_readings(first.lane.medium());
+        }
+        if u32::try_from(self.batch.count()).is_err() {
+            let why = "one psync changes less than 256 GiB: psync more often";
+            return Err(StoreError::BadSize { size: self.batch.data_len(), why });
         }
         reserve(writers, &self.batch)?;
         let first = &writers[0];

@@ -1,13 +1,13 @@
 //! Recovery of a pool of format 1: what waits in its lanes comes into place, and the pool stays what it is.
 
-use super::expect_free;
 use super::expect_no_errors;
 use super::old::OldPool;
 use crate::error::Result;
 use crate::format::entry::{NO_LANE, STATE_D, Slot};
 use crate::format::{PAGE, v1};
-use crate::medium::{Device, LockKey, not_kept, read_struct};
+use crate::medium::{Device, LockKey, LockMode, not_kept, read_struct};
 use crate::store::pool::{Identity, Store};
+use crate::store::repair::held;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
@@ -28,7 +28,10 @@ pub(super) fn drain(
 ) -> Result<Drained> {
     let pool = OldPool::read(device, old)?;
     for slot in &pool.slots {
-        expect_free(&**device, LockKey::Object(*slot))?;
+        let key = LockKey::Object(*slot);
+        if let Some(mode) = device.probe(key)? {
+            return Err(held(&**device, key, mode == LockMode::Exclusive));
+        }
     }
     expect_no_errors(pool.overlay.clone(), progress)?;
     let recovered = recover(&pool, identity)?;

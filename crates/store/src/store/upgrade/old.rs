@@ -6,7 +6,7 @@ use crate::format::lane::{BODY, Directory};
 use crate::format::root::TreeId;
 use crate::format::superblock::SLOTS;
 use crate::format::{LANE_DIRECTORY, LANES, LINE, TABLE_LANE, TABLE_LANE_LEN, v1};
-use crate::lane::{LaneLog, scan};
+use crate::lane::{LaneLog, scan, wrong_bit};
 use crate::medium::{Device, Medium, Overlay, read_struct};
 use crate::recovery::catch_up;
 use crate::space::TableTransaction;
@@ -126,12 +126,11 @@ fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
         let mut bytes = [0; LINE as usize];
         medium.read(log.position(), &mut bytes)?;
         let (generation, sequence, room) = (log.generation, log.sequence, log.len - log.tail);
-        let fitting = (0..8 * bytes.len()).find_map(|bit| {
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            let header = v1::Header::read_from_bytes(&bytes).ok().and_then(|header| header.upgraded(seed));
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            header.filter(|header| header.verify(seed, generation, sequence, room))
-        });
+        let upgraded = |bytes: &[u8]| v1::Header::read_from_bytes(bytes).ok()?.upgraded(seed);
+        let fits = |bytes: &[u8]| {
+            upgraded(bytes).is_some_and(|header| header.verify(seed, generation, sequence, room))
+        };
+        let fitting = wrong_bit(&mut bytes, fits).and_then(|_| upgraded(&bytes));
         let Some(header) = fitting else { return Ok(()) };
         medium.write(log.position(), header.as_bytes())?;
     }
