@@ -1,6 +1,7 @@
 //! The benchmarks, one each.
 
 mod attach;
+mod bytes;
 mod collections;
 mod commit;
 mod filebench;
@@ -73,6 +74,7 @@ pub const ALL: &[Benchmark] = &[
         about: "maps in an object beside std's maps in DRAM",
         run: collections::run,
     },
+    Benchmark { name: "bytes", about: "values and keys of bytes beside one copy of them", run: bytes::run },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];
 

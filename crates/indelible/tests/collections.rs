@@ -1,7 +1,7 @@
 //! The contract of the collections: typed roots, what is refused, what is freed, what a full heap does.
 
 use crate::support::{self, Ground, World, everywhere, name_root};
-use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, POption, PString, PVec};
+use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, PHashMap, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
 
@@ -317,6 +317,87 @@ fn a_full_heap_is_an_error_and_the_vector_is_as_it_was() {
     heap.psync().unwrap();
     heap.drop_root::<PVec<PString>>("list").unwrap();
     assert_eq!(blocks(&mut heap), 0);
+}
+
+/// A full heap leaves a vector as it was, however it is filled, and nothing behind.
+#[test]
+fn many_values_are_added_whole_or_not_at_all() {
+    let mut heap = heap_of(&world(), MIB);
+    let (list, place) = heap.root_and_heap::<PVec<PString>>("list").unwrap();
+    list.extend(["one", "two"]);
+    let large = vec!["a text that needs a block".repeat(1000); 100];
+    assert_eq!(list.try_extend(&large).unwrap_err().kind(), ErrorKind::HeapFull);
+    assert_eq!(*list, ["one", "two"]);
+    assert_eq!(PVec::<PString>::try_from_in(&large, place).unwrap_err().kind(), ErrorKind::HeapFull);
+    assert_eq!(PVec::<u8>::try_from_slice_in(&[7; 2 << 20], place).unwrap_err().kind(), ErrorKind::HeapFull);
+    let texts: PVec<PString> = PVec::from_in(&large[..10], place);
+    assert_eq!(texts[9], large[9]);
+    let full = (0..100).find_map(|_| list.try_extend(texts.iter().map(|text| text.as_str())).err());
+    assert_eq!(full.unwrap().kind(), ErrorKind::HeapFull);
+    drop(texts);
+    list.truncate(2);
+    list.shrink_to_fit();
+    assert_eq!(blocks(&mut heap), 3);
+}
+
+/// Iterators say how many they have, and need not know.
+#[test]
+fn a_vector_is_filled_by_iterators_that_are_wrong_about_their_length() {
+    struct Liar(u64, (usize, Option<usize>));
+
+    impl Iterator for Liar {
+        type Item = u64;
+
+        fn next(&mut self) -> Option<u64> {
+            self.0 = self.0.checked_sub(1)?;
+            Some(self.0)
+        }
+
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            self.1
+        }
+    }
+
+    impl ExactSizeIterator for Liar {}
+
+    let mut heap = heap_of(&world(), MIB);
+    let (list, place) = heap.root_and_heap::<PVec<u64>>("list").unwrap();
+    let expected: Vec<u64> = (0..1000).rev().collect();
+    for hint in [(0, None), (0, Some(0)), (3, Some(3)), (999, Some(999)), (1000, Some(1000)), (5000, None)] {
+        list.clear();
+        list.extend(Liar(1000, hint));
+        assert_eq!(*list, expected);
+        assert_eq!(PVec::<u64>::from_in(Liar(1000, hint), place), expected);
+    }
+    assert_eq!(blocks(&mut heap), 1);
+}
+
+/// Bytes are found and stored by slice, array and vector.
+#[test]
+fn keys_of_bytes_are_looked_up_by_whatever_has_bytes() {
+    let mut heap = heap_of(&world(), MIB);
+    let map = heap.root_or_default::<PHashMap<PVec<u8>, PVec<u8>>>("map").unwrap();
+    map.insert(&b"first"[..], &b"1"[..]);
+    map.insert(b"second", vec![2_u8; 3]);
+    let long = vec![3_u8; 300];
+    map.insert(&long, [3_u8; 300]);
+    assert_eq!(map.insert(*b"first", b"one").unwrap(), b"1");
+    map.entry(&b"first"[..]).or_insert(b"no").extend_from_slice(b" and more");
+    map.entry(b"third").or_insert(&b"3"[..]);
+    assert_eq!((map.len(), &map[&b"first"[..]][..]), (4, &b"one and more"[..]));
+    assert_eq!(map[b"second"], [2; 3]);
+    assert_eq!(map[&long], long);
+    assert_eq!(map.remove(&b"third"[..]).unwrap(), b"3");
+    heap.drop_root::<PHashMap<PVec<u8>, PVec<u8>>>("map").unwrap();
+
+    let ids = heap.root_or_default::<PHashMap<[u8; 4], u64>>("ids").unwrap();
+    ids.insert([1, 2, 3, 4], 7);
+    let packet = [0, 1, 2, 3, 4, 5];
+    assert_eq!((ids.get(&packet[1..5]), ids.get(&packet[..4]), ids.get(&packet[..])), (Some(&7), None, None));
+    let names = heap.root_or_default::<PBTreeMap<PVec<u16>, u64>>("names").unwrap();
+    names.insert(&[1_u16, 2][..], 12);
+    *names.entry([1_u16]).or_insert(0) += 1;
+    assert_eq!((names.get(&[1_u16, 2][..]), names.get(&vec![1_u16]), names.len()), (Some(&12), Some(&1), 2));
 }
 
 #[test]

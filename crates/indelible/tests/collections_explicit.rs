@@ -98,6 +98,14 @@ const LISTS: &[(&str, Change)] = &[
     ("store in retain", |data| data.list.retain(|value| [*value += 1, ()].len() == 2)),
     ("drain", |data| done(data.texts.drain().nth(100))),
     ("append", |data| data.list.try_append(&[7; 40]).unwrap()),
+    ("extend", |data| data.list.extend((0..200_u64).filter(|number| number % 3 > 0))),
+    ("extend that cannot end", |data| assert!(data.list.try_extend(0_u64..).is_err())),
+    ("extend_from_slice", |data| data.list.extend_from_slice(&[7; 500])),
+    ("extend_from_slice, of text", |data| {
+        let texts = std::mem::take(&mut data.texts);
+        data.texts.extend_from_slice(&texts[10..20]);
+        data.texts.extend(texts);
+    }),
     ("shrink", |data| data.list.shrink_to_fit()),
     ("reserve", |data| data.list.reserve(10_000)),
     ("sort", |data| data.list.sort_by_key(|value| std::cmp::Reverse(*value))),

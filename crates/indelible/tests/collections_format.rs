@@ -2,8 +2,8 @@
 //! an object is here once more, by hand.
 
 use indelible::collections::format::{CONSTANTS, STRUCTS};
-use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash};
-use indelible::{Heap, Pool};
+use indelible::collections::{KeyHash, PBTreeMap, PBox, PHashMap, PHashSet, PString, PVec, StableHash};
+use indelible::{ErrorKind, Heap, Pool, TypeInfo};
 use indelible_store::format::checksum;
 use indelible_testing::page::tables;
 
@@ -135,6 +135,47 @@ fn fingerprints_are_as_format_md_says() {
     assert_eq!(heap.root_any("all").unwrap().fingerprint, half(1) << 64 | half(2));
 }
 
+fn fingerprint(version: u32, text: &str) -> u128 {
+    let half = |seed| u128::from(checksum(seed, &[&version.to_le_bytes(), text.as_bytes()]));
+    half(1) << 64 | half(2)
+}
+
+/// Keys with bytes in a row are hashed in another way than version 1 did; all else is as it was.
+#[test]
+fn tables_with_bytes_in_their_keys_are_of_version_2() {
+    #[derive(indelible::Persist)]
+    #[repr(C)]
+    struct Key<'h>(u32, PBox<'h, PVec<'h, [u8; 4]>>);
+
+    macro_rules! version {
+        ($heap:ident, $ty:ty) => {{
+            $heap.root_or_default::<$ty>("root").unwrap();
+            let root = $heap.root_any("root").unwrap();
+            $heap.drop_root::<$ty>("root").unwrap();
+            (1..4).find(|version| fingerprint(*version, &root.layout) == root.fingerprint)
+        }};
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
+    let heap = &mut Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
+    assert_eq!(version!(heap, PHashMap<PVec<u8>, u64>), Some(2));
+    assert_eq!(version!(heap, PVec<PHashSet<[u8; 16]>>), Some(2));
+    assert_eq!(version!(heap, PHashMap<Key, u64>), Some(2));
+    assert_eq!(version!(heap, PHashMap<PString, PVec<u8>>), Some(1));
+    assert_eq!(version!(heap, PHashMap<[u16; 8], [u8; 16]>), Some(1));
+    assert_eq!(version!(heap, PBTreeMap<PVec<u8>, u64>), Some(1));
+
+    // A table of version 1 is refused, not searched in vain.
+    let block = heap.calloc(1, 40).unwrap().as_ptr();
+    let layout = "PHashMap PVec u8 u64 ";
+    let ty = TypeInfo { name: "PHashMap<PVec<u8>, u64>", fingerprint: fingerprint(1, layout), layout };
+    // SAFETY: a block of zeros, an empty table.
+    unsafe { heap.create_root("old", block, 40, &ty).unwrap() };
+    let refused = heap.root_mut::<PHashMap<PVec<u8>, u64>>("old").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::RootType);
+    assert!(refused.to_string().contains("hashed keys of bytes in another way"), "{refused}");
+}
+
 /// Hashes of all kinds of keys, as the first release had them.
 #[test]
 fn hashes_never_change() {
@@ -163,6 +204,13 @@ fn hashes_never_change() {
     let pair = hash!(Choice::Pair { a: 7, b: 8 });
     assert_eq!(pair, hash(&|state| [201, 7, 8].iter().for_each(|word| state.number(*word))));
     assert_eq!(hash!("text"), hash!(String::from("text")));
+    let bytes = hash(&|state| state.bytes(&[1, 2, 3]));
+    assert_eq!([hash!([1_u8, 2, 3]), hash!([1_u8, 2, 3][..]), hash!(vec![1_u8, 2, 3])], [bytes; 3]);
+    let nested = hash(&|state| {
+        state.number(1);
+        state.bytes(&[1, 2, 3]);
+    });
+    assert_eq!(hash!([[1_u8, 2, 3]]), nested);
     assert_eq!(hash!([1_u16, 2]), hash(&|state| [2_u64, 1, 2].iter().for_each(|word| state.number(*word))));
     assert_eq!(hash!("text"), 10_373_741_077_572_880_147);
 }

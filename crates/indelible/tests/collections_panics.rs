@@ -122,6 +122,50 @@ fn what_retain_did_not_look_at_stays() {
     });
 }
 
+/// Values that were made before the panic are the vector's.
+#[test]
+fn an_iterator_that_panics_leaves_what_it_had_given() {
+    on_heap(12, |heap| {
+        let (list, place) = filled(heap, 3);
+        let more = (3..20).map(|id| {
+            assert!(id < 10, "enough");
+            item(id, place)
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| list.extend(more))).is_err());
+        assert_eq!(list.iter().map(|item| item.id).collect::<Vec<_>>(), ids(0..10));
+    });
+}
+
+/// A clone that panics in the middle of a copy: nothing of the copy is left.
+#[test]
+fn a_copy_that_panics_is_no_copy() {
+    thread_local!(static CLONES: Cell<u64> = const { Cell::new(0) });
+
+    #[derive(Persist)]
+    #[repr(C)]
+    struct Fragile<'h>(PString<'h>);
+
+    impl Clone for Fragile<'_> {
+        fn clone(&self) -> Self {
+            CLONES.set(CLONES.get() + 1);
+            assert!(CLONES.get() < 4, "fragile");
+            Fragile(self.0.clone())
+        }
+    }
+
+    on_heap(2 + 5 + 3, |heap| {
+        let (list, place) = heap.root_and_heap::<PVec<Fragile>>("list").unwrap();
+        list.extend((0..5).map(|_| Fragile(PString::from_in("text", place))));
+        assert!(catch_unwind(AssertUnwindSafe(|| list.clone())).is_err());
+        CLONES.set(0);
+        let texts = std::mem::take(list);
+        let panic = catch_unwind(AssertUnwindSafe(|| list.extend_from_slice(&texts)));
+        assert!(panic.is_err());
+        assert_eq!(list.len(), 3, "as std's vector has it");
+        list.extend(texts);
+    });
+}
+
 #[test]
 fn a_box_is_freed_whatever_its_value_does() {
     on_heap(1, |heap| {

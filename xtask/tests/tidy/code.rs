@@ -60,6 +60,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/type_hash.rs",
         "collections/vec.rs",
         "collections/vec_drain.rs",
+        "collections/vec_fill.rs",
         "collections/vec_iter.rs",
         "collections/string.rs",
         "collections/group.rs",

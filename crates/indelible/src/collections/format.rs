@@ -9,8 +9,9 @@ use super::vec::PVec;
 use super::{group, node};
 
 /// Constants by name.
-pub const CONSTANTS: [(&str, u64); 7] = [
+pub const CONSTANTS: [(&str, u64); 8] = [
     ("VERSION", crate::types::VERSION as u64),
+    ("BYTE_KEYS", crate::types::BYTE_KEYS as u64),
     ("GROUP", group::GROUP as u64),
     ("EMPTY", group::EMPTY as u64),
     ("REMOVED", group::REMOVED as u64),

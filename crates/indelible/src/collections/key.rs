@@ -56,6 +56,29 @@ impl KeyHash {
 pub trait StableHash {
     /// Adds the value to a hash. Equal values add the same.
     fn stable_hash(&self, hash: &mut KeyHash);
+
+    /// Adds values that lie in a row.
+    #[doc(hidden)]
+    #[inline]
+    fn stable_hash_all(values: &[Self], hash: &mut KeyHash)
+    where
+        Self: Sized,
+    {
+        hash.number(values.len() as u64);
+        values.iter().for_each(|value| value.stable_hash(hash));
+    }
+}
+
+impl StableHash for u8 {
+    #[inline]
+    fn stable_hash(&self, hash: &mut KeyHash) {
+        hash.number((*self).into());
+    }
+
+    #[inline]
+    fn stable_hash_all(values: &[u8], hash: &mut KeyHash) {
+        hash.bytes(values);
+    }
 }
 
 macro_rules! number {
@@ -71,7 +94,7 @@ macro_rules! number {
     };
 }
 
-number!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize, bool, char);
+number!(u16, u32, u64, usize, i8, i16, i32, i64, isize, bool, char);
 
 impl StableHash for u128 {
     fn stable_hash(&self, hash: &mut KeyHash) {
@@ -111,13 +134,21 @@ impl StableHash for PString<'_> {
 }
 
 impl<T: StableHash> StableHash for [T] {
+    #[inline]
     fn stable_hash(&self, hash: &mut KeyHash) {
-        hash.number(self.len() as u64);
-        self.iter().for_each(|element| element.stable_hash(hash));
+        T::stable_hash_all(self, hash);
     }
 }
 
 impl<T: StableHash, const N: usize> StableHash for [T; N] {
+    #[inline]
+    fn stable_hash(&self, hash: &mut KeyHash) {
+        self.as_slice().stable_hash(hash);
+    }
+}
+
+impl<T: StableHash> StableHash for Vec<T> {
+    #[inline]
     fn stable_hash(&self, hash: &mut KeyHash) {
         self.as_slice().stable_hash(hash);
     }
@@ -142,8 +173,23 @@ impl<T: StableHash + ?Sized> StableHash for &T {
     }
 }
 
-/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`], a slice for a
-/// [`PVec`].
+/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`], slices, arrays and
+/// vectors for a [`PVec`], a slice for an array.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # let mut heap = indelible::Heap::format(pool.create_attached("o", 1 << 20)?)?;
+/// use indelible::collections::{PHashMap, PVec};
+///
+/// let sizes = heap.root_or_default::<PHashMap<PVec<u8>, u64>>("sizes")?;
+/// let packet = [7, 0, 0, 1];
+/// sizes.insert(&packet[..], 4); // copied only if it becomes a new key
+/// *sizes.entry(&packet[..3]).or_insert(0) += 3;
+/// assert_eq!(sizes[b"\x07\0\0"], 3);
+/// # Ok(()) }
+/// ```
 pub trait Lookup<K>: StableHash {
     /// Whether this stands for `key`, whose hash is the same then.
     fn matches(&self, key: &K) -> bool;
@@ -156,8 +202,8 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`], a slice
-/// for a [`PVec`].
+/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`], slices, arrays and
+/// vectors for a [`PVec`], a slice for an array.
 pub trait Compare<K> {
     /// How this stands to `key`.
     fn compare(&self, key: &K) -> Ordering;
@@ -170,17 +216,39 @@ impl<K: Ord> Compare<K> for K {
     }
 }
 
-impl<'h, T: Persist<'h> + StableHash + Eq> Lookup<PVec<'h, T>> for [T] {
+macro_rules! slices {
+    ($([$($size:ident)?] $ty:ty),* $(,)?) => {
+        $(
+            impl<'h, T: Persist<'h> + StableHash + Eq $(, const $size: usize)?> Lookup<PVec<'h, T>> for $ty {
+                #[inline]
+                fn matches(&self, key: &PVec<'h, T>) -> bool {
+                    self[..] == *key.as_slice()
+                }
+            }
+
+            impl<'h, T: Persist<'h> + Ord $(, const $size: usize)?> Compare<PVec<'h, T>> for $ty {
+                #[inline]
+                fn compare(&self, key: &PVec<'h, T>) -> Ordering {
+                    self[..].cmp(key.as_slice())
+                }
+            }
+        )*
+    };
+}
+
+slices!([] [T], [] &[T], [] Vec<T>, [] &Vec<T>, [N] [T; N], [N] &[T; N]);
+
+impl<T: StableHash + Eq, const N: usize> Lookup<[T; N]> for [T] {
     #[inline]
-    fn matches(&self, key: &PVec<'h, T>) -> bool {
-        self == key.as_slice()
+    fn matches(&self, key: &[T; N]) -> bool {
+        self == key
     }
 }
 
-impl<'h, T: Persist<'h> + Ord> Compare<PVec<'h, T>> for [T] {
+impl<T: Ord, const N: usize> Compare<[T; N]> for [T] {
     #[inline]
-    fn compare(&self, key: &PVec<'h, T>) -> Ordering {
-        self.cmp(key.as_slice())
+    fn compare(&self, key: &[T; N]) -> Ordering {
+        self.cmp(key)
     }
 }
 

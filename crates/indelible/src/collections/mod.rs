@@ -122,6 +122,7 @@ mod type_hash;
 pub mod variants;
 mod vec;
 mod vec_drain;
+mod vec_fill;
 mod vec_iter;
 mod verify;
 

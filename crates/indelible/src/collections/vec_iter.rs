@@ -5,11 +5,9 @@
 
 #![allow(unsafe_code)]
 
-use super::into_persist::IntoPersist;
 use super::persist::Persist;
-use super::place::{HeapRef, expect, lent, verify};
+use super::place::{lent, verify};
 use super::vec::PVec;
-use crate::error::Result;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -177,29 +175,9 @@ macro_rules! ranges {
 
 ranges!(Range<usize>, RangeInclusive<usize>, RangeFrom<usize>, RangeTo<usize>, RangeFull);
 
-impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVec<'h, T> {
-    fn extend<I: IntoIterator<Item = V>>(&mut self, values: I) {
-        let values = values.into_iter();
-        self.reserve(values.size_hint().0);
-        values.for_each(|value| self.push(value));
-    }
-}
-
 impl<'h, T: Persist<'h>> Default for PVec<'h, T> {
     fn default() -> Self {
         PVec::new()
-    }
-}
-
-/// Clones into the vector's own heap. An empty copy of a vector that has no heap yet has none either.
-impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
-    fn clone(&self) -> Self {
-        if self.is_empty() {
-            return PVec::new();
-        }
-        let mut copy = PVec::with_capacity_in(self.len(), self.heap());
-        self.iter().for_each(|value| copy.push(value.clone()));
-        copy
     }
 }
 
@@ -252,48 +230,5 @@ impl<'h, T: Persist<'h> + Ord> Ord for PVec<'h, T> {
 impl<'h, T: Persist<'h> + Hash> Hash for PVec<'h, T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_slice().hash(state);
-    }
-}
-
-fn collect<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
-    values: impl ExactSizeIterator<Item = V>,
-    heap: HeapRef<'h>,
-) -> Result<PVec<'h, T>> {
-    let mut vec = PVec::new_in(heap);
-    vec.try_reserve(values.len())?;
-    for value in values {
-        vec.try_push(value)?;
-    }
-    Ok(vec)
-}
-
-impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> IntoPersist<'h, PVec<'h, T>> for Vec<V> {
-    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
-        collect(self.into_iter(), heap)
-    }
-}
-
-impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>, const N: usize> IntoPersist<'h, PVec<'h, T>> for [V; N] {
-    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
-        collect(self.into_iter(), heap)
-    }
-}
-
-impl<'h, T: Persist<'h>, V: IntoPersist<'h, T> + Clone> IntoPersist<'h, PVec<'h, T>> for &[V] {
-    fn into_persist(self, heap: HeapRef<'h>) -> Result<PVec<'h, T>> {
-        collect(self.iter().cloned(), heap)
-    }
-}
-
-impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// A vector of what `values` become.
-    ///
-    /// # Panics
-    /// If the heap is full.
-    #[must_use]
-    pub fn from_in<V: IntoPersist<'h, T>>(values: impl IntoIterator<Item = V>, heap: HeapRef<'h>) -> Self {
-        let mut vec = PVec::new_in(heap);
-        values.into_iter().for_each(|value| expect(vec.try_push(value)));
-        vec
     }
 }

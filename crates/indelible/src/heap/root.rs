@@ -65,7 +65,11 @@ impl Root {
         if self.fingerprint == wanted.fingerprint && self.type_name == wanted.name {
             return Ok(self);
         }
+        let same = self.type_name == wanted.name && self.layout == wanted.layout;
         let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
+            _ if same => {
+                Some("; the same of another version, which hashed keys of bytes in another way".to_owned())
+            }
             (Ok(heap), Ok(program)) => heap
                 .difference(&program)
                 .map(|first| format!("; first (here the heap, there the program), {first}")),

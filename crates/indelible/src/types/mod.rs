@@ -19,7 +19,7 @@ mod tests;
 pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
-pub(crate) use fingerprint::{VERSION, fingerprint};
+pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint};
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;
