@@ -127,6 +127,8 @@ mutants! {
     RedoUnproven,
     /// Space is used as if no earlier write to it could have failed.
     SpaceUnproven,
+    /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they are.
+    ClearedInPart,
     /// The first write to a block of the table, or of a lane, is left to the batch that needs it durable.
     FirstWriteLeft,
     /// A psync publishes a direct write that ended without a barrier.

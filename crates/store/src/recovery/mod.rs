@@ -24,7 +24,7 @@ mod redo;
 mod table;
 
 pub use judge::{Judgement, LaneView, Waiting, judge};
-pub use progress::{Standing, clear, put_progress, put_progress_at};
+pub use progress::{Standing, clear, clear_left, put_progress, put_progress_at};
 pub use table::catch_up;
 pub(crate) use table::redo_table;
 

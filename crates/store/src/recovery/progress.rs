@@ -1,9 +1,9 @@
 //! Standing of objects: their progress lines, and the part of a primary that no psync has published.
 
 use crate::error::Result;
-use crate::format::LINE;
 use crate::format::batch::Section;
 use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};
+use crate::format::{LINE, PAGE};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::table::Located;
@@ -33,14 +33,30 @@ impl Standing {
     }
 }
 
-/// Zeroes bytes of an object's primary; an object that is not sparse keeps its space.
+/// Zeroes bytes of an object's primary that no psync published, from `from` to the end of the page of `to`; an object that is not
+/// sparse keeps its space.
+///
+/// Pages are zeroed to their ends, as nothing behind is published either: one whose first write failed takes no write
+/// any more until it is zeroed whole ([`Medium`], 7).
 pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
-    let start = entry.primary_offset() + from;
-    medium.zero(start, to - from)?;
+    let to = if Mutant::ClearedInPart.is_on() { to } else { to.next_multiple_of(PAGE) };
+    let (start, len) = (entry.primary_offset() + from, to.min(entry.extent_len()) - from);
+    medium.zero(start, len)?;
     if !entry.has(FLAG_SPARSE) {
-        medium.reserve(start, to - from)?;
+        medium.reserve(start, len)?;
     }
     Ok(())
+}
+
+/// As [`clear`], of bytes that were left by a writer who is gone, and whose writes may have failed; its lane was redone.
+///
+/// The page of `from` may have bytes before it that are published. Unless it was ever written, they are zeros, and it may be
+/// one that takes no write any more: so it is zeroed whole.
+pub fn clear_left(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
+    let first = from / PAGE * PAGE;
+    let asked = from > first && !Mutant::ClearedInPart.is_on();
+    let never_written = asked && !medium.unwritten(entry.primary_offset() + first, PAGE)?.is_empty();
+    clear(medium, entry, if never_written { first } else { from }, to)
 }
 
 /// Writes an object's progress line; the caller owns its lane.

@@ -5,6 +5,7 @@ use super::{CONFIG, KEY, Verdict, create, of, open};
 use crate::pool::psync;
 use crate::scenario::formatted;
 use crate::sim::{Choice, Fault, OpKind, SimMedium};
+use indelible_store::lane::Batch;
 use indelible_store::table::CreateOptions;
 
 /// Both ends of what a power cut may leave.
@@ -205,4 +206,40 @@ pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
         }
     }
     Ok(())
+}
+
+/// A direct write of an object of which no page was ever written fails, behind `published` bytes; the next process, which is
+/// not told, takes it back, and psyncs to the pages that it covered in part.
+fn direct_write_fails(published: u64) -> Verdict {
+    for sparse in [false, true] {
+        let medium = formatted(2 << 20, CONFIG);
+        let first = open(&medium, 1);
+        first.create("a", &CreateOptions { sparse, ..of(40_000) }).unwrap();
+        let mut a = first.attach_writer("a", KEY).unwrap();
+        a.psync(&mut |_, _: &mut Batch| Ok(published)).unwrap();
+        a.begin_direct(5000).unwrap();
+        a.write_direct(published, &vec![1; 5000 - published as usize]).unwrap();
+        medium.fail_at(OpKind::Barrier, 0, Fault::Io);
+        a.end_direct().unwrap_err();
+        medium.clear_faults();
+        drop((a, first));
+        let second = open(&medium, 2);
+        let mut a = second.attach_writer("a", KEY).unwrap();
+        cuts(&medium)?;
+        psync(&mut a, &[(64, &[2; 64]), (4200, &[3; 64]), (6000, &[4; 64])]).unwrap();
+        a.checkpoint().unwrap();
+        drop((a, second));
+        cuts(&medium).map_err(|cause| format!("sparse: {sparse}: {cause}"))?;
+    }
+    Ok(())
+}
+
+/// It ended in the middle of a page.
+pub(super) fn the_last_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
+    direct_write_fails(0)
+}
+
+/// It began in the middle of a page that is published, and has only zeros.
+pub(super) fn the_first_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
+    direct_write_fails(2560)
 }

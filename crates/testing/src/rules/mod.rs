@@ -106,6 +106,8 @@ rule_tests! {
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
     blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
+    blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
+    blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

@@ -8,7 +8,7 @@ use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D};
 use crate::lane::Batch;
 use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
-use crate::recovery::{Recovered, Standing, clear};
+use crate::recovery::{Recovered, Standing, clear_left};
 use crate::space::TableTransaction;
 use crate::store::lanes::page_cache_for;
 use crate::store::locks::ObjectLock;
@@ -78,7 +78,7 @@ impl Store {
             if let Some((from, to)) = undefined(table, &object)? {
                 // The progress line still announces it: only a writer changes that line.
                 let medium = table.pages().medium();
-                clear(medium, &object.entry, from, to)?;
+                clear_left(medium, &object.entry, from, to)?;
                 medium.barrier()?;
             }
             if object.entry.state != STATE_D {
@@ -164,8 +164,7 @@ impl Store {
             object_lock: None,
             object,
             standing,
-            // An earlier writer may have died in a direct write.
-            direct: Direct::Open,
+            direct: Direct::Left,
             unsettled: false,
             scratch: Batch::new(),
             page_cache: page_cache_for(&*self.device),

@@ -18,7 +18,7 @@ use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::recovery::{Standing, clear};
+use crate::recovery::{Standing, clear, clear_left};
 use crate::store::lanes::Advance;
 
 impl Writer {
@@ -89,6 +89,7 @@ impl Writer {
         self.dissolve_page_cache()?;
         let medium = self.lane.medium();
         if !Mutant::DirectKept.is_on() {
+            let clear = if let Direct::Left = self.direct { clear_left } else { clear };
             clear(medium, &self.object.entry, from, to)?;
         }
         medium.barrier()?;

@@ -25,6 +25,8 @@ impl Written {
 pub(super) enum Direct {
     /// Nothing was written.
     None,
+    /// An earlier writer may have died in one, and part of what it announced may be written.
+    Left,
     /// Part of the announced range may have been written, and is not durable.
     Open,
     /// All that was written is durable.
