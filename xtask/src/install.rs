@@ -15,9 +15,7 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     let source = programs::project()?.join("crates/capi");
     let archive = archive(profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
-    for header in ["pmo.h", "pmo.hpp"] {
-        copy(&source.join("include").join(header), &include.join(header))?;
-    }
+    copy_all(&source.join("include"), &include)?;
     copy(&archive, &lib.join("libpmo.a"))?;
     link(&archive, &source.join("pmo.map"), &lib)?;
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
@@ -125,6 +123,23 @@ fn read(path: &Path) -> Result<String> {
 
 fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Copies the files of a folder, and those of the folders in it.
+fn copy_all(from: &Path, to: &Path) -> Result {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", from.display());
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let into = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            fs::create_dir_all(&into)
+                .map_err(|error| format!("cannot create {}: {error}", into.display()))?;
+            copy_all(&path, &into)?;
+        } else {
+            copy(&path, &into)?;
+        }
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result {

@@ -8,3 +8,4 @@ mod examples;
 mod ground;
 mod header;
 mod kill;
+mod libraries;

@@ -1,0 +1,151 @@
+// Allocators with which containers live in an object. Part of pmo.hpp.
+#ifndef PMO_ALLOCATOR_HPP
+#define PMO_ALLOCATOR_HPP
+
+#include <pmo/error.hpp>
+#include <pmo/persists.hpp>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <scoped_allocator>
+#include <type_traits>
+#include <utility>
+
+namespace pmo {
+namespace detail {
+
+// Allocates in the object with this base. All of its state is that address, which is the object's in every
+// run: containers that keep an allocator may lie in the object themselves.
+template <class T> class object_allocator {
+public:
+    using value_type = T;
+    // Elements, not blocks, move between objects.
+    using propagate_on_container_copy_assignment = std::false_type;
+    using propagate_on_container_move_assignment = std::false_type;
+    using propagate_on_container_swap = std::false_type;
+    using is_always_equal = std::false_type;
+
+    // In the object that has this address.
+    explicit object_allocator(const void *address)
+    {
+        struct ::pmo_object known;
+        check(::pmo_object(address, &known));
+        base_ = known.base;
+    }
+    template <class U> object_allocator(const object_allocator<U> &other) noexcept : base_(other.base()) {}
+
+    T *allocate(std::size_t count)
+    {
+        static_assert(persists<T>::value);
+        if (count > static_cast<std::size_t>(-1) / sizeof(T))
+            throw std::bad_array_new_length();
+        if (base_ == nullptr)
+            throw failure(PMO_ERR_NOT_ATTACHED, "allocate: this thread has no current object: make a pmo::current of one first");
+        std::size_t size = count * sizeof(T);
+        void *block = alignof(T) > 16 ? pmo_aligned_alloc(base_, alignof(T), size) : pmo_malloc(base_, size);
+        return static_cast<T *>(check_block(block));
+    }
+
+    // A block that cannot be freed is none, or is free already: the program is wrong, as with std::free.
+    void deallocate(T *block, std::size_t) noexcept
+    {
+        if (pmo_free(block) != 0) {
+            std::fprintf(stderr, "%s\n", pmo_error_message());
+            std::abort();
+        }
+    }
+
+    void *base() const noexcept { return base_; }
+
+    template <class U> bool operator==(const object_allocator<U> &other) const noexcept { return base_ == other.base(); }
+    template <class U> bool operator!=(const object_allocator<U> &other) const noexcept { return base_ != other.base(); }
+
+protected:
+    struct known_base {
+        void *base;
+    };
+    explicit object_allocator(known_base known) noexcept : base_(known.base) {}
+
+private:
+    void *base_;
+};
+
+// The base of the thread's current object, or nullptr.
+inline void *&current_base() noexcept
+{
+    thread_local void *base = nullptr;
+    return base;
+}
+
+} // namespace detail
+
+// Gives what it constructs itself as the allocator, where that takes one: strings in vectors in maps are in the
+// object, too. Allocations throw pmo::bad_alloc, which is a std::bad_alloc, if there is no room.
+template <class T> class allocator : public detail::object_allocator<T> {
+public:
+    template <class U> struct rebind {
+        using other = allocator<U>;
+    };
+
+    using detail::object_allocator<T>::object_allocator;
+    template <class U> allocator(const allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
+    template <class U> allocator(const detail::object_allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
+
+    template <class U, class... Args> void construct(U *where, Args &&...args)
+    {
+        static_assert(detail::persists<U>::value);
+        using scoped = std::scoped_allocator_adaptor<detail::object_allocator<T>>;
+        scoped(static_cast<detail::object_allocator<T> &>(*this)).construct(where, std::forward<Args>(args)...);
+    }
+};
+
+// For containers that know nothing of nested allocators, or ask the allocator for what std::allocator_traits has since C++11:
+// elements are constructed as they are, and elements that allocate are told where by the program.
+template <class T> class plain_allocator : public detail::object_allocator<T> {
+public:
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T *;
+    using const_pointer = const T *;
+    using reference = std::add_lvalue_reference_t<T>;
+    using const_reference = std::add_lvalue_reference_t<const T>;
+    template <class U> struct rebind {
+        using other = plain_allocator<U>;
+    };
+
+    using detail::object_allocator<T>::object_allocator;
+    template <class U> plain_allocator(const detail::object_allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
+
+    T *allocate(size_type count, const void * = nullptr) { return detail::object_allocator<T>::allocate(count); }
+    size_type max_size() const noexcept { return static_cast<size_type>(-1) / 2 / sizeof(T); }
+    template <class U> U *address(U &value) const noexcept { return std::addressof(value); }
+    template <class U, class... Args> void construct(U *where, Args &&...args)
+    {
+        static_assert(detail::persists<U>::value);
+        ::new (static_cast<void *>(where)) U(std::forward<Args>(args)...);
+    }
+    template <class U> void destroy(U *where) { where->~U(); }
+};
+
+// As plain_allocator, with a default constructor: it allocates in the thread's current object (pmo::current), for containers
+// that make their allocators themselves.
+template <class T> class current_allocator : public plain_allocator<T> {
+public:
+    template <class U> struct rebind {
+        using other = current_allocator<U>;
+    };
+
+    current_allocator() noexcept
+        : plain_allocator<T>(typename detail::object_allocator<T>::known_base{detail::current_base()})
+    {
+    }
+    using plain_allocator<T>::plain_allocator;
+    template <class U> current_allocator(const detail::object_allocator<U> &other) noexcept : plain_allocator<T>(other) {}
+};
+
+} // namespace pmo
+
+#endif

@@ -1,0 +1,194 @@
+// Descriptions of types, which roots are checked against. Part of pmo.hpp.
+#ifndef PMO_TYPES_HPP
+#define PMO_TYPES_HPP
+
+#include <pmo/containers.hpp>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace pmo {
+namespace detail {
+
+template <class> inline constexpr bool never = false;
+
+} // namespace detail
+
+// The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for structs by PMO_DESCRIBE, for
+// containers of other libraries by pmo::opaque. How a container orders or hashes is not part of it.
+template <class T, class = void> struct type_of {
+    static_assert(detail::persists<T>::value);
+    static_assert(detail::never<T>, "no description of this type: PMO_DESCRIBE makes one of a struct, pmo::opaque one of another "
+                                    "library's container");
+};
+
+namespace detail {
+
+// A type whose name is made of others' and whose parts, if any, are described.
+class made_type {
+public:
+    made_type(pmo_kind kind, std::string name, std::size_t size, std::size_t align, std::vector<pmo_field> fields = {})
+        : name_(std::move(name)), fields_(std::move(fields)),
+          type_{name_.c_str(), size, fields_.data(), fields_.size(), kind, align}
+    {
+    }
+    made_type(const made_type &) = delete;
+    made_type &operator=(const made_type &) = delete;
+    const pmo_type *get() const { return &type_; }
+
+private:
+    std::string name_;
+    std::vector<pmo_field> fields_;
+    pmo_type type_;
+};
+
+// By name, without looking into it: types may lead back to themselves.
+template <class T> std::string name_of() { return type_of<std::remove_cv_t<T>>::name(); }
+template <class T> const pmo_type *get() { return type_of<std::remove_cv_t<T>>::get(); }
+
+template <class... T> struct named;
+template <class T> struct named<T> {
+    static std::string names() { return name_of<T>(); }
+};
+template <class T, class... Rest> struct named<T, Rest...> {
+    static std::string names() { return name_of<T>() + ", " + named<Rest...>::names(); }
+};
+
+template <class T> pmo_field part(const char *name, std::size_t offset)
+{
+    static_assert(persists<T>::value);
+    // The name of the type is in its own description, below.
+    return pmo_field{name, "", offset, sizeof(T), get<T>};
+}
+
+// Arguments of templates that are described: types by their names, values as numbers.
+template <class T> std::string argument() { return name_of<T>(); }
+template <auto V> std::string argument() { return std::to_string(V); }
+
+} // namespace detail
+
+// The base of descriptions of containers that are not described here. Tools show its name and the types Parts, and take every
+// word in its bytes that could be an address for one. The name is the constant text of the specialisation, which had better say
+// of which version the layout is:
+//
+//     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> : pmo::opaque<boost::container::vector<T, A>, T> {
+//         static constexpr const char *text = "boost 1.74 vector";
+//     };
+template <class Self, class... Parts> struct opaque {
+    static std::string name()
+    {
+        std::string name = type_of<Self>::text;
+        if constexpr (sizeof...(Parts) > 0)
+            name += "<" + detail::named<Parts...>::names() + ">";
+        return name;
+    }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_OPAQUE, name(), sizeof(Self), alignof(Self),
+                                            {detail::part<Parts>("element", 0)...});
+        return made.get();
+    }
+};
+
+#define PMO_TYPE_BY_NAME(type, text)                                                                                   \
+    template <> struct type_of<type> {                                                                                 \
+        static std::string name() { return text; }                                                                     \
+        static const pmo_type *get()                                                                                   \
+        {                                                                                                              \
+            static const detail::made_type made(PMO_SCALAR, text, sizeof(type), alignof(type));                        \
+            return made.get();                                                                                         \
+        }                                                                                                              \
+    };
+PMO_TYPE_BY_NAME(bool, "bool")
+PMO_TYPE_BY_NAME(float, "float")
+PMO_TYPE_BY_NAME(double, "double")
+PMO_TYPE_BY_NAME(long double, "long double")
+PMO_TYPE_BY_NAME(char, "char")
+#undef PMO_TYPE_BY_NAME
+
+// Integers are what they hold: long and long long are the same.
+template <class T> struct type_of<T, std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>>> {
+    static std::string name()
+    {
+        const char *kind = std::is_enum_v<T> ? "enum" : std::is_signed_v<T> ? "int" : "uint";
+        return kind + std::to_string(8 * sizeof(T));
+    }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_SCALAR, name(), sizeof(T), alignof(T));
+        return made.get();
+    }
+};
+
+template <class T> struct type_of<T *> {
+    static_assert(detail::persists<T *>::value);
+    static std::string name() { return "pointer"; }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_POINTER, name(), sizeof(T *), alignof(T *));
+        return made.get();
+    }
+};
+
+template <class T, std::size_t N> struct type_of<T[N]> {
+    static std::string name() { return detail::name_of<T>() + "[" + std::to_string(N) + "]"; }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_ARRAY, name(), sizeof(T[N]), alignof(T), {detail::part<T>("element", 0)});
+        return made.get();
+    }
+};
+
+template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N]> {};
+
+} // namespace pmo
+
+// Describes a struct, outside of any namespace: PMO_DESCRIBE(place, PMO_MEMBER(name), PMO_MEMBER(where)). A class that has private
+// members to be described says PMO_FRIEND in its body.
+#define PMO_DESCRIBE(struct_name, ...)                                                                                 \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
+    template <> struct pmo::type_of<struct_name> {                                                                     \
+        static_assert(pmo::detail::persists<struct_name>::value);                                                      \
+        static std::string name() { return #struct_name; }                                                             \
+        static const pmo_type *get()                                                                                   \
+        {                                                                                                              \
+            using pmo_self = struct_name;                                                                              \
+            static const pmo::detail::made_type made(PMO_STRUCT, name(), sizeof(pmo_self), alignof(pmo_self),          \
+                                                     {__VA_ARGS__});                                                   \
+            return made.get();                                                                                         \
+        }                                                                                                              \
+    };                                                                                                                 \
+    _Pragma("GCC diagnostic pop")
+#define PMO_MEMBER(member) pmo::detail::part<decltype(pmo_self::member)>(#member, offsetof(pmo_self, member))
+#define PMO_FRIEND template <class, class> friend struct ::pmo::type_of
+
+// Describes a template of classes: its parameters, its name, its arguments, of which there are 4 at most, and its members:
+//
+//     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N), PMO_MEMBER(next), PMO_MEMBER(items))
+#define PMO_DESCRIBE_TEMPLATE(parameters, template_name, arguments, ...)                                               \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
+    template <PMO_INNER parameters> struct pmo::type_of<template_name<PMO_INNER arguments>> {                          \
+        static std::string name() { return #template_name "<" + PMO_ARGUMENTS arguments + ">"; }                       \
+        static const pmo_type *get()                                                                                   \
+        {                                                                                                              \
+            using pmo_self = template_name<PMO_INNER arguments>;                                                       \
+            static_assert(pmo::detail::persists<pmo_self>::value);                                                     \
+            static const pmo::detail::made_type made(PMO_STRUCT, name(), sizeof(pmo_self), alignof(pmo_self),          \
+                                                     {__VA_ARGS__});                                                   \
+            return made.get();                                                                                         \
+        }                                                                                                              \
+    };                                                                                                                 \
+    _Pragma("GCC diagnostic pop")
+#define PMO_INNER(...) __VA_ARGS__
+#define PMO_ARGUMENTS(...) PMO_ARGUMENTS_OF(__VA_ARGS__, PMO_ARGUMENTS_4, PMO_ARGUMENTS_3, PMO_ARGUMENTS_2, PMO_ARGUMENTS_1, 0)(__VA_ARGS__)
+#define PMO_ARGUMENTS_OF(a, b, c, d, chosen, ...) chosen
+#define PMO_ARGUMENTS_1(a) pmo::detail::argument<a>()
+#define PMO_ARGUMENTS_2(a, ...) PMO_ARGUMENTS_1(a) + ", " + PMO_ARGUMENTS_1(__VA_ARGS__)
+#define PMO_ARGUMENTS_3(a, ...) PMO_ARGUMENTS_1(a) + ", " + PMO_ARGUMENTS_2(__VA_ARGS__)
+#define PMO_ARGUMENTS_4(a, ...) PMO_ARGUMENTS_1(a) + ", " + PMO_ARGUMENTS_3(__VA_ARGS__)
+
+#endif
