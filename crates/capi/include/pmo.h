@@ -90,20 +90,57 @@ enum {
     /** Format over an existing pool or file, all of which is lost. */
     PMO_FORCE = 2,
     /** Accept file systems whose locks may not exclude other machines. */
-    PMO_ALLOW_REMOTE = 4
+    PMO_ALLOW_REMOTE = 4,
+    /** Take the pool's file for one that anybody may have written: heaps are read-only until they were verified. */
+    PMO_UNTRUSTED = 8,
+    /** Fill the pages of objects on demand even where the file could be mapped: a full tmpfs is an error of psync then, not SIGBUS. */
+    PMO_FAULT_IN = 16,
+    /** Leave objects that are attached for reading to forked children. */
+    PMO_INHERIT_READS = 32
+};
+
+/** Kinds of medium: AUTO asks the path, the others force. */
+enum pmo_medium { PMO_MEDIUM_AUTO, PMO_MEDIUM_FILE, PMO_MEDIUM_MEMORY, PMO_MEDIUM_DAX, PMO_MEDIUM_DEVDAX };
+
+/** How stores are found: AUTO takes the best that the kernel offers. With EXPLICIT the program marks its stores with
+ * pmo_mark_dirty, and those that it does not mark may be lost. */
+enum pmo_tracking { PMO_TRACKING_AUTO, PMO_TRACKING_WP_ASYNC, PMO_TRACKING_MPROTECT, PMO_TRACKING_EXPLICIT };
+
+/** How to open or format a pool. All zeros is right for most. The medium is an enum pmo_medium, the tracking an enum pmo_tracking.
+ * A window gives the objects of a new pool their addresses, in multiples of 2 MiB; the label of a new pool has up to 128
+ * bytes. The ahead_limit is how many bytes of an object may be filled before they are touched; 0 for any number. Flags: those of
+ * the function without options, PMO_UNTRUSTED, PMO_FAULT_IN, PMO_INHERIT_READS. */
+struct pmo_pool_options {
+    uint32_t flags;
+    uint32_t medium;
+    uint32_t tracking;
+    uint32_t reserved;
+    uint64_t window_start;
+    uint64_t window_len;
+    uint64_t ahead_limit;
+    const char *label;
 };
 
 /** Opens the pool at path. Opening it again in one process gives the same pool.
  * Flags: PMO_READ_ONLY, PMO_ALLOW_REMOTE. */
 pmo_pool *pmo_open(const char *path, unsigned flags);
 
+/** As pmo_open, with a medium, a tracking and so on. Opening a pool again while it is open does not change them. */
+pmo_pool *pmo_open_with(const char *path, const struct pmo_pool_options *options);
+
 /** Creates a file of size bytes and formats it as a pool.
  * Flags: PMO_FORCE, PMO_ALLOW_REMOTE. */
 pmo_pool *pmo_format(const char *path, uint64_t size, unsigned flags);
 
+/** As pmo_format, with a medium, a tracking and so on. */
+pmo_pool *pmo_format_with(const char *path, uint64_t size, const struct pmo_pool_options *options);
+
 /** Opens the pool at path, or formats one of size bytes if nothing is there.
  * Flags: PMO_ALLOW_REMOTE. */
 pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
+
+/** As pmo_open_or_format, with a medium, a tracking and so on. */
+pmo_pool *pmo_open_or_format_with(const char *path, uint64_t size, const struct pmo_pool_options *options);
 
 /** From now on attach, resize, rename and destroy wait for an object that somebody else has, every call waits for the
  * table while another process has it, and pmo_psync_cut waits for locks, each for as long at most; then they fail with
@@ -117,7 +154,7 @@ int pmo_close(pmo_pool *pool);
  * pool that the environment variable PMO_POOL names. */
 int pmo_use(const char *path);
 
-/** A pool in numbers; sizes in bytes. */
+/** A pool in numbers; sizes in bytes. The medium is an enum pmo_medium. */
 struct pmo_pool_info {
     uint8_t id[16];
     uint64_t length;
@@ -125,7 +162,7 @@ struct pmo_pool_info {
     uint64_t free;
     uint64_t largest_free;
     uint32_t version;
-    uint32_t reserved;
+    uint32_t medium;
 };
 
 /** Fills in what is known of the pool. */
@@ -221,14 +258,14 @@ int pmo_detach(void *object);
  * object meanwhile. */
 int pmo_grow(void *object, uint64_t size);
 
-/** An attached object. Psyncs and recovered bytes are 0 where it is attached for reading. */
+/** An attached object. Psyncs, recovered bytes and the tracking, an enum pmo_tracking, are 0 where it is attached for reading. */
 struct pmo_object {
     void *base;
     uint64_t size;
     uint64_t psyncs;
     uint64_t recovered_bytes;
     uint32_t writable;
-    uint32_t reserved;
+    uint32_t tracking;
     char name[512];
 };
 

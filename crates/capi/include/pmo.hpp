@@ -30,6 +30,43 @@
 
 namespace pmo {
 
+namespace detail {
+
+// Collects what a function of C calls back with; exceptions wait until that function has returned.
+template <class T> class collector {
+public:
+    void add(const T &item) noexcept
+    {
+        try {
+            items_.push_back(item);
+        } catch (...) {
+            failed_ = std::current_exception();
+        }
+    }
+    void line(std::uint64_t offset, const char *what) noexcept
+    {
+        try {
+            items_.push_back("at " + std::to_string(offset) + ": " + what);
+        } catch (...) {
+            failed_ = std::current_exception();
+        }
+    }
+    // All of it, given the result of that function.
+    std::vector<T> take(int result)
+    {
+        check(result);
+        if (failed_)
+            std::rethrow_exception(failed_);
+        return std::move(items_);
+    }
+
+private:
+    std::vector<T> items_;
+    std::exception_ptr failed_;
+};
+
+} // namespace detail
+
 // ---- attached objects ----
 
 class pool;
@@ -58,6 +95,9 @@ public:
     void psync() { detail::check(pmo_psync(base_)); }
     // As psync, with a consistent cut: other threads may store meanwhile.
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
+    // How stores are found.
+    pmo_tracking tracking() const { return static_cast<pmo_tracking>(known().tracking); }
+    std::string name() const { return known().name; }
     // Marks bytes from an address in the object on as stored to: for stores that bypass the page tables (pmo_mark_dirty).
     void mark_dirty(const void *address, std::size_t size) { detail::check(pmo_mark_dirty(address, size)); }
     // Brings bytes from an address in the object on into memory, and returns how many of them are there then (pmo_prefault).
@@ -179,23 +219,11 @@ public:
     // Everything that is wrong in the heap, a line each.
     std::vector<std::string> check() const
     {
-        struct collector {
-            std::vector<std::string> lines;
-            std::exception_ptr failed;
-        } all;
+        detail::collector<std::string> all;
         auto each = [](std::uint64_t offset, const char *what, void *context) noexcept {
-            auto *all = static_cast<collector *>(context);
-            try {
-                all->lines.push_back("at " + std::to_string(offset) + ": " + what);
-            } catch (...) {
-                all->failed = std::current_exception();
-            }
+            static_cast<detail::collector<std::string> *>(context)->line(offset, what);
         };
-        if (pmo_heap_check(base_, each, &all) < 0)
-            throw failure();
-        if (all.failed)
-            std::rethrow_exception(all.failed);
-        return std::move(all.lines);
+        return all.take(pmo_heap_check(base_, each, &all) < 0 ? -1 : 0);
     }
 };
 
@@ -206,6 +234,8 @@ class pool {
 public:
     explicit pool(const char *path, unsigned flags = 0) : pool(pmo_open(path, flags)) {}
     explicit pool(const std::string &path, unsigned flags = 0) : pool(path.c_str(), flags) {}
+    // With a medium, a tracking and so on.
+    pool(const std::string &path, const pmo_pool_options &options) : pool(pmo_open_with(path.c_str(), &options)) {}
     static pool format(const std::string &path, std::uint64_t size, unsigned flags = 0)
     {
         return pool(pmo_format(path.c_str(), size, flags));
@@ -213,6 +243,14 @@ public:
     static pool open_or_format(const std::string &path, std::uint64_t size, unsigned flags = 0)
     {
         return pool(pmo_open_or_format(path.c_str(), size, flags));
+    }
+    static pool format(const std::string &path, std::uint64_t size, const pmo_pool_options &options)
+    {
+        return pool(pmo_format_with(path.c_str(), size, &options));
+    }
+    static pool open_or_format(const std::string &path, std::uint64_t size, const pmo_pool_options &options)
+    {
+        return pool(pmo_open_or_format_with(path.c_str(), size, &options));
     }
     pool(pool &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     pool &operator=(pool &&other) noexcept
@@ -228,7 +266,7 @@ public:
 
     pmo_pool *handle() const noexcept { return handle_; }
 
-    /** See pmo_wait. */
+    // See pmo_wait.
     void wait(std::uint64_t milliseconds) { detail::check(pmo_wait(handle_, milliseconds)); }
 
     void create(const char *name, std::uint64_t size) { detail::check(pmo_create(handle_, name, size)); }
@@ -239,6 +277,31 @@ public:
     void destroy(const char *name, std::string_view key = {})
     {
         detail::check(pmo_destroy(handle_, name, key.data(), key.size()));
+    }
+    // Objects that nobody has attached.
+    void resize(const char *name, std::uint64_t size, std::string_view key = {})
+    {
+        detail::check(pmo_resize(handle_, name, size, key.data(), key.size()));
+    }
+    void rename(const char *name, const char *new_name, std::string_view key = {})
+    {
+        detail::check(pmo_rename(handle_, name, new_name, key.data(), key.size()));
+    }
+    struct ::pmo_pool_info info() const
+    {
+        struct ::pmo_pool_info info;
+        detail::check(::pmo_pool_info(handle_, &info));
+        return info;
+    }
+    // Every object, in no particular order.
+    std::vector<struct ::pmo_stat> list() const
+    {
+        detail::collector<struct ::pmo_stat> all;
+        auto each = [](const struct ::pmo_stat *stat, void *context) noexcept {
+            static_cast<detail::collector<struct ::pmo_stat> *>(context)->add(*stat);
+            return 0;
+        };
+        return all.take(pmo_list(handle_, each, &all));
     }
     bool contains(const char *name) const
     {
@@ -265,15 +328,25 @@ public:
         return object(pmo_attach(handle_, name, PMO_READ, key.data(), key.size()));
     }
 
-    // The heap in the object of that name; an object of size bytes is created if there is none.
-    pmo::heap heap(const char *name, std::uint64_t size, unsigned flags = 0)
+    // The heap in the object of that name; an object of size bytes is created if there is none, with the key for reading
+    // and writing.
+    pmo::heap heap(const char *name, std::uint64_t size, unsigned flags = 0, std::string_view key = {})
+    {
+        pmo_create_options options{};
+        options.size = size;
+        options.read_key = options.write_key = key.data();
+        options.read_key_len = options.write_key_len = key.size();
+        return heap(name, options, flags);
+    }
+    // The same with a reach for growth, keys and so on. It is attached with the write key.
+    pmo::heap heap(const char *name, const pmo_create_options &options, unsigned flags = 0)
     {
         if (!contains(name))
-            create(name, size);
-        return pmo::heap(attach(name), flags);
+            create(name, options);
+        return pmo::heap(attach(name, {static_cast<const char *>(options.write_key), options.write_key_len}), flags);
     }
     // The same for reading: any number of processes at a time.
-    pmo::heap heap_read(const char *name) const { return pmo::heap(attach_read(name)); }
+    pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }
 
 private:
     explicit pool(pmo_pool *handle) : handle_(detail::check(handle)) {}
@@ -286,6 +359,13 @@ template <class... Objects> void psync_all(Objects &...objects)
 {
     void *all[] = {objects.data()...};
     detail::check(pmo_psync_all(all, sizeof...(Objects), 0));
+}
+
+// As psync_all, with a consistent cut: other threads may store meanwhile.
+template <class... Objects> void psync_all_cut(Objects &...objects)
+{
+    void *all[] = {objects.data()...};
+    detail::check(pmo_psync_all(all, sizeof...(Objects), PMO_PSYNC_CUT));
 }
 
 } // namespace pmo

@@ -17,6 +17,7 @@ mod handles;
 mod heap;
 mod objects;
 mod paper;
+mod pool_options;
 mod pools;
 mod psync;
 mod roots;
@@ -29,6 +30,8 @@ pub use guard::{Failure, guarded, pmo_errno, pmo_error_message, pmo_strerror, pm
 pub use heap::HeapStats;
 #[doc(hidden)]
 pub use objects::{CreateOptions, ObjectInfo, Stat};
+#[doc(hidden)]
+pub use pool_options::PoolWith;
 #[doc(hidden)]
 pub use pools::PoolInfo;
 #[doc(hidden)]

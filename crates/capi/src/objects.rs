@@ -3,6 +3,7 @@
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
+use crate::pool_options::tracking_number;
 use indelible::raw;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -235,7 +236,7 @@ pub struct ObjectInfo {
     pub psyncs: u64,
     pub recovered_bytes: u64,
     pub writable: u32,
-    pub reserved: u32,
+    pub tracking: u32,
     pub name: [u8; 512],
 }
 
@@ -251,7 +252,7 @@ pub unsafe extern "C" fn pmo_object(address: *const c_void, object: *mut ObjectI
             psyncs: known.psyncs,
             recovered_bytes: known.recovered_bytes,
             writable: u32::from(known.writable),
-            reserved: 0,
+            tracking: tracking_number(known.tracking),
             name: name(&known.name),
         };
         // SAFETY: the caller's promise.

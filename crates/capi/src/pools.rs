@@ -1,17 +1,13 @@
 //! Opening, formatting and closing pools.
 
-use crate::args::{fill, flags, text};
+use crate::args::{fill, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool, pools};
 use crate::objects::Stat;
-use indelible::PoolOptions;
+use crate::pool_options::{ALLOW_REMOTE, FORMAT, LATER, OPEN, PoolWith, flagged, medium_number, options};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::time::Duration;
-
-const READ_ONLY: c_uint = 1;
-const FORCE: c_uint = 2;
-const ALLOW_REMOTE: c_uint = 4;
 
 fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
     guarded(null_mut(), || {
@@ -28,35 +24,58 @@ fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open(path: *const c_char, with: c_uint) -> *mut pmo_pool {
-    opened(|| {
-        let [read_only, remote] = flags(with, [READ_ONLY, ALLOW_REMOTE])?;
-        // SAFETY: the caller's promise.
-        let path = unsafe { text(path, "path") }?;
-        Ok(PoolOptions::new().read_only(read_only).allow_remote(remote).open(path)?)
-    })
+    // SAFETY: the caller's promise.
+    opened(|| Ok(flagged(with, OPEN)?.open(unsafe { text(path, "path") }?)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_open_with(path: *const c_char, with: *const PoolWith) -> *mut pmo_pool {
+    // SAFETY: the caller's promise.
+    opened(|| Ok(unsafe { options(with, OPEN | LATER) }?.open(unsafe { text(path, "path") }?)?))
 }
 
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
-    opened(|| {
-        let [force, remote] = flags(with, [FORCE, ALLOW_REMOTE])?;
-        // SAFETY: the caller's promise.
-        let path = unsafe { text(path, "path") }?;
-        Ok(PoolOptions::new().force(force).allow_remote(remote).format(path, size)?)
-    })
+    // SAFETY: the caller's promise.
+    opened(|| Ok(flagged(with, FORMAT)?.format(unsafe { text(path, "path") }?, size)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_format_with(
+    path: *const c_char,
+    size: u64,
+    with: *const PoolWith,
+) -> *mut pmo_pool {
+    // SAFETY: the caller's promise.
+    opened(|| Ok(unsafe { options(with, FORMAT | LATER) }?.format(unsafe { text(path, "path") }?, size)?))
 }
 
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_or_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
+    // SAFETY: the caller's promise.
+    opened(|| Ok(flagged(with, ALLOW_REMOTE)?.open_or_format(unsafe { text(path, "path") }?, size)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_open_or_format_with(
+    path: *const c_char,
+    size: u64,
+    with: *const PoolWith,
+) -> *mut pmo_pool {
     opened(|| {
-        let [remote] = flags(with, [ALLOW_REMOTE])?;
         // SAFETY: the caller's promise.
-        let path = unsafe { text(path, "path") }?;
-        Ok(PoolOptions::new().allow_remote(remote).open_or_format(path, size)?)
+        let (path, options) = unsafe { (text(path, "path")?, options(with, ALLOW_REMOTE | LATER)?) };
+        Ok(options.open_or_format(path, size)?)
     })
 }
 
@@ -99,7 +118,7 @@ pub struct PoolInfo {
     pub free: u64,
     pub largest_free: u64,
     pub version: u32,
-    pub reserved: u32,
+    pub medium: u32,
 }
 
 /// # Safety
@@ -107,7 +126,8 @@ pub struct PoolInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInfo) -> c_int {
     status(|| {
-        let known = pool(handle)?.info()?;
+        let pool = pool(handle)?;
+        let known = pool.info()?;
         let filled = PoolInfo {
             id: known.id,
             length: known.length,
@@ -115,7 +135,7 @@ pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInf
             free: known.free,
             largest_free: known.largest_free,
             version: known.version,
-            reserved: 0,
+            medium: medium_number(pool.medium()),
         };
         // SAFETY: the caller's promise.
         unsafe { fill(info, filled) }

@@ -155,6 +155,17 @@ fn elements_that_mean_nothing_in_the_next_run_do_not_compile() {
     }
 }
 
+#[test]
+fn pools_have_keys_names_lists_tracking_and_media() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    let binary = folder.path().join("pools");
+    CPP.build(&program("pools.cpp"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
+}
+
 /// Roots made by an earlier version have these words: they do not change.
 const LAYOUTS: &str = "\
 pair<int64, char>

@@ -1,7 +1,7 @@
 //! The header is what the library exports: names, signatures, structs, codes.
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
-use pmo::{CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, Root, Stat, Type};
+use pmo::{CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root, Stat, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::process::Command;
@@ -101,6 +101,7 @@ fn rust(c: &str) -> String {
         "char" => "c_char",
         "pmo_pool" => "pmo_pool",
         "struct pmo_pool_info" => "PoolInfo",
+        "struct pmo_pool_options" => "PoolWith",
         "struct pmo_stat" => "Stat",
         "struct pmo_create_options" => "CreateOptions",
         "struct pmo_object" => "ObjectInfo",
@@ -195,14 +196,16 @@ fn structs_have_the_same_layout_on_both_sides() {
     }
     let layouts = layouts! {
         "pmo_pool_info" PoolInfo { "id" id, "length" length, "objects" objects, "free" free,
-            "largest_free" largest_free, "version" version, "reserved" reserved }
+            "largest_free" largest_free, "version" version, "medium" medium }
+        "pmo_pool_options" PoolWith { "flags" flags, "medium" medium, "tracking" tracking, "reserved" reserved,
+            "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit, "label" label }
         "pmo_stat" Stat { "name" name, "id" id, "size" size, "address" address, "reach" reach, "psyncs" psyncs,
             "created" created, "state" state, "holder" holder, "flags" flags, "reserved" reserved }
         "pmo_create_options" CreateOptions { "size" size, "reach" reach, "read_key" read_key,
             "read_key_len" read_key_len, "write_key" write_key, "write_key_len" write_key_len, "flags" flags,
             "reserved" reserved }
         "pmo_object" ObjectInfo { "base" base, "size" size, "psyncs" psyncs, "recovered_bytes" recovered_bytes,
-            "writable" writable, "reserved" reserved, "name" name }
+            "writable" writable, "tracking" tracking, "name" name }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,
             "overhead" overhead, "roots" roots }

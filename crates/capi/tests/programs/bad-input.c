@@ -37,6 +37,15 @@ static void arguments(pmo_pool *pool)
     FAILS(!pmo_open(NULL, 0), PMO_ERR_ARGUMENT, "NULL");
     FAILS(!pmo_open("\xff", 0), PMO_ERR_ARGUMENT, "UTF-8");
     FAILS(!pmo_open("/", 8), PMO_ERR_ARGUMENT, "flags 0x8");
+    struct pmo_pool_options with = {.medium = 9};
+    FAILS(!pmo_open_with("/", &with), PMO_ERR_ARGUMENT, "no medium 9");
+    with = (struct pmo_pool_options){.tracking = 4};
+    FAILS(!pmo_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "no tracking 4");
+    with = (struct pmo_pool_options){.reserved = 1};
+    FAILS(!pmo_open_or_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "reserved");
+    with = (struct pmo_pool_options){.flags = PMO_FORCE};
+    FAILS(!pmo_open_with("/", &with), PMO_ERR_ARGUMENT, "flags 0x2");
+    FAILS(!pmo_open_with("/", NULL), PMO_ERR_ARGUMENT, "NULL");
     FAILS(!pmo_open("/nowhere/at/all", 0), PMO_ERR_NO_POOL, "/nowhere/at/all");
     FAILS(pmo_close(NULL) == -1, PMO_ERR_ARGUMENT, "not open");
     FAILS(pmo_close((pmo_pool *)0x1234) == -1, PMO_ERR_ARGUMENT, "not open");

@@ -81,6 +81,32 @@ static void objects(pmo_pool *pool)
     }
 }
 
+/* A pool with a chosen medium, tracking and window. */
+static void chosen(const char *path)
+{
+    char other[4096];
+    snprintf(other, sizeof other, "%s.chosen", path);
+    struct pmo_pool_options options = {.medium = PMO_MEDIUM_FILE, .tracking = PMO_TRACKING_MPROTECT, .label = "chosen",
+                                       .window_start = 0x6b0000000000, .window_len = 1 << 30};
+    pmo_pool *pool = pmo_format_with(other, 16 << 20, &options);
+    struct pmo_pool_info info;
+    CHECK(pool && pmo_pool_info(pool, &info) == 0 && info.medium == PMO_MEDIUM_FILE);
+    CHECK(pmo_create(pool, "object", 4096) == 0);
+    char *object = pmo_attach(pool, "object", PMO_WRITE, NULL, 0);
+    struct pmo_object known;
+    CHECK((uintptr_t)object >= 0x6b0000000000 && (uintptr_t)object < 0x6b0000000000 + (1 << 30));
+    CHECK(pmo_object(object, &known) == 0 && known.tracking == PMO_TRACKING_MPROTECT);
+    CHECK(pmo_detach(object) == 0 && pmo_close(pool) == 0);
+    options = (struct pmo_pool_options){.tracking = PMO_TRACKING_EXPLICIT};
+    pool = pmo_open_or_format_with(other, 16 << 20, &options);
+    object = pmo_attach(pool, "object", PMO_WRITE, NULL, 0);
+    CHECK(pmo_object(object, &known) == 0 && known.tracking == PMO_TRACKING_EXPLICIT);
+    CHECK(pmo_detach(object) == 0 && pmo_close(pool) == 0);
+    options = (struct pmo_pool_options){.flags = PMO_READ_ONLY | PMO_UNTRUSTED};
+    pool = pmo_open_with(other, &options);
+    CHECK(pmo_attach(pool, "object", PMO_READ, NULL, 0) == object && pmo_detach(object) == 0 && pmo_close(pool) == 0);
+}
+
 struct point {
     double x, y;
 };
@@ -199,6 +225,7 @@ int main(int argc, char **argv)
     CHECK(pool != NULL);
     pools(pool, argv[1]);
     objects(pool);
+    chosen(argv[1]);
     heap(pool);
     table_one(argv[1]);
     CHECK(pmo_wait(pool, 1) == 0 && pmo_close(pool) == 0 && pmo_errno() == 0);

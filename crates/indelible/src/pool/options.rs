@@ -110,6 +110,14 @@ impl Tracking {
         }
     }
 
+    pub(crate) fn of(rung: Rung) -> Tracking {
+        match rung {
+            Rung::WpAsync => Tracking::WpAsync,
+            Rung::Mprotect => Tracking::Mprotect,
+            Rung::Explicit => Tracking::Explicit,
+        }
+    }
+
     /// Whether this machine offers the rung.
     #[must_use]
     pub fn is_available(self) -> bool {

@@ -15,7 +15,7 @@ use super::Permission;
 use crate::error::{Cause, Error, Result};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
-use crate::pool::Pool;
+use crate::pool::{Pool, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -221,6 +221,8 @@ pub struct Attached {
     pub psyncs: u64,
     /// Bytes of lane that the attach replayed; 0 if the last writer detached.
     pub recovered_bytes: u64,
+    /// How stores to it are found; `Auto` where it is attached for reading.
+    pub tracking: Tracking,
 }
 
 /// The attached object that has `address`, which need not be its first byte.
@@ -231,7 +233,9 @@ pub fn attached(address: *const u8) -> Result<Attached> {
     let found = find("look up", address.addr())?;
     let core = found.core();
     let writer = core.as_ref().and_then(|core| core.writer().ok());
+    let rung = core.as_ref().and_then(|core| core.shadow().ok()?.rung());
     Ok(Attached {
+        tracking: rung.map_or(Tracking::Auto, Tracking::of),
         name: found.name.clone(),
         base: found.base,
         len: found.len(),

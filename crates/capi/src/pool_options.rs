@@ -1,0 +1,87 @@
+//! How pools are opened and formatted.
+
+use crate::args::{borrow, flags, text};
+use crate::guard::{Failure, Result};
+use indelible::{MediumKind, PoolOptions, Tracking};
+use std::ffi::{c_char, c_uint};
+
+const READ_ONLY: c_uint = 1;
+const FORCE: c_uint = 2;
+pub(crate) const ALLOW_REMOTE: c_uint = 4;
+const UNTRUSTED: c_uint = 8;
+const FAULT_IN: c_uint = 16;
+const INHERIT_READS: c_uint = 32;
+
+/// `enum pmo_medium`: the number is the place.
+const MEDIA: [MediumKind; 5] =
+    [MediumKind::Auto, MediumKind::File, MediumKind::Memory, MediumKind::Dax, MediumKind::DevDax];
+/// `enum pmo_tracking`, likewise.
+const TRACKINGS: [Tracking; 4] = [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit];
+
+/// The number of a kind in its enum; 0 where it has none.
+fn number<T: PartialEq>(kinds: &[T], kind: T) -> u32 {
+    kinds.iter().position(|known| *known == kind).unwrap_or(0) as u32
+}
+
+pub(crate) fn medium_number(medium: MediumKind) -> u32 {
+    number(&MEDIA, medium)
+}
+
+pub(crate) fn tracking_number(tracking: Tracking) -> u32 {
+    number(&TRACKINGS, tracking)
+}
+
+/// `struct pmo_pool_options`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct PoolWith {
+    pub flags: u32,
+    pub medium: u32,
+    pub tracking: u32,
+    pub reserved: u32,
+    pub window_start: u64,
+    pub window_len: u64,
+    pub ahead_limit: u64,
+    pub label: *const c_char,
+}
+
+/// The options that `flags` stand for, of which a function knows `known`.
+pub(crate) fn flagged(with: c_uint, known: c_uint) -> Result<PoolOptions> {
+    flags(with & !known, [])?;
+    let has = |flag: c_uint| with & flag != 0;
+    let options =
+        PoolOptions::new().read_only(has(READ_ONLY)).force(has(FORCE)).allow_remote(has(ALLOW_REMOTE));
+    Ok(options.untrusted(has(UNTRUSTED)).fault_in(has(FAULT_IN)).inherit_reads(has(INHERIT_READS)))
+}
+
+/// # Safety
+/// NULL, or options as the header has them.
+pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<PoolOptions> {
+    // SAFETY: the caller's promise.
+    let with = unsafe { borrow(with, "struct of options") }?;
+    if with.reserved != 0 {
+        return Err(Failure::argument("the reserved field of the options is not 0"));
+    }
+    let unknown = |what: &str, kind: u32| Failure::argument(format!("there is no {what} {kind}"));
+    let medium = MEDIA.get(with.medium as usize).ok_or_else(|| unknown("medium", with.medium))?;
+    let tracking = TRACKINGS.get(with.tracking as usize).ok_or_else(|| unknown("tracking", with.tracking))?;
+    let mut options = flagged(with.flags, known)?.medium(*medium).tracking(*tracking);
+    if (with.window_start, with.window_len) != (0, 0) {
+        options = options.window(with.window_start, with.window_len);
+    }
+    if with.ahead_limit != 0 {
+        options = options.ahead_limit(with.ahead_limit);
+    }
+    if !with.label.is_null() {
+        // SAFETY: the caller's promise.
+        options = options.label(unsafe { text(with.label, "label") }?);
+    }
+    Ok(options)
+}
+
+/// Flags of opening.
+pub(crate) const OPEN: c_uint = READ_ONLY | ALLOW_REMOTE;
+/// Flags of formatting.
+pub(crate) const FORMAT: c_uint = FORCE | ALLOW_REMOTE;
+/// Flags that matter after either.
+pub(crate) const LATER: c_uint = UNTRUSTED | FAULT_IN | INHERIT_READS;

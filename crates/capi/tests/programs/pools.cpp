@@ -1,0 +1,119 @@
+// Keys, sizes, names, lists, tracking, media and cuts in C++: pools POOL.
+#include <pmo.hpp>
+
+#include <algorithm>
+#include <iostream>
+
+#define CHECK(condition)                                                                          \
+    do {                                                                                          \
+        if (!(condition)) {                                                                       \
+            std::cerr << __LINE__ << ": " #condition ": " << pmo_error_message() << "\n";         \
+            std::exit(1);                                                                         \
+        }                                                                                         \
+    } while (0)
+
+template <class F> static int code(F f)
+{
+    try {
+        f();
+    } catch (const pmo::error &error) {
+        return error.code();
+    }
+    return 0;
+}
+
+static void keys(pmo::pool &pool)
+{
+    pmo::heap locked = pool.heap("locked", 1 << 20, 0, "secret");
+    locked.root<long>("n") = 1;
+    locked.psync();
+    locked.detach();
+    CHECK(code([&] { pool.attach("locked"); }) == PMO_ERR_WRONG_KEY);
+    CHECK(code([&] { pool.heap_read("locked"); }) == PMO_ERR_WRONG_KEY);
+    CHECK(code([&] { pool.heap("locked", 1 << 20); }) == PMO_ERR_WRONG_KEY);
+    CHECK(pool.heap("locked", 1 << 20, 0, "secret").root<long>("n") == 1);
+    pool.heap_read("locked", "secret");
+    pmo_create_options options{};
+    options.size = 1 << 20;
+    options.reach = 1 << 30;
+    options.write_key = "w";
+    options.write_key_len = 1;
+    pmo::heap heap = pool.heap("reach", options);
+    CHECK(pool.stat("reach").reach >= 1 << 30 && pool.stat("reach").flags == PMO_STAT_WRITE_KEY);
+    heap.psync();
+    heap.detach();
+    pool.heap_read("reach");
+    CHECK(code([&] { pool.resize("reach", 2 << 20); }) == PMO_ERR_WRONG_KEY);
+    pool.resize("reach", 2 << 20, "w");
+    CHECK(pool.stat("reach").size == 2 << 20);
+    CHECK(code([&] { pool.rename("reach", "far"); }) == PMO_ERR_WRONG_KEY);
+    pool.rename("reach", "far", "w");
+    std::vector<std::string> names;
+    for (const auto &stat : pool.list())
+        names.push_back(stat.name);
+    std::sort(names.begin(), names.end());
+    CHECK((names == std::vector<std::string>{"far", "locked"}));
+    pool.destroy("far", "w");
+    pool.destroy("locked", "secret");
+    CHECK(pool.list().empty() && pool.info().objects == 0);
+}
+
+static void chosen(const std::string &path)
+{
+    for (auto tracking : {PMO_TRACKING_MPROTECT, PMO_TRACKING_EXPLICIT}) {
+        pmo_pool_options options{};
+        options.tracking = tracking;
+        options.medium = PMO_MEDIUM_FILE;
+        pmo::pool pool = pmo::pool::open_or_format(path, 16 << 20, options);
+        CHECK(pool.info().medium == PMO_MEDIUM_FILE);
+        if (!pool.contains("object"))
+            pool.create("object", 4096);
+        pmo::object object = pool.attach("object");
+        CHECK(object.tracking() == tracking && object.name() == "object");
+        // Explicit tracking finds what is marked, and nothing else.
+        auto *bytes = static_cast<volatile char *>(object.data());
+        char before = bytes[64];
+        bytes[0] = static_cast<char>(tracking);
+        bytes[64] = static_cast<char>(tracking);
+        object.mark_dirty(object.data(), 1);
+        object.psync();
+        object.detach();
+        pmo::object again = pool.attach_read("object");
+        bytes = static_cast<volatile char *>(again.data());
+        CHECK(again.tracking() == PMO_TRACKING_AUTO && bytes[0] == static_cast<char>(tracking));
+        CHECK(bytes[64] == (tracking == PMO_TRACKING_EXPLICIT ? before : static_cast<char>(tracking)));
+    }
+    pmo_pool_options options{};
+    options.flags = PMO_FORCE;
+    options.label = "a label";
+    options.window_start = std::uint64_t{0x6a0000000000};
+    options.window_len = std::uint64_t{1} << 30;
+    pmo::pool pool = pmo::pool::format(path, 16 << 20, options);
+    pool.create("object", 4096);
+    CHECK(pool.stat("object").address >= options.window_start);
+    CHECK(pool.stat("object").address < options.window_start + options.window_len);
+    options.flags = PMO_READ_ONLY;
+    CHECK(code([&] { pmo::pool::format(path, 16 << 20, options); }) == PMO_ERR_ARGUMENT);
+}
+
+static void cuts(pmo::pool &pool)
+{
+    pmo::heap one = pool.heap("one", 1 << 20), two = pool.heap("two", 1 << 20);
+    one.root<long>("n") = 1;
+    two.root<long>("n") = 2;
+    psync_all_cut(one, two);
+    one.root<long>("n") = 3;
+    one.detach();
+    two.detach();
+    CHECK(*pool.heap_read("one").find<long>("n") == 1 && *pool.heap_read("two").find<long>("n") == 2);
+}
+
+int main(int, char **argv)
+{
+    std::string path = argv[1];
+    pmo::pool pool = pmo::pool::open_or_format(path, 64 << 20);
+    keys(pool);
+    cuts(pool);
+    chosen(path + ".chosen");
+    std::cout << "done\n";
+}
