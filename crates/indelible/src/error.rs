@@ -1,6 +1,8 @@
 //! Errors, named by operation: what was to be done, to which object of which pool, why it did not
 //! happen, and what to do about it.
 
+mod system;
+
 use crate::dirty::DirtyError;
 use crate::heap::HeapError;
 use crate::mapping::MappingError;
@@ -8,8 +10,8 @@ use crate::media::MediaError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
 use indelible_store::medium::MediumError;
-use rustix::io::Errno;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Result of this crate.
@@ -132,31 +134,6 @@ pub(crate) enum Cause {
     Heap(#[from] HeapError),
 }
 
-impl Cause {
-    /// Advice if a limit of the process was met.
-    fn limit(&self) -> Option<&'static str> {
-        let source = match self {
-            Cause::Media(MediaError::Io { source, .. })
-            | Cause::Mapping(MappingError::Io { source, .. })
-            | Cause::Dirty(DirtyError::Io { source, .. })
-            | Cause::Shadow(ShadowError::Mapping(MappingError::Io { source, .. }))
-            | Cause::Shadow(ShadowError::Dirty(DirtyError::Io { source, .. }))
-            | Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => source,
-            _ => return None,
-        };
-        match Errno::from_io_error(source)? {
-            Errno::MFILE => {
-                Some("raise the limit of open files (ulimit -n): each attached object takes up to two")
-            }
-            Errno::NFILE => Some("raise the machine's limit of open files (sysctl fs.file-max)"),
-            Errno::NOMEM => Some(
-                "free memory, or raise the limit of mappings (sysctl vm.max_map_count): each attached object takes some",
-            ),
-            _ => None,
-        }
-    }
-}
-
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
 /// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next attach tells.
 #[derive(Debug)]
@@ -222,6 +199,13 @@ impl Error {
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Heap(error) => error.kind(),
         }
+    }
+
+    /// The number of the operating system's error, if that is the cause: 28, `ENOSPC`, say. [`source`](std::error::Error::source)
+    /// has the whole [`io::Error`].
+    #[must_use]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.0.cause.system().and_then(io::Error::raw_os_error)
     }
 
     /// Advice to the user, one sentence without a full stop.
@@ -323,8 +307,12 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text names the cause; there is no source to be printed behind it.
-impl std::error::Error for Error {}
+/// The source is the operating system's error, an [`io::Error`], if that is the cause. The text has it already.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.system().map(|error| error as _)
+    }
+}
 
 fn store_kind(error: &StoreError) -> ErrorKind {
     match error {

@@ -1,7 +1,7 @@
 //! Threads share an object through its own locks, whose state does not survive a crash.
 
 use crate::support::{Ground, World, everywhere};
-use indelible::collections::{PBTreeMap, PHashMap, PMutex, PRwLock, PString, PVec};
+use indelible::collections::{PBTreeMap, PBox, PHashMap, PMutex, PRwLock, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Tracking};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -139,6 +139,44 @@ fn a_cut_by_who_has_a_lock_is_an_error() {
     assert!(error.to_string().contains("give the lock back"), "{error}");
     drop(guard);
     heap.psync_cut().unwrap();
+}
+
+/// Threads that share a heap make values in it without a lock, and store them under one; cuts go on beside them.
+#[test]
+fn values_are_made_in_a_heap_that_is_shared() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let mut heap = heap_of(&world);
+    heap.root_or_insert_with("names", |place| PMutex::<PVec<PBox<PString>>>::new_in(PVec::new(), place))
+        .unwrap();
+    let names = heap.root_ref::<PMutex<PVec<PBox<PString>>>>("names").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let place = heap.heap_ref().unwrap();
+            scope.spawn(move || {
+                for number in 0..200 {
+                    let name = PBox::new_in(format!("name {thread} {number}"), place);
+                    names.lock().push(name);
+                }
+            });
+        }
+        (0..20).for_each(|_| heap.psync_cut().unwrap());
+    });
+    heap.psync_cut().unwrap();
+    drop(heap);
+    let mut heap = reopen(&world);
+    assert_eq!(heap.check(), []);
+    let mut found: Vec<String> = heap
+        .root_ref::<PMutex<PVec<PBox<PString>>>>("names")
+        .unwrap()
+        .lock()
+        .iter()
+        .map(|name| name.to_string())
+        .collect();
+    found.sort();
+    let mut expected: Vec<String> =
+        (0..3).flat_map(|thread| (0..200).map(move |number| format!("name {thread} {number}"))).collect();
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking, psync_all};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use std::error::Error;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
@@ -41,6 +42,29 @@ fn what_is_no_pool_is_refused_by_name() {
     fs::remove_file(&path).unwrap();
     assert_eq!(kind(Pool::format(&path, 100)), ErrorKind::BadSize);
     assert!(!path.exists(), "a failed format leaves no file");
+}
+
+/// Programs find the system's own error under ours.
+#[test]
+fn errors_of_the_system_are_the_source() {
+    let system = |error: &indelible::Error| {
+        let source = error.source()?.downcast_ref::<std::io::Error>().expect("an error of the system");
+        assert_eq!(source.raw_os_error(), error.raw_os_error());
+        assert!(error.to_string().contains(&source.to_string()), "{error}");
+        error.raw_os_error()
+    };
+    let world = disk();
+    assert_eq!(system(&Pool::open(world.path()).unwrap_err()), Some(2), "ENOENT, from a path");
+    let pool = world.format();
+    assert_eq!(system(&pool.attach("none").unwrap_err()), None, "no call of the system failed");
+
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = world.format();
+    pool.create("a", 1 << 20).unwrap();
+    let mut a = pool.attach("a").unwrap();
+    *a.root_mut::<u64>().unwrap() = 1;
+    world.sim().unwrap().fail_at(OpKind::WriteDurable, 0, Fault::Io);
+    assert_eq!(system(&a.psync().unwrap_err()), Some(5), "EIO, from a psync");
 }
 
 trait MinOrIo {

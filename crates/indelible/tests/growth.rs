@@ -1,6 +1,7 @@
 //! Growth that fails: the object is as it was, or says that it is lost to this attachment; its memory never faults.
 
-use crate::support::everywhere;
+use crate::support::{Ground, World, everywhere};
+use indelible::collections::PVec;
 use indelible::{ErrorKind, Heap, Object, Pool, Tracking};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
@@ -178,4 +179,38 @@ fn lost(pool: &Pool, fault: Fault) {
     let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
     assert_eq!((heap.check(), heap.size()), (vec![], 4 << 20));
     assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 112);
+}
+
+/// One line, the first time and every other, and no limit but the pool's.
+#[test]
+fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let list = |heap: &mut Heap, more: u64| {
+        let list = heap.root_or_default::<PVec<u64>>("list").unwrap();
+        list.extend(0..more);
+        list.len()
+    };
+    let mut heap = world.format().heap("heap", 64 << 10).unwrap();
+    assert_eq!((list(&mut heap, 1000), heap.size()), (1000, 64 << 10));
+    heap.psync().unwrap();
+    drop(heap);
+    let mut heap = world.open().heap("heap", 1 << 40).unwrap();
+    assert_eq!((list(&mut heap, 0), heap.size()), (1000, 64 << 10), "it has its size");
+    assert_eq!(list(&mut heap, 300_000), 301_000);
+    assert!(heap.size() > 2 << 20);
+    let pages = |heap: &Heap| heap.psync_stats().pages_changed;
+    let before = pages(&heap);
+    heap.psync().unwrap();
+    assert!(before == 0 && pages(&heap) > 0, "counters of a heap that is only read");
+    drop(heap);
+    // A heap that was made in an object of somebody else's.
+    let pool = world.open();
+    assert_eq!(pool.heap("heap", 0).unwrap().root_ref::<PVec<u64>>("list").unwrap().len(), 301_000);
+    pool.create("data", 1 << 20).unwrap();
+    let mut data = pool.attach("data").unwrap();
+    data.as_mut_slice()[0] = 1;
+    data.psync().unwrap();
+    drop(data);
+    assert_eq!(pool.heap("data", 1 << 20).unwrap_err().kind(), ErrorKind::NotAHeap);
+    assert_eq!(pool.heap("none", 0).unwrap_err().kind(), ErrorKind::BadSize);
 }

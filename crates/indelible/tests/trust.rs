@@ -63,6 +63,8 @@ fn a_container_whose_block_overlaps_itself_is_not_used() {
     object.range_mut(root - base..root - base + 24).copy_from_slice(&header);
     let mut heap = Heap::open(object).unwrap();
     untrusted(&mut heap);
+    let error = heap.heap_ref().unwrap_err();
+    assert!(error.kind() == ErrorKind::Untrusted && error.to_string().contains("typed code"), "{error}");
     assert_eq!(heap.check(), [], "the heap's own data are right");
     let findings = heap.check_roots(&types());
     assert!(findings.iter().any(|finding| finding.what.contains("two owners")), "{findings:?}");

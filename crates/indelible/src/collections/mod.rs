@@ -5,13 +5,9 @@
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("words.pmo");
 //! use indelible::collections::{PHashMap, PString};
-//! use indelible::{Heap, Pool};
+//! use indelible::Pool;
 //!
-//! let pool = Pool::open_or_format(&path, 64 << 20)?;
-//! if pool.stat("words").is_err() {
-//!     pool.create("words", 16 << 20)?;
-//! }
-//! let mut heap = Heap::open_or_format(pool.attach("words")?)?;
+//! let mut heap = Pool::open_or_format(&path, 64 << 20)?.heap("words", 1 << 20)?;
 //! let words = heap.root_or_default::<PHashMap<PString, u64>>("words")?;
 //! *words.entry("hello").or_insert(0) += 1;
 //! heap.psync()?; // the map, its table, its strings: one step

@@ -12,8 +12,7 @@ use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
-use crate::heap::{Heap, HeapError, HeapOptions, Place, ReadHeap, Root, RootCache, TypeInfo};
-use crate::object::Object;
+use crate::heap::{Heap, HeapError, Place, ReadHeap, Root, RootCache, TypeInfo};
 use crate::types::{Description, Malformed};
 
 /// Description of a type, with which its roots are compared.
@@ -84,25 +83,6 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
 }
 
 impl Heap {
-    /// Opens the heap of an object, or makes one if the object is blank.
-    ///
-    /// # Errors
-    /// As for [`open`](Heap::open) and [`format`](Heap::format).
-    pub fn open_or_format(object: Object) -> Result<Heap> {
-        Heap::open_or_format_with(object, HeapOptions::new())
-    }
-
-    /// As [`open_or_format`](Heap::open_or_format), with options.
-    ///
-    /// # Errors
-    /// As for [`open_or_format`](Heap::open_or_format).
-    pub fn open_or_format_with(object: Object, options: HeapOptions) -> Result<Heap> {
-        match object.as_slice().iter().take(4096).all(|byte| *byte == 0) {
-            true => Heap::format_with(object, options),
-            false => Heap::open_with(object, options),
-        }
-    }
-
     fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
         let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;
@@ -138,6 +118,33 @@ impl Heap {
     /// As for [`root_ref`](Heap::root_ref).
     pub fn root_mut<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<&'h mut T> {
         Ok(self.root_and_heap_of(name)?.0)
+    }
+
+    /// The heap, to make values in, where it is borrowed as a whole: for those that are stored under a lock, say, by
+    /// threads that share the heap.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut heap = pool.heap("o", 1 << 20)?;
+    /// use indelible::collections::{PBox, PMutex, PString, PVec};
+    ///
+    /// heap.root_or_insert_with("names", |place| PMutex::<PVec<PBox<PString>>>::new_in(PVec::new(), place))?;
+    /// let names = heap.root_ref::<PMutex<PVec<PBox<PString>>>>("names")?;
+    /// let name = PBox::new_in("alice", heap.heap_ref()?); // without the lock
+    /// names.lock().push(name);
+    /// heap.psync_cut()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Untrusted`: blocks of a heap with foreign bytes might overlap; see [`verify`](Heap::verify).
+    pub fn heap_ref(&self) -> Result<HeapRef<'_>> {
+        match self.trusted.allows_new() {
+            true => Ok(HeapRef::new(self)),
+            false => Err(self.wrong("make values in", HeapError::ForeignBytes)),
+        }
     }
 
     fn root_and_heap_of<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<(&'h mut T, HeapRef<'h>)> {

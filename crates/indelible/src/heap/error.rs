@@ -48,6 +48,8 @@ pub(crate) enum HeapError {
     RootType { name: String, difference: String },
     #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
     Untrusted { name: String },
+    #[error("the object's bytes may have been stored by other means than typed code")]
+    ForeignBytes,
     #[error("at offset {offset:#x}: {what}; {more} more findings")]
     Findings { offset: u64, what: String, more: usize },
     #[error("a {ty} has atomics: a reader's pages cannot be stored to")]
@@ -78,7 +80,7 @@ impl HeapError {
             HeapError::RootExists { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. } => ErrorKind::RootType,
             HeapError::RootText { .. } => ErrorKind::BadName,
-            HeapError::Untrusted { .. } => ErrorKind::Untrusted,
+            HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
             HeapError::Atomics { .. } => ErrorKind::ReadOnly,
         }

@@ -23,6 +23,7 @@ mod guard;
 #[doc(hidden)]
 pub mod layout;
 mod leaked;
+mod open;
 mod pages;
 mod psync;
 mod raw;

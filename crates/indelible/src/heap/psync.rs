@@ -5,7 +5,7 @@ use super::error::HeapError;
 use super::gate::Refused;
 use super::writer::Heap;
 use crate::error::Result;
-use crate::object::{Object, psync_all};
+use crate::object::{Object, PsyncStats, psync_all};
 use std::ops::Range;
 
 impl Heap {
@@ -43,6 +43,12 @@ impl Heap {
     /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.object.psync()
+    }
+
+    /// Counters of psync since the attach: see [`Object::stats`].
+    #[must_use]
+    pub fn psync_stats(&self) -> PsyncStats {
+        self.object.stats()
     }
 
     /// Whether a detach now would lose stores: see [`Object::is_unsynced`].

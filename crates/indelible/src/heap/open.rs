@@ -1,0 +1,70 @@
+//! Opening a heap, whether there is one or not.
+
+use super::raw::HeapOptions;
+use super::writer::Heap;
+use crate::error::{ErrorKind, Result};
+use crate::object::Object;
+use crate::pool::{CreateOptions, Pool};
+
+impl Heap {
+    /// Opens the heap of an object, or makes one if the object is blank.
+    ///
+    /// # Errors
+    /// As for [`open`](Heap::open) and [`format`](Heap::format).
+    pub fn open_or_format(object: Object) -> Result<Heap> {
+        Heap::open_or_format_with(object, HeapOptions::new())
+    }
+
+    /// As [`open_or_format`](Heap::open_or_format), with options.
+    ///
+    /// # Errors
+    /// As for [`open_or_format`](Heap::open_or_format).
+    pub fn open_or_format_with(object: Object, options: HeapOptions) -> Result<Heap> {
+        match object.as_slice().iter().take(4096).all(|byte| *byte == 0) {
+            true => Heap::format_with(object, options),
+            false => Heap::open_with(object, options),
+        }
+    }
+}
+
+impl Pool {
+    /// The heap of the object `name`, attached for writing. If there is no such object, it is created with `size` bytes; it
+    /// grows when the heap is full, as far as the pool reaches ([`HeapOptions::grow`]).
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("words.pmo");
+    /// use indelible::Pool;
+    /// use indelible::collections::PVec;
+    ///
+    /// let mut heap = Pool::open_or_format(&path, 64 << 20)?.heap("words", 1 << 20)?;
+    /// heap.root_or_default::<PVec<u64>>("numbers")?.extend(0..1_000_000); // more than 1 MiB
+    /// heap.psync()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`create`](Pool::create), [`attach`](Pool::attach) and [`Heap::open_or_format`].
+    pub fn heap(&self, name: &str, size: u64) -> Result<Heap> {
+        let object = match self.attach(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => match self.create_to_grow(name, size) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::Exists => self.attach(name)?,
+                created => created?,
+            },
+            attached => attached?,
+        };
+        Heap::open_or_format_with(object, HeapOptions::new().grow(true))
+    }
+
+    /// An object with addresses for as much as the pool has, or for several times its size if there are not so many.
+    fn create_to_grow(&self, name: &str, size: u64) -> Result<Object> {
+        let options = CreateOptions::new(size);
+        let all = options.clone().reach(self.info()?.length.max(size));
+        match self.create_attached_with(name, &all) {
+            Err(error) if error.kind() == ErrorKind::NoAddresses => self.create_attached_with(name, &options),
+            created => created,
+        }
+    }
+}
