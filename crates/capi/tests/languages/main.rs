@@ -9,3 +9,4 @@ mod ground;
 mod header;
 mod kill;
 mod libraries;
+mod showpieces;
