@@ -8,4 +8,5 @@ mod heaps;
 mod objects;
 mod output;
 mod states;
+mod types;
 mod upgrade;

@@ -45,6 +45,8 @@ fn help_teaches() {
         "attach-check",
         "check",
         "heap",
+        "types",
+        "migrate",
         "repair",
         "dump",
         "doctor",

@@ -61,6 +61,7 @@ mod pool;
 mod protection;
 pub mod raw;
 mod relative;
+pub mod retention;
 mod shadow;
 mod sys;
 mod types;

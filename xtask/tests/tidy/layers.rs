@@ -88,6 +88,7 @@ const MAPPED: &[&[&str]] = &[
     &["object"],
     &["heap"],
     &["collections", "raw", "doctor", "maintenance"],
+    &["retention"],
 ];
 
 #[test]

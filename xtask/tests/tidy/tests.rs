@@ -16,7 +16,8 @@ fn every_test_that_coverage_names_exists() {
     assert!(named > 40, "only {named} tests are named");
 }
 
-/// Files of `tests/` that belong to no program of their package, whose manifest lists the programs.
+/// Files of `tests/`, and of the folders of it that are a program, that belong to no program of their package, whose manifest
+/// lists the programs.
 fn unlisted(package: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(package.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains("autotests = false") {
@@ -24,14 +25,24 @@ fn unlisted(package: &Path) -> Vec<String> {
     }
     let programs = manifest.lines().filter_map(|line| line.strip_prefix("path = \"tests/"));
     let programs: Vec<_> = programs.map(|path| path.trim_end_matches('"')).collect();
+    let folders = programs.iter().filter_map(|program| program.strip_suffix("/main.rs"));
+    std::iter::once("").chain(folders).flat_map(|folder| unlisted_in(package, &programs, folder)).collect()
+}
+
+/// Those in one folder.
+fn unlisted_in(package: &Path, programs: &[&str], folder: &str) -> Vec<String> {
+    let inside = |program: &&&str| program.rsplit_once('/').map_or("", |(folder, _)| folder) == folder;
     let text =
         |program: &&str| std::fs::read_to_string(package.join("tests").join(program)).expect("a program");
-    let modules: String = programs.iter().map(text).collect();
+    let modules: String = programs.iter().filter(inside).map(text).collect();
     let listed = |name: &str| {
-        let module = name.trim_end_matches(".rs");
-        programs.contains(&name) || modules.lines().any(|line| line == format!("mod {module};"))
+        let (module, path) = (name.trim_end_matches(".rs"), Path::new(folder).join(name));
+        let is_program = programs
+            .iter()
+            .any(|program| path == Path::new(program) || path.join("main.rs") == Path::new(program));
+        is_program || modules.lines().any(|line| line == format!("mod {module};"))
     };
-    let entries = std::fs::read_dir(package.join("tests")).expect("tests").flatten();
+    let entries = std::fs::read_dir(package.join("tests").join(folder)).expect("tests").flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| !listed(name)).collect()
 }

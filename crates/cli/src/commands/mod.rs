@@ -12,12 +12,14 @@ mod heap;
 mod ls;
 mod man;
 mod metrics;
+mod migrate;
 mod mv;
 mod put;
 mod repair;
 mod resize;
 mod rm;
 mod stat;
+mod types;
 mod upgrade;
 
 use crate::context::Context;
@@ -39,6 +41,8 @@ pub enum Command {
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
+    Types(types::Types),
+    Migrate(migrate::Migrate),
     Repair(repair::Repair),
     Upgrade(upgrade::Upgrade),
     Dump(dump::Dump),
@@ -63,6 +67,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),
+        Command::Types(args) => types::run(context, args),
+        Command::Migrate(args) => migrate::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),

@@ -16,7 +16,7 @@ use crate::heap::{Heap, HeapError, Place, ReadHeap, Root, RootCache, TypeInfo};
 use crate::types::{Description, Malformed};
 
 /// Description of a type, with which its roots are compared.
-pub(super) struct Described {
+pub(crate) struct Described {
     name: String,
     fingerprint: u128,
     /// The description.
@@ -52,7 +52,7 @@ impl Described {
         Description::parse(&self.layout)
     }
 
-    pub(super) fn info(&self) -> TypeInfo<'_> {
+    pub(crate) fn info(&self) -> TypeInfo<'_> {
         TypeInfo { name: &self.name, fingerprint: self.fingerprint, layout: &self.layout }
     }
 }

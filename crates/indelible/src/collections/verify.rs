@@ -1,7 +1,7 @@
 //! Verification of a heap with foreign bytes: every root is a value of its type, and no two values have a block in common (docs/decisions/0024-trust.md).
 
 use super::persist::Persist;
-use super::roots::Describing;
+use super::roots::{Described, Describing};
 use crate::error::{Cause, ErrorKind, Result};
 use crate::heap::{Heap, HeapError, HeapFinding, ReadHeap, Root, TypeInfo};
 use crate::types::walk::{Memory, Visitor, Walk};
@@ -38,6 +38,11 @@ impl<'n> RootTypes<'n> {
     pub fn root<'h, T: Persist<'h>>(mut self, name: &'n str) -> Self {
         self.all.push((name, Describing::of::<T>()));
         self
+    }
+
+    /// Each name with the description of its type.
+    pub(crate) fn described(&self) -> impl Iterator<Item = (&'n str, Described)> {
+        self.all.iter().map(|(name, how)| (*name, how.describe()))
     }
 
     fn names(&self, name: &str) -> bool {

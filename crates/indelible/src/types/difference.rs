@@ -1,7 +1,38 @@
-//! Two descriptions beside each other: the first thing in which they differ.
+//! Two descriptions beside each other: the first thing in which they differ, or by which one only grew.
+//!
+//! Types are gone through depth first, in the order of their fields, so that a field that grew is named before the fields that it
+//! moved. The work is in a list: how deep types lie within each other is up to the texts.
 
-use super::{Description, Field, Kind, TypeId};
+use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;
+
+/// How values of one type (here) relate to those of another (there).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// Values of one are values of the other.
+    Same,
+    /// There are more fields behind the last ones of structs, or more variants behind the last ones of enums, and nothing else
+    /// differs; this is the first.
+    Appended(String),
+    /// The first difference of another sort.
+    Differs(String),
+}
+
+impl Description {
+    /// The first difference, from the root on, `self` being here and `other` there. `None`: values of one are values of the other.
+    pub(crate) fn difference(&self, other: &Description) -> Option<String> {
+        Comparison::new(self, other, false).run().err()
+    }
+
+    /// How this type relates to another.
+    pub(crate) fn relation(&self, other: &Description) -> Relation {
+        match Comparison::new(self, other, true).run() {
+            Ok(None) => Relation::Same,
+            Ok(Some(first)) => Relation::Appended(first),
+            Err(first) => Relation::Differs(first),
+        }
+    }
+}
 
 /// A part of a type, by the way to it.
 struct Part {
@@ -16,105 +47,205 @@ impl Part {
         Part { way: way.to_owned(), offset: None, of }
     }
 
-    fn field(before: &str, field: &Field) -> Part {
-        Part { way: format!("{before}.{}", field.name), offset: Some(field.offset), of: field.of }
+    fn field(field: &Field) -> Part {
+        Part { way: format!(".{}", field.name), offset: Some(field.offset), of: field.of }
+    }
+}
+
+/// Something to compare; the path is the way to it.
+enum Task {
+    Types {
+        path: String,
+        here: TypeId,
+        there: TypeId,
+    },
+    Parts {
+        path: String,
+        here: Part,
+        there: Part,
+    },
+    /// A field that only one of them has.
+    Only {
+        path: String,
+        added: bool,
+    },
+    /// `grown`: additions that were found before this type.
+    Sizes {
+        path: String,
+        here: TypeId,
+        there: TypeId,
+        grown: usize,
+    },
+}
+
+struct Comparison<'d> {
+    here: &'d Description,
+    there: &'d Description,
+    /// Whether the other type may have more fields and variants.
+    growth: bool,
+    /// These, in the order in which they were found.
+    grown: Vec<String>,
+    met: HashSet<(TypeId, TypeId)>,
+    pending: Vec<Task>,
+}
+
+type Compared = Result<(), String>;
+
+impl<'d> Comparison<'d> {
+    fn new(here: &'d Description, there: &'d Description, growth: bool) -> Self {
+        let pending = vec![Task::Types { path: here.name(here.root), here: here.root, there: there.root }];
+        Comparison { here, there, growth, grown: Vec::new(), met: HashSet::new(), pending }
+    }
+
+    /// The first field or variant that was added, or the first difference.
+    fn run(mut self) -> Result<Option<String>, String> {
+        while let Some(task) = self.pending.pop() {
+            match task {
+                Task::Types { path, here, there } => {
+                    if self.met.insert((here, there)) {
+                        self.types(path, here, there)?;
+                    }
+                }
+                Task::Parts { path, here, there } => self.parts(&path, &here, &there)?,
+                Task::Only { path, added: true } => self.added(format!("{path} is there only"))?,
+                Task::Only { path, added: false } => return Err(format!("{path} is here only")),
+                Task::Sizes { path, here, there, grown } => self.sizes(&path, (here, there), grown)?,
+            }
+        }
+        Ok(self.grown.into_iter().next())
+    }
+
+    fn types(&mut self, path: String, here: TypeId, there: TypeId) -> Compared {
+        let (one, two) = (self.here.get(here), self.there.get(there));
+        let (head, other) = (self.here.head(here), self.there.head(there));
+        if head != other {
+            return Err(format!("{path}: {head} here, {other} there"));
+        }
+        self.pending.push(Task::Sizes { path: path.clone(), here, there, grown: self.grown.len() });
+        match (&one.kind, &two.kind) {
+            (Kind::Enum { variants, .. }, Kind::Enum { variants: others, .. }) => {
+                return self.variants(&path, variants, others);
+            }
+            (Kind::Struct { fields, .. }, Kind::Struct { fields: others, .. }) => {
+                self.fields(&path, fields, others);
+            }
+            _ => self.all(&path, self.here.inner(here), self.there.inner(there)),
+        }
+        Ok(())
+    }
+
+    fn variants(&mut self, path: &str, here: &[Variant], there: &[Variant]) -> Compared {
+        let text = |variant: &Variant| format!("{} = {}", variant.name, variant.number);
+        let texts = here.iter().zip(there).map(|(one, two)| (text(one), text(two)));
+        if let Some((one, two)) = texts.clone().find(|(one, two)| one != two) {
+            return Err(format!("{path}: variant {one} here, {two} there"));
+        }
+        if let Some(only) = here.get(there.len()) {
+            return Err(format!("{path}: variant {} is here only", text(only)));
+        }
+        if let Some(only) = there.get(here.len()) {
+            self.added(format!("{path}: variant {} is there only", text(only)))?;
+        }
+        for (one, two) in here.iter().zip(there).rev() {
+            self.fields(&format!("{path}.{}", one.name), &one.fields, &two.fields);
+        }
+        Ok(())
+    }
+
+    /// The other type has something more.
+    fn added(&mut self, what: String) -> Compared {
+        if !self.growth {
+            return Err(what);
+        }
+        self.grown.push(what);
+        Ok(())
+    }
+
+    fn fields(&mut self, path: &str, here: &[Field], there: &[Field]) {
+        let parts = |fields: &[Field]| fields.iter().map(Part::field).collect();
+        self.all(path, parts(here), parts(there));
+    }
+
+    /// Adds pairs of parts to the list, and behind them the first that has no counterpart.
+    fn all(&mut self, path: &str, here: Vec<Part>, there: Vec<Part>) {
+        let only = here.get(there.len()).map(|part| (part, false));
+        if let Some((part, added)) = only.or_else(|| there.get(here.len()).map(|part| (part, true))) {
+            self.pending.push(Task::Only { path: format!("{path}{}", part.way), added });
+        }
+        let mut pairs: Vec<_> = here.into_iter().zip(there).collect();
+        while let Some((here, there)) = pairs.pop() {
+            self.pending.push(Task::Parts { path: path.to_owned(), here, there });
+        }
+    }
+
+    fn parts(&mut self, path: &str, here: &Part, there: &Part) -> Compared {
+        if here.way != there.way {
+            return Err(format!("{path}{} here, {path}{} there", here.way, there.way));
+        }
+        let path = format!("{path}{}", here.way);
+        let (one, two) = (self.here.name(here.of), self.there.name(there.of));
+        if one != two && !self.is_same_generic(here.of, there.of) {
+            return Err(format!("{path}: {one} here, {two} there"));
+        }
+        if let (Some(at), Some(elsewhere)) = (here.offset, there.offset)
+            && at != elsewhere
+        {
+            return Err(format!("{path}: at {at} here, at {elsewhere} there"));
+        }
+        self.pending.push(Task::Types { path, here: here.of, there: there.of });
+        Ok(())
+    }
+
+    /// Whether both are structs or enums of one generic type, whose fields tell more than its arguments.
+    fn is_same_generic(&self, here: TypeId, there: TypeId) -> bool {
+        let defined =
+            |ty: &Type| matches!(ty.kind, Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. });
+        defined(self.here.get(here)) && self.here.head(here) == self.there.head(there)
+    }
+
+    /// The rest, once all parts are alike.
+    fn sizes(&mut self, path: &str, (here, there): (TypeId, TypeId), grown: usize) -> Compared {
+        let (one, two) = (self.here.name(here), self.there.name(there));
+        if one != two && self.is_same_generic(here, there) {
+            return Err(format!("{path}: {one} here, {two} there"));
+        }
+        let (one, two) = (self.here.get(here), self.there.get(there));
+        let text = |ty: &Type| format!("{} bytes, alignment {}", ty.size, ty.align);
+        match (one.size, one.align) == (two.size, two.align) || self.grown.len() > grown {
+            true => Ok(()),
+            false => Err(format!("{path}: {} here, {} there", text(one), text(two))),
+        }
     }
 }
 
 impl Description {
-    /// The first difference, from the root on, `self` being here and `other` there. `None`: values of one are values of the other.
-    pub(crate) fn difference(&self, other: &Description) -> Option<String> {
-        let mut met = HashSet::new();
-        let mut pending = vec![(self.name(self.root), self.root, other.root)];
-        while let Some((path, here, there)) = pending.pop() {
-            if !met.insert((here, there)) {
-                continue;
-            }
-            if let Some(what) = self.differ(&path, here, other, there) {
-                return Some(what);
-            }
-            let pairs = self.parts(here).into_iter().zip(other.parts(there)).rev();
-            pending.extend(pairs.map(|(one, two)| (format!("{path}{}", one.way), one.of, two.of)));
-        }
-        None
-    }
-
-    /// Compares two types, and their parts by name and place.
-    fn differ(&self, path: &str, here: TypeId, other: &Description, there: TypeId) -> Option<String> {
-        let (heads, names) = ((self.head(here), other.head(there)), (self.name(here), other.name(there)));
-        if heads.0 != heads.1 {
-            return Some(format!("{path}: {} here, {} there", names.0, names.1));
-        }
-        let mut variants = self.variants(here).into_iter().zip(other.variants(there));
-        if let Some((one, two)) = variants.find(|(one, two)| one != two) {
-            return Some(format!("{path}: {one} here, {two} there"));
-        }
-        let (parts, others) = (self.parts(here), other.parts(there));
-        for (one, two) in parts.iter().zip(&others) {
-            let (first, second) = (self.name(one.of), other.name(two.of));
-            if one.way != two.way {
-                return Some(format!("{path}{} here, {path}{} there", one.way, two.way));
-            }
-            if first != second {
-                return Some(format!("{path}{}: {first} here, {second} there", one.way));
-            }
-            if let (Some(at), Some(elsewhere)) = (one.offset, two.offset)
-                && at != elsewhere
-            {
-                return Some(format!("{path}{}: at {at} here, at {elsewhere} there", one.way));
-            }
-        }
-        if let Some(only) = parts.get(others.len()) {
-            return Some(format!("{path}{} is here only", only.way));
-        }
-        if let Some(only) = others.get(parts.len()) {
-            return Some(format!("{path}{} is there only", only.way));
-        }
-        let (one, two) = (self.get(here), other.get(there));
-        let text = |ty: &super::Type| format!("{} bytes, alignment {}", ty.size, ty.align);
-        ((one.size, one.align) != (two.size, two.align))
-            .then(|| format!("{path}: {} here, {} there", text(one), text(two)))
-    }
-
-    /// The kind of a type, without its parts.
+    /// The kind of a type without its parts, and without the arguments of its name.
     fn head(&self, id: TypeId) -> String {
+        let base = |name: &str| name.split('<').next().unwrap_or_default().to_owned();
         match &self.get(id).kind {
-            Kind::Scalar { .. }
-            | Kind::Pointer { .. }
-            | Kind::Struct { .. }
-            | Kind::Opaque { .. }
-            | Kind::Alias { .. }
-            | Kind::Text => self.name(id),
-            Kind::Enum { name, .. } => format!("enum {name}"),
+            Kind::Scalar { .. } | Kind::Pointer { .. } | Kind::Text => self.name(id),
+            Kind::Struct { name, .. } => format!("struct {}", base(name)),
+            Kind::Opaque { name, .. } => format!("opaque {}", base(name)),
+            Kind::Alias { name, .. } => format!("alias {name}"),
+            Kind::Enum { name, integer: Some(integer), .. } => {
+                format!("enum {} with a tag of {integer}", base(name))
+            }
+            Kind::Enum { name, tag, .. } => format!("enum {} of {tag} bytes", base(name)),
             Kind::Array { count, .. } => format!("[{count}]"),
             Kind::Vector(_) => "PVec".to_owned(),
-            Kind::Boxed { optional, .. } => format!("PBox, {optional}"),
+            Kind::Boxed { optional: true, .. } => "Option<PBox>".to_owned(),
+            Kind::Boxed { .. } => "PBox".to_owned(),
             Kind::Optional(_) => "POption".to_owned(),
-            Kind::Hashed { set, .. } => format!("PHashMap, {set}"),
+            Kind::Hashed { set: true, .. } => "PHashSet".to_owned(),
+            Kind::Hashed { .. } => "PHashMap".to_owned(),
             Kind::Ordered { .. } => "PBTreeMap".to_owned(),
             Kind::Lock { word, .. } => (*word).to_owned(),
         }
     }
 
-    /// The tag and the variants of an enum, each as a text; a last one that no variant has.
-    fn variants(&self, id: TypeId) -> Vec<String> {
-        let Kind::Enum { integer, tag, variants, .. } = &self.get(id).kind else { return Vec::new() };
-        let integer =
-            integer.map_or_else(|| format!("tag of {tag} bytes"), |integer| format!("tag: {integer}"));
-        let all = variants.iter().map(|variant| format!("{} = {}", variant.name, variant.number));
-        std::iter::once(integer).chain(all).chain(["no more variants".to_owned()]).collect()
-    }
-
-    fn parts(&self, id: TypeId) -> Vec<Part> {
+    /// Parts of a type that is no struct and no enum.
+    fn inner(&self, id: TypeId) -> Vec<Part> {
         match &self.get(id).kind {
-            Kind::Struct { fields, .. } => fields.iter().map(|field| Part::field("", field)).collect(),
-            Kind::Enum { variants, .. } => {
-                let of = |variant: &super::Variant| {
-                    let before = format!(".{}", variant.name);
-                    variant.fields.iter().map(|field| Part::field(&before, field)).collect::<Vec<_>>()
-                };
-                variants.iter().flat_map(of).collect()
-            }
             Kind::Opaque { parameters, .. } => {
                 let part = |(index, of): (usize, &TypeId)| Part::new(&format!("<{index}>"), *of);
                 parameters.iter().enumerate().map(part).collect()
@@ -123,13 +254,11 @@ impl Description {
             Kind::Boxed { value, .. }
             | Kind::Optional(value)
             | Kind::Lock { value, .. }
-            | Kind::Alias { of: value, .. } => {
-                vec![Part::new("", *value)]
-            }
+            | Kind::Alias { of: value, .. } => vec![Part::new("", *value)],
             Kind::Hashed { key, value, .. } | Kind::Ordered { key, value } => {
                 vec![Part::new(".keys", *key), Part::new(".values", *value)]
             }
-            Kind::Scalar { .. } | Kind::Pointer { .. } | Kind::Text => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

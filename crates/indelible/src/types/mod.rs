@@ -19,6 +19,7 @@ mod tests;
 pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
+pub(crate) use difference::Relation;
 pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint};
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
@@ -149,5 +150,10 @@ impl Description {
 
     pub(crate) fn get(&self, id: TypeId) -> &Type {
         &self.types[id]
+    }
+
+    /// All types, in the order in which they are met.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Type> {
+        self.types.iter()
     }
 }

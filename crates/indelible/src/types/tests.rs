@@ -68,10 +68,65 @@ fn the_first_difference_is_named() {
         difference("S:16:8 { a@0:4 u32 b@4:4 u32 }", "S:16:8 { a@0:4 u32 b@8:4 u32 }").unwrap(),
         "S.b: at 4 here, at 8 there"
     );
-    assert_eq!(difference("E:1:1 { A=0 B=1 }", "E:1:1 { A=0 B=2 }").unwrap(), "E: B = 1 here, B = 2 there");
+    assert_eq!(
+        difference("E:1:1 { A=0 B=1 }", "E:1:1 { A=0 B=2 }").unwrap(),
+        "E: variant B = 1 here, B = 2 there"
+    );
     assert_eq!(
         difference("A:8:8 { b@0:8 B:8:8 { c@0:8 u64 } }", "A:8:8 { b@0:8 B:8:8 { c@0:8 f64 } }").unwrap(),
         "A.b.c: u64 here, f64 there"
+    );
+    // The field that grew, not the one that it moved; the field of a generic type, not its argument.
+    assert_eq!(
+        difference(
+            "A:16:4 { b@0:8 B:8:4 { c@0:4 u32 d@4:4 u32 } e@8:4 u32 f@12:4 u32 }",
+            "A:20:4 { b@0:12 B:12:4 { c@0:4 u32 d@4:4 u32 g@8:4 u32 } e@12:4 u32 f@16:4 u32 }"
+        )
+        .unwrap(),
+        "A.b.g is there only"
+    );
+    assert_eq!(
+        difference("P<u8>:1:1 { a@0:1 u8 }", "P<i8>:1:1 { a@0:1 i8 }").unwrap(),
+        "P<u8>.a: u8 here, i8 there"
+    );
+    assert_eq!(difference("P<u8>:0:1 { }", "P<i8>:0:1 { }").unwrap(), "P<u8>: P<u8> here, P<i8> there");
+    assert_eq!(difference("X:1:1 { a@0:1 u8 }", "X:1:1 < >").unwrap(), "X: struct X here, opaque X there");
+}
+
+#[test]
+fn a_type_that_only_grew_is_told_apart() {
+    let relation = |one: &str, two: &str| {
+        let parse = |text| Description::parse(text).unwrap();
+        parse(one).relation(&parse(two))
+    };
+    let appended = |text: &str| Relation::Appended(text.to_owned());
+    let differs = |text: &str| Relation::Differs(text.to_owned());
+    let item = "I:8:4 { a@0:4 u32 b@4:4 u32 }";
+    let longer = "I:16:8 { a@0:4 u32 b@4:4 u32 c@8:8 u64 }";
+    assert_eq!(relation(item, item), Relation::Same);
+    assert_eq!(relation(item, longer), appended("I.c is there only"));
+    assert_eq!(relation(longer, item), differs("I.c is here only"));
+    assert_eq!(
+        relation(&format!("PVec {item}"), &format!("PVec {longer}")),
+        appended("PVec<I>[0].c is there only")
+    );
+    assert_eq!(relation("E:1:1 { A=0 }", "E:1:1 { A=0 B=1 }"), appended("E: variant B = 1 is there only"));
+    assert_eq!(relation("E:1:1 { A=0 }", "E:1:1 { B=1 A=0 }"), differs("E: variant A = 0 here, B = 1 there"));
+    // A field behind one that grew is elsewhere.
+    assert_eq!(
+        relation(
+            &format!("S:12:4 {{ x@0:8 {item} y@8:4 u32 }}"),
+            &format!("S:24:8 {{ x@0:16 {longer} y@16:4 u32 }}")
+        ),
+        differs("S.y: at 8 here, at 16 there")
+    );
+    // Growth of one type excuses no other.
+    assert_eq!(
+        relation(
+            &format!("S:32:8 {{ x@0:24 PVec {item} y@24:8 O:8:8 < > }}"),
+            &format!("S:40:8 {{ x@0:24 PVec {longer} y@24:16 O:16:8 < > }}")
+        ),
+        differs("S.y: 8 bytes, alignment 8 here, 16 bytes, alignment 8 there")
     );
 }
 

@@ -1,0 +1,37 @@
+//! A root's type beside that of a program.
+
+use crate::heap::{Root, TypeInfo};
+use crate::types::{Description, Relation};
+
+/// The type of a root, compared with a type of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Comparison {
+    /// The program can use the root as it is.
+    Same,
+    /// The program's type only has more: fields behind the last ones of structs, variants behind the last ones of enums. This is
+    /// the first of them. "here" is the heap, "there" the program.
+    Appended(String),
+    /// The types differ; this is the first difference that is more than that.
+    Differs(String),
+    /// The types differ, and one of them has no description that could be read.
+    Undescribed,
+}
+
+impl Root {
+    /// Compares the root's type with one of a program.
+    #[must_use]
+    pub fn compare(&self, ty: &TypeInfo<'_>) -> Comparison {
+        if (self.fingerprint, &*self.type_name) == (ty.fingerprint, ty.name) {
+            return Comparison::Same;
+        }
+        let (Some(here), Ok(there)) = (self.description(), Description::parse(ty.layout)) else {
+            return Comparison::Undescribed;
+        };
+        match here.relation(&there) {
+            Relation::Same => Comparison::Differs(format!("{} here, {} there", self.type_name, ty.name)),
+            Relation::Appended(first) => Comparison::Appended(first),
+            Relation::Differs(first) => Comparison::Differs(first),
+        }
+    }
+}

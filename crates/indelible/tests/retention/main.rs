@@ -1,0 +1,7 @@
+//! Data that survive a change of their types: differences that are named, reset, conversion, migration in steps. A program
+//! of its own, for its many versions of types.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod differences;
