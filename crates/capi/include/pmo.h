@@ -305,6 +305,13 @@ int pmo_psync_flags(void *object, unsigned flags);
  * them, or none is. Flags: PMO_PSYNC_CUT. */
 int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
 
+/** Takes the object back to its last psync, where it is: all stores since are undone, blocks of its heap that were allocated
+ * since are free, roots made since are gone. An object that was never psynced is zeros again. Its size stays. Any address in the
+ * object will do. No other thread uses the object meanwhile, and pointers to blocks allocated since are not used any more.
+ * With explicit tracking, only marked stores are undone. Ignored for an object attached for reading. After an error
+ * nothing was undone. */
+int pmo_revert(void *object);
+
 /* ---- the heap of an object ---- */
 
 enum {

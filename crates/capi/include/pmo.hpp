@@ -95,6 +95,8 @@ public:
     void psync() { detail::check(pmo_psync(base_)); }
     // As psync, with a consistent cut: other threads may store meanwhile.
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
+    // Takes the object and its heap back to the last psync (pmo_revert). Pointers to what was allocated since are gone.
+    void revert() { detail::check(pmo_revert(base_)); }
     // How stores are found.
     pmo_tracking tracking() const { return static_cast<pmo_tracking>(known().tracking); }
     std::string name() const { return known().name; }

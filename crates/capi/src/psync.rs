@@ -43,6 +43,14 @@ pub unsafe extern "C" fn pmo_psync_flags(object: *mut c_void, with: c_uint) -> c
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_revert(object: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| Ok(unsafe { raw::revert(object.cast()) }?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_psync_all(objects: *const *mut c_void, count: usize, with: c_uint) -> c_int {
     status(|| {
         let [cut] = flags(with, [CUT])?;

@@ -61,6 +61,7 @@ enum Step {
     DeepTake(u64, u64),
     Clear(u8),
     Psync,
+    Revert,
     Crash,
 }
 
@@ -99,6 +100,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_u64..8, 0_u64..8).prop_map(|(a, b)| Step::DeepTake(a, b)),
         1 => (0_u8..7).prop_map(Step::Clear),
         2 => Just(Step::Psync),
+        1 => Just(Step::Revert),
         1 => Just(Step::Crash),
     ]
 }
@@ -282,7 +284,7 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
             data.numbers.shrink_to_fit();
             data.list.shrink_to_fit();
         }
-        Step::Psync | Step::Crash => unreachable!("not on the data alone"),
+        Step::Psync | Step::Revert | Step::Crash => unreachable!("not on the data alone"),
     }
 }
 
@@ -361,6 +363,11 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
                 if world.tracking == Tracking::Explicit && number % 3 == 0 {
                     heap = psynced_whole(world, heap, options, "a psync of the program");
                 }
+            }
+            Step::Revert => {
+                heap.revert().unwrap();
+                live = psynced.clone();
+                verify(&mut heap, &live);
             }
             Step::Crash => {
                 drop(heap);

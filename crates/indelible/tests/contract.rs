@@ -63,6 +63,10 @@ fn s0_18_random_programs_agree_with_a_model() {
                     durable.clone_from(&now);
                 }
                 6 => object.checkpoint().unwrap(),
+                7 => {
+                    object.revert().unwrap();
+                    now.clone_from(&durable);
+                }
                 _ => {
                     let at = random.usize(0..size);
                     let len = random.usize(1..300).min(size - at);

@@ -25,6 +25,7 @@ mod heap_threads;
 mod kept;
 mod large;
 mod raw_heap;
+mod revert;
 mod stores;
 mod support;
 mod trust;

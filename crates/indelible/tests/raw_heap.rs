@@ -151,3 +151,48 @@ fn several_objects_with_heaps_are_psynced_by_any_address() {
         }
     });
 }
+
+/// Blocks that the thread had at hand, or was given, since the last psync are the heap's again, with the options it was opened with.
+#[test]
+fn a_heap_by_address_goes_back_to_its_last_psync() {
+    everywhere(|world| {
+        let pool = world.format();
+        pool.create_with("heap", &indelible::CreateOptions::new(64 << 10).reach(32 << 20)).unwrap();
+        let object = attach(&pool, "heap");
+        // SAFETY: this thread alone has the object, and stores to live blocks.
+        unsafe {
+            raw::format_heap(object, HeapOptions::new().grow(true)).unwrap();
+            raw::revert(object).unwrap();
+            assert_eq!(kind(malloc(object, 8)), ErrorKind::NotAHeap, "never psynced");
+            raw::format_heap(object, HeapOptions::new().grow(true)).unwrap();
+            let number = raw::calloc(object, 1, 8).unwrap();
+            raw::create_root(object, "number", number.as_ptr(), 8, &NUMBER).unwrap();
+            raw::psync(object).unwrap();
+            for round in 0..3 {
+                for _ in 0..2000 {
+                    malloc(object, 48).unwrap();
+                }
+                raw::remove_root(object, "number").unwrap();
+                free(number).unwrap();
+                // Any address in the object will do.
+                raw::revert(number.as_ptr()).unwrap();
+                assert_eq!(raw::check(object).unwrap(), [], "round {round}");
+                assert_eq!(raw::heap_stats(object).unwrap().blocks, 1);
+                assert_eq!(raw::root(object, "number", &NUMBER).unwrap().address, number.addr().get());
+            }
+            malloc(object, 1 << 20).unwrap();
+        }
+        raw::detach(object).unwrap();
+        // Of an object that is attached for reading nothing is undone.
+        let object = raw::attach(&pool, "heap", Permission::Read, b"").unwrap().as_ptr();
+        // SAFETY: nobody else uses it.
+        unsafe { raw::revert(object).unwrap() };
+        raw::detach(object).unwrap();
+        assert_eq!(kind(unsafe_revert(object)), ErrorKind::NotAttached);
+    });
+}
+
+fn unsafe_revert(object: *mut u8) -> indelible::Result<()> {
+    // SAFETY: it is not attached.
+    unsafe { raw::revert(object) }
+}

@@ -82,6 +82,7 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_pool_info(pool, (struct pmo_pool_info *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
     CHECK(pmo_psync_all(NULL, 0, 0) == 0);
     FAILS(pmo_grow(NULL, 1) == -1, PMO_ERR_NOT_ATTACHED, "");
+    FAILS(pmo_revert(NULL) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_object(NULL, NULL) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_heap_format(NULL, 0) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(!pmo_malloc(NULL, 1), PMO_ERR_NOT_ATTACHED, "");

@@ -59,6 +59,8 @@ static void objects(pmo_pool *pool)
     CHECK(pmo_detach(locked) == 0);
 
     CHECK(pmo_attach(pool, "locked", PMO_WRITE, "secret", 6) == locked);
+    strcpy(locked, "lost");
+    CHECK(pmo_revert(locked + 100) == 0 && strcmp(locked, "kept") == 0);
     CHECK(pmo_grow(locked, 8192) == 0);
     locked[8191] = 1;
     CHECK(pmo_prefault(locked + 7, 100) == 100 && pmo_prefault(locked, (size_t)-1) == 8192);

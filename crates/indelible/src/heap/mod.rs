@@ -29,6 +29,7 @@ mod psync;
 mod raw;
 mod read;
 mod registry;
+mod revert;
 mod root;
 mod root_cache;
 mod root_record;

@@ -411,7 +411,7 @@ impl Growable for Heap {
     }
 }
 
-fn extent(object: &Object) -> Extent {
+pub(super) fn extent(object: &Object) -> Extent {
     Extent {
         base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
         // Not to the end of the last page: what lies behind the size does not survive growth.

@@ -265,7 +265,7 @@ fn split(ranges: &[PageRange], share: u64) -> Vec<Vec<PageRange>> {
 }
 
 /// Appends a page to runs of pages.
-fn extend(runs: &mut Vec<PageRange>, page: u64) {
+pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
     match runs.last_mut() {
         Some(last) if last.end() == page => last.count += 1,
         _ => runs.push(PageRange { start: page, count: 1 }),

@@ -9,7 +9,8 @@
 
 #![allow(unsafe_code)]
 
-mod unsynced;
+mod differences;
+mod revert;
 
 use super::batch_source::{Part, Shadows};
 use super::compare::Comparison;

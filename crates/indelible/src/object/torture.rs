@@ -1,5 +1,5 @@
 //! Objects tracked on random advice, against a model: whatever is left writable, protected, scanned, or dropped from
-//! memory, and when, each psync makes every byte durable that was stored. On each rung and medium.
+//! memory, and when, each psync makes every byte durable that was stored, and each revert undoes it. On each rung and medium.
 
 use super::Object;
 use crate::dirty::Advice;
@@ -66,6 +66,7 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
     let pool: Pool = advised.format(&path, 64 << 20).unwrap();
     let mut object = pool.create_attached("object", (PAGES * PAGE) as u64).unwrap();
     let (mut chance, mut model) = (Chance(seed), vec![0; PAGES * PAGE]);
+    let mut psynced = model.clone();
     let about = format!("{options:?}, seed {seed}");
     for round in 0..ROUNDS {
         store(&mut object, &mut model, &mut chance, round);
@@ -76,6 +77,15 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
                 continue;
             }
             1 => object.psync_cut().unwrap(),
+            3 => {
+                object.revert().unwrap();
+                psynced.resize(model.len(), 0);
+                model.clone_from(&psynced);
+                let left = difference(object.as_slice(), &model);
+                assert_eq!(left, None, "{about}: a store was not undone in round {round}");
+                assert!(!object.is_unsynced().unwrap());
+                continue;
+            }
             2 if model.len() < 2 * PAGES * PAGE => {
                 model.resize(model.len() + chance.below(90) * PAGE, 0);
                 object.grow(model.len() as u64).unwrap();
@@ -87,6 +97,7 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
         assert_eq!(stored, None, "{about}: a store was lost from memory in round {round}");
         let durable = difference(&primary(&mut object), &model);
         assert_eq!(durable, None, "{about}: a store was not made durable in round {round}");
+        psynced.clone_from(&model);
     }
     object.psync().unwrap();
     drop((object, pool));

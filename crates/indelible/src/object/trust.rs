@@ -56,7 +56,7 @@ impl Object {
 
     /// Somebody is given bytes to store to as they like.
     #[inline]
-    pub(super) fn lend_bytes(&mut self) {
+    pub(crate) fn lend_bytes(&mut self) {
         if !self.foreign {
             self.foreign = true;
             self.core_mut().lend_bytes();

@@ -258,6 +258,34 @@ impl Object {
         result.map_err(|cause| self.error("inspect", cause))
     }
 
+    /// Takes the object back to its last psync, where it is: all stores since are undone, and it stays attached. An object that
+    /// was never psynced is zeros again. Its size stays: growth is durable by itself. Nothing is written to the medium. With
+    /// explicit tracking, only marked stores are undone.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// let mut object = pool.create_attached("o", 4096)?;
+    /// *object.root_mut::<u64>()? = 1;
+    /// object.psync()?;
+    /// *object.root_mut::<u64>()? = 2;
+    /// object.revert()?;
+    /// assert_eq!(*object.root::<u64>()?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Costs a look at each page that was stored to, and memory for those that differ.
+    ///
+    /// # Errors
+    /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone. `Poisoned` after a psync that may have
+    /// taken effect: detach, and attach again.
+    pub fn revert(&mut self) -> Result<()> {
+        let result = self.pool.alive().and_then(|()| self.core_mut().revert());
+        self.foreign = self.core_mut().trust == Trust::Foreign;
+        result.map_err(|cause| self.error("revert", cause))
+    }
+
     /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
     /// a larger extent (S0.7). The address stays, and so do stores that were not psynced; pointers into
     /// the object stay valid. The growth itself is durable on return.

@@ -12,7 +12,7 @@ pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
 };
-pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut};
+pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
 pub use registry::{Attached, attach, attached, detach, grow};
 
 /// Access that an attach asks for.

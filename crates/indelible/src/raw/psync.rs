@@ -77,6 +77,28 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
     each("psync together", addresses, true)
 }
 
+/// Takes the object that has `address`, and its heap, back to the last psync: see [`Object::revert`](crate::Object::revert)
+/// and [`Heap::revert`](crate::Heap::revert). Ignored for an object attached for reading.
+///
+/// # Errors
+/// `NotAttached`, and those of [`Object::revert`](crate::Object::revert).
+///
+/// # Safety
+/// No other thread uses the object until this returns; addresses of blocks allocated since are not used any more.
+pub unsafe fn revert(address: *const u8) -> Result<()> {
+    let found = find("revert", address.addr())?;
+    let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options());
+    let reverted = found.core().map_or(Ok(()), |mut core| core.revert());
+    reverted.map_err(|cause| found.error("revert", cause))?;
+    if let Some(options) = heap {
+        // It knows blocks that are no more.
+        found.close_heap();
+        // If the last psync was no heap, the next use of it says so.
+        let _ = found.opened(Some(options));
+    }
+    Ok(())
+}
+
 fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<()> {
     // In the order of addresses, so that two threads cannot wait for each other.
     let mut found = BTreeMap::new();

@@ -1,0 +1,57 @@
+//! Lines that differ from the last psync, found without settling anything: to tell whether there are any, and to undo them.
+
+use super::{Core, absent, pages};
+use crate::error::Cause;
+use crate::shadow::lines_changed_among;
+use crate::sys::PAGE;
+use indelible_store::store::PageImage;
+use std::ops::ControlFlow;
+
+impl Core {
+    /// The first page that no psync covered. It and those behind it held zeros at the last psync, whatever a psync that failed
+    /// wrote to the primary there.
+    pub(super) fn fresh(&self) -> Result<u64, Cause> {
+        Ok(self.writer()?.published().div_ceil(PAGE as u64))
+    }
+
+    /// Calls `each` with every page that differs from the last psync, the lines that do, and the page as it was then; until it
+    /// breaks off. What the tracker reports here, it reports again.
+    pub(super) fn each_difference(
+        &mut self,
+        mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,
+    ) -> Result<(), Cause> {
+        let fresh = self.fresh()?;
+        let (Some(writer), Some(shadow)) = (&self.writer, &mut self.shadow) else {
+            return Err(absent(&self.lost));
+        };
+        self.ranges.clear();
+        shadow.collect(&mut self.ranges)?;
+        let zeros = PageImage([0; PAGE]);
+        let mut primary = Box::new(zeros.clone());
+        for page in pages(&self.ranges) {
+            let then = if page < fresh {
+                writer.store().read_object(writer.object(), page * PAGE as u64, &mut primary.0)?;
+                &*primary
+            } else {
+                &zeros
+            };
+            let (ours, lines) = (shadow.page_bytes(page), shadow.lines(page));
+            // SAFETY: a page of the shadow, and one that is aligned as its type says.
+            let differing = unsafe { lines_changed_among(ours, then.0.as_ptr(), lines) };
+            if differing != 0 && each(page, differing, then).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a line differs from the last psync. Reads the primary up to the first page that differs.
+    pub(crate) fn is_unsynced(&mut self) -> Result<bool, Cause> {
+        let mut differs = false;
+        self.each_difference(|_, _, _| {
+            differs = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(differs)
+    }
+}

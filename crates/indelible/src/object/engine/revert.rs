@@ -1,0 +1,85 @@
+//! Going back to the last psync, in memory alone: nothing is written to the medium.
+
+#![allow(unsafe_code)]
+
+use super::{Core, absent, pages};
+use crate::dirty::PageRange;
+use crate::error::Cause;
+use crate::object::compare::{LINE, extend};
+use crate::object::origin::Trust;
+use crate::shadow::{Shadow, each_run};
+use indelible_store::error::StoreError;
+use indelible_store::store::PageImage;
+use std::ops::ControlFlow;
+
+/// Lines to be undone.
+struct Undo {
+    page: u64,
+    lines: u64,
+    /// The page at the last psync; `None`: zeros.
+    then: Option<Box<PageImage>>,
+}
+
+impl Undo {
+    fn apply(&self, shadow: &Shadow) {
+        let bytes = shadow.page_bytes(self.page).cast_mut();
+        each_run(self.lines, |first, count| {
+            let (at, len) = (first * LINE, count * LINE);
+            // SAFETY: lines of a page of the shadow, which the caller of `revert` has exclusively; the image lies outside.
+            unsafe {
+                match &self.then {
+                    Some(then) => bytes.add(at).copy_from_nonoverlapping(then.0.as_ptr().add(at), len),
+                    None => bytes.add(at).write_bytes(0, len),
+                }
+            }
+        });
+    }
+}
+
+impl Core {
+    /// Undoes all stores since the last psync. After an error none was undone: everything is read before the first byte is
+    /// stored. The caller has the object exclusively.
+    pub(crate) fn revert(&mut self) -> Result<(), Cause> {
+        // Whether the psync that failed took effect is not known before the next attach.
+        if self.writer()?.is_poisoned() {
+            return Err(StoreError::Poisoned.into());
+        }
+        let fresh = self.fresh()?;
+        let mut undo = Vec::new();
+        self.each_difference(|page, lines, then| {
+            let then = (page < fresh).then(|| Box::new(then.clone()));
+            undo.push(Undo { page, lines, then });
+            ControlFlow::Continue(())
+        })?;
+        let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
+        undo.iter().for_each(|undo| undo.apply(shadow));
+        for range in &self.ranges {
+            let start = range.start.max(fresh);
+            if start < range.end() {
+                // A psync that failed may have left other bytes in the primary: the next one compares.
+                shadow.mark_again(PageRange { start, count: range.end() - start });
+            }
+        }
+        self.settle_undone(&undo);
+        // Verified were the bytes that are gone.
+        if self.trust == Trust::Verified {
+            self.trust = Trust::Foreign;
+        }
+        Ok(())
+    }
+
+    /// Tells the tracker that all it reported equals the last psync. Pages for which that fails are reported again.
+    fn settle_undone(&mut self, undone: &[Undo]) {
+        self.changed.clear();
+        self.unchanged.clear();
+        let mut changed = undone.iter().map(|undo| undo.page).peekable();
+        for page in pages(&self.ranges) {
+            let runs = match changed.next_if_eq(&page) {
+                Some(_) => &mut self.changed,
+                None => &mut self.unchanged,
+            };
+            extend(runs, page);
+        }
+        let _ = self.settle();
+    }
+}
