@@ -113,18 +113,28 @@ fn the_types_of_a_program_are_compared_with_those_of_a_heap() {
     std::fs::write(&file, types.to_json()).unwrap();
     let file = file.to_str().unwrap();
     let run = rig.pmo(["migrate", "--plan"], ["words", "--to", file]).fine();
+    let refused = run.out.lines().find_map(|line| line.strip_prefix("  a reset is refused: ")).unwrap();
+    assert!(
+        refused.contains("root \"of C\" cannot be reset: the heap has no description of its type"),
+        "{refused}"
+    );
     assert_eq!(
-        run.out,
+        run.out.replace(refused, "WHY"),
         "count: u64: the same
 numbers: PVec<u32>: differs; first, PVec<u32>[0]: u32 here, u64 there
+  a reset frees 1 block, 32 B
 of C: struct c in the heap, u8 in the program, not both described
+  a reset is refused: WHY
 visits: PHashMap<PString, PVec<Visit>>: only grew; first, PHashMap<PString, PVec<Visit>>.values[0].seconds is there only
+  a reset frees 1 block, 48 B
 new: PString: in the program only, which makes it
 "
     );
     let json = rig.pmo(["migrate", "--plan"], ["words", "--to", file, "--json"]).fine().json();
     let types: Vec<_> = json.as_array().unwrap().iter().map(|line| line["types"].as_str().unwrap()).collect();
     assert_eq!(types, ["same", "differ", "undescribed", "appended", "program-only"]);
+    assert_eq!(json[1]["reset"], serde_json::json!({"blocks": 1, "bytes": 32}));
+    assert!(json[2]["reset"]["refused"].is_string() && json[0]["reset"].is_null());
     std::fs::write(file, RootTypes::new().to_json()).unwrap();
     let run = rig.pmo(["migrate", "--plan"], ["words", "--to", file]).fine();
     assert!(run.out.lines().all(|line| line.ends_with(": in the heap only")), "{run:?}");

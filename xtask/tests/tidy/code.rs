@@ -56,6 +56,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/persist.rs",
         "collections/place.rs",
         "collections/roots.rs",
+        "collections/root_value.rs",
         "collections/boxed.rs",
         "collections/option.rs",
         "collections/type_hash.rs",

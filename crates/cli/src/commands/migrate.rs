@@ -1,12 +1,13 @@
 //! `pmo migrate --plan`: the types in an object beside those of a program.
 
 use crate::args::pool;
+use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
-use crate::text::printable;
+use crate::text::{count, printable};
 use clap::Args;
 use indelible::retention::Comparison;
 use indelible::{ReadHeap, Root, TypeInfo};
@@ -15,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Compare the types in an object with those of a program whose types have changed
 ///
-/// Each root is the same, only grew (fields behind the last ones of structs), or differs from a field on, which is named.
-/// Nothing is changed; the conversion itself is the program's.
+/// Each root is the same, only grew (fields behind the last ones of structs), or differs from a field on, which is
+/// named. Where it is not the same, the plan says whether it could be reset, and what that would free. Nothing is
+/// changed: converting and resetting are the program's work.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The program writes its types to a file: `RootTypes::to_json` in Rust.
@@ -68,6 +70,16 @@ struct Line {
     types: Types,
     /// "here" is the heap, "there" the program.
     first_difference: Option<String>,
+    /// Whether the root could be reset; null where the types are the same.
+    reset: Option<Reset>,
+}
+
+/// The reset of a root, or why it is refused.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Reset {
+    Frees { blocks: u64, bytes: u64 },
+    Refused { refused: String },
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize)]
@@ -87,7 +99,7 @@ pub fn run(context: &Context, args: &Migrate) -> Result {
     let pool = context.open_to_read(&args.pool)?;
     let heap = ReadHeap::open(pool.attach_read_with_key(&args.name, &key)?)?;
     let roots = heap.roots()?;
-    let mut lines: Vec<Line> = roots.iter().map(|root| Line::of(root, &declared.roots)).collect();
+    let mut lines: Vec<Line> = roots.iter().map(|root| Line::of(&heap, root, &declared.roots)).collect();
     let made = declared.roots.iter().filter(|new| roots.iter().all(|root| root.name != new.name));
     lines.extend(made.map(Line::only_in_program));
     show(context.json, &lines, |lines, out| lines.iter().try_for_each(|line| line.text(out)))
@@ -107,7 +119,7 @@ fn read(path: &Path) -> Result<Declared> {
 }
 
 impl Line {
-    fn of(root: &Root, declared: &[DeclaredRoot]) -> Line {
+    fn of(heap: &ReadHeap, root: &Root, declared: &[DeclaredRoot]) -> Line {
         let (name, in_heap) = (root.name.clone(), Some(root.type_name.clone()));
         let Some(new) = declared.iter().find(|new| new.name == root.name) else {
             return Line {
@@ -116,6 +128,7 @@ impl Line {
                 in_program: None,
                 types: Types::HeapOnly,
                 first_difference: None,
+                reset: None,
             };
         };
         let (types, first_difference) = match root.compare(&TypeInfo::described(&new.ty, &new.description)) {
@@ -124,7 +137,11 @@ impl Line {
             Comparison::Differs(first) => (Types::Differ, Some(first)),
             _ => (Types::Undescribed, None),
         };
-        Line { root: name, in_heap, in_program: Some(new.ty.clone()), types, first_difference }
+        let reset = (types != Types::Same).then(|| match heap.reclaimable(&root.name) {
+            Ok(found) => Reset::Frees { blocks: found.blocks, bytes: found.bytes },
+            Err(error) => Reset::Refused { refused: error.to_string() },
+        });
+        Line { root: name, in_heap, in_program: Some(new.ty.clone()), types, first_difference, reset }
     }
 
     fn only_in_program(new: &DeclaredRoot) -> Line {
@@ -134,6 +151,7 @@ impl Line {
             in_program: Some(new.ty.clone()),
             types: Types::ProgramOnly,
             first_difference: None,
+            reset: None,
         }
     }
 
@@ -149,6 +167,15 @@ impl Line {
             Types::HeapOnly => format!("{heap}: in the heap only"),
             Types::ProgramOnly => format!("{program}: in the program only, which makes it"),
         };
-        out.line(&format!("{}: {what}", printable(&self.root)))
+        out.line(&format!("{}: {what}", printable(&self.root)))?;
+        match &self.reset {
+            Some(Reset::Frees { blocks, bytes }) => {
+                out.line(&format!("  a reset frees {}, {}", count(*blocks, "block"), human(*bytes)))
+            }
+            Some(Reset::Refused { refused }) => {
+                out.line(&format!("  a reset is refused: {}", printable(refused)))
+            }
+            None => Ok(()),
+        }
     }
 }

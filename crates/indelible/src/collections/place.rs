@@ -43,7 +43,7 @@ pub struct HeapRef<'h> {
 }
 
 impl<'h> HeapRef<'h> {
-    pub(super) fn new(heap: &'h Heap) -> HeapRef<'h> {
+    pub(crate) fn new(heap: &'h Heap) -> HeapRef<'h> {
         HeapRef { address: heap.register().base, heap: PhantomData }
     }
 

@@ -26,17 +26,17 @@ pub(crate) struct Described {
 
 /// The functions that describe a type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Describing {
+pub(crate) struct Describing {
     layout: fn(&mut Layout),
     name: fn(&mut String),
 }
 
 impl Describing {
-    pub(super) fn of<'h, T: Persist<'h>>() -> Describing {
+    pub(crate) fn of<'h, T: Persist<'h>>() -> Describing {
         Describing { layout: T::describe, name: T::type_name }
     }
 
-    pub(super) fn describe(self) -> Described {
+    pub(crate) fn describe(self) -> Described {
         let (mut layout, mut name) = (Layout::default(), String::new());
         (self.layout)(&mut layout);
         (self.name)(&mut name);
@@ -83,7 +83,7 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
 }
 
 impl Heap {
-    fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
+    pub(super) fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
         let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;
             match self.trusted.allows(name) {
@@ -218,7 +218,7 @@ impl Heap {
     }
 
     /// The caller has the heap borrowed exclusively, and uses one root at a time.
-    fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
+    pub(crate) fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
         &self,
         heap: HeapRef<'h>,
         name: &str,

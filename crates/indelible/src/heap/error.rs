@@ -46,6 +46,10 @@ pub(crate) enum HeapError {
     RootExists { name: String },
     #[error("root {name:?} is of another type; {difference}")]
     RootType { name: String, difference: String },
+    #[error("root {name:?} cannot be reset: {why}")]
+    Irreclaimable { name: String, why: String },
+    #[error("root {name:?} is as it was: converting {step} failed: {why}")]
+    Conversion { name: String, step: String, why: String },
     #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
     Untrusted { name: String },
     #[error("the object's bytes may have been stored by other means than typed code")]
@@ -78,7 +82,9 @@ impl HeapError {
             HeapError::Inside | HeapError::Locked { .. } => ErrorKind::Busy,
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
             HeapError::RootExists { .. } => ErrorKind::RootExists,
-            HeapError::RootType { .. } => ErrorKind::RootType,
+            HeapError::RootType { .. } | HeapError::Irreclaimable { .. } | HeapError::Conversion { .. } => {
+                ErrorKind::RootType
+            }
             HeapError::RootText { .. } => ErrorKind::BadName,
             HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
@@ -106,6 +112,12 @@ impl HeapError {
             }
             HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",
+            HeapError::Irreclaimable { .. } => {
+                "convert it, or have the program that made it remove it with all that it leads to"
+            }
+            HeapError::Conversion { .. } => {
+                "correct the converter, or the data with the program that made them"
+            }
             _ => return None,
         })
     }

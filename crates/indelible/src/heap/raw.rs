@@ -239,19 +239,33 @@ impl RawHeap {
     }
 
     pub(crate) fn create_root(&self, name: &str, address: usize, size: u64, ty: &TypeInfo<'_>) -> Result<()> {
+        roots::create(&self.allocator.shared, &self.new_root(name, address, size, ty)?)
+    }
+
+    /// As [`create_root`](RawHeap::create_root), in the place of one of the same name.
+    pub(super) fn replace_root(
+        &self,
+        name: &str,
+        address: usize,
+        size: u64,
+        ty: &TypeInfo<'_>,
+    ) -> Result<()> {
+        roots::replace(&self.allocator.shared, &self.new_root(name, address, size, ty)?)
+    }
+
+    fn new_root(&self, name: &str, address: usize, size: u64, ty: &TypeInfo<'_>) -> Result<Root> {
         if !self.window().writable {
             return Err(HeapError::ReadOnly);
         }
         self.allocator.around(address, size)?;
-        let root = Root {
+        Ok(Root {
             name: name.to_owned(),
             address,
             size,
             type_name: ty.name.to_owned(),
             fingerprint: ty.fingerprint,
             layout: ty.layout.to_owned(),
-        };
-        roots::create(&self.allocator.shared, &root)
+        })
     }
 
     pub(crate) fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {

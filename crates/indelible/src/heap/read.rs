@@ -117,6 +117,10 @@ impl ReadHeap {
         &self.object
     }
 
+    pub(crate) fn raw(&self) -> &RawHeap {
+        &self.raw
+    }
+
     /// Registers the heap. Several read attachments of a process share memory, not entries.
     pub(crate) fn register(&self) -> Entry {
         self.registration.register(self.object().as_ptr().addr(), self.object().len(), Access::Reading)

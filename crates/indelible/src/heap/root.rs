@@ -57,14 +57,24 @@ impl Root {
     /// The description, if the layout is one, and the one that the fingerprint is of.
     pub(crate) fn description(&self) -> Option<Description> {
         let of = Description::parse(&self.layout).ok()?;
-        (crate::types::fingerprint(&self.layout) == self.fingerprint).then_some(of)
+        crate::types::fingerprints(&self.layout).contains(&self.fingerprint).then_some(of)
+    }
+
+    /// Whether the root is of this type.
+    pub(crate) fn is(&self, ty: &TypeInfo<'_>) -> bool {
+        (self.fingerprint, &*self.type_name) == (ty.fingerprint, ty.name)
     }
 
     /// Fails if the root is of another type.
     pub(super) fn expect(self, wanted: &TypeInfo<'_>) -> Result<Root> {
-        if self.fingerprint == wanted.fingerprint && self.type_name == wanted.name {
-            return Ok(self);
+        match self.is(wanted) {
+            true => Ok(self),
+            false => Err(HeapError::RootType { difference: self.difference(wanted), name: self.name }),
         }
+    }
+
+    /// How the root's type differs from another: both as a whole, and the first difference.
+    pub(crate) fn difference(&self, wanted: &TypeInfo<'_>) -> String {
         let same = self.type_name == wanted.name && self.layout == wanted.layout;
         let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
             _ if same => {
@@ -75,7 +85,7 @@ impl Root {
                 .map(|first| format!("; first (here the heap, there the program), {first}")),
             _ => None,
         };
-        let difference = format!(
+        format!(
             "{}{}: in the heap is\n{} (fingerprint {:032x})\n{}\nand the program has\n{} (fingerprint {:032x})\n{}\n",
             if self.type_name == wanted.name { "another layout" } else { "another type" },
             what.unwrap_or_default(),
@@ -85,8 +95,7 @@ impl Root {
             wanted.name,
             wanted.fingerprint,
             wanted.lines(),
-        );
-        Err(HeapError::RootType { name: self.name, difference })
+        )
     }
 }
 

@@ -81,32 +81,60 @@ pub(super) fn find(shared: &Shared, name: &str) -> Result<Root> {
 }
 
 pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
-    check_texts(root)?;
-    let end = root.address.checked_add(root.size as usize);
-    let inside = shared.window.offset_of(root.address).is_some()
-        && end.is_some_and(|end| end <= shared.window.base() + (shared.window.pages() * PAGE) as usize);
-    if !inside {
-        return Err(HeapError::Foreign { address: root.address });
-    }
+    check(shared, root)?;
     let mut inner = shared.lock();
     if lookup(&Directory::open(&shared.window)?, &root.name)?.is_some() {
         return Err(HeapError::RootExists { name: root.name.clone() });
     }
     let slot = free_slot(&mut inner, shared)?;
-    let pages = pages_of(root);
-    let page = meta_pages(&mut inner, shared, pages)?;
+    let page = record(&mut inner, shared, root)?;
     let directory = Directory::open(&shared.window)?;
-    if pages > 1 {
-        directory.header.features.fetch_or(LONG_ROOTS, Relaxed);
-        shared.window.mark_dirty(0, PAGE as usize);
-    }
-    write(&shared.window, page, root)?;
     if let Some((offset, slot)) = slots(&directory)?.into_iter().find(|(offset, _)| *offset == slot) {
         slot.hash.store(hash(&root.name), Relaxed);
         slot.page.store(page, Relaxed);
         shared.window.mark_dirty(offset, size_of::<RootSlot>());
     }
     Ok(())
+}
+
+/// Puts a root in the place of one of the same name, or fails and changes nothing.
+pub(super) fn replace(shared: &Shared, root: &Root) -> Result<()> {
+    check(shared, root)?;
+    let mut inner = shared.lock();
+    let missing = || HeapError::RootMissing { name: root.name.clone() };
+    lookup(&Directory::open(&shared.window)?, &root.name)?.ok_or_else(missing)?;
+    let page = record(&mut inner, shared, root)?;
+    let directory = Directory::open(&shared.window)?;
+    let (offset, slot, _) = lookup(&directory, &root.name)?.ok_or_else(missing)?;
+    if let Err(error) = inner.pages(shared)?.free(slot.page.load(Relaxed), Kind::Meta) {
+        inner.pages(shared)?.free(page, Kind::Meta)?;
+        return Err(error);
+    }
+    slot.page.store(page, Relaxed);
+    shared.window.mark_dirty(offset, size_of::<RootSlot>());
+    Ok(())
+}
+
+/// Fails for a root that cannot be kept.
+fn check(shared: &Shared, root: &Root) -> Result<()> {
+    check_texts(root)?;
+    let end = root.address.checked_add(root.size as usize);
+    let inside = shared.window.offset_of(root.address).is_some()
+        && end.is_some_and(|end| end <= shared.window.base() + (shared.window.pages() * PAGE) as usize);
+    if inside { Ok(()) } else { Err(HeapError::Foreign { address: root.address }) }
+}
+
+/// The first of the new pages that have a root's record.
+fn record(inner: &mut Inner, shared: &Shared, root: &Root) -> Result<u64> {
+    let pages = pages_of(root);
+    let page = meta_pages(inner, shared, pages)?;
+    let directory = Directory::open(&shared.window)?;
+    if pages > 1 {
+        directory.header.features.fetch_or(LONG_ROOTS, Relaxed);
+        shared.window.mark_dirty(0, PAGE as usize);
+    }
+    write(&shared.window, page, root)?;
+    Ok(page)
 }
 
 pub(super) fn remove(shared: &Shared, name: &str) -> Result<Root> {

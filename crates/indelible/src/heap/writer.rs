@@ -266,6 +266,20 @@ impl Heap {
         Ok(())
     }
 
+    /// As [`name_root`](Heap::name_root), in the place of a root of the same name, whose block stays.
+    pub(crate) fn replace_root(
+        &self,
+        name: &str,
+        address: *const u8,
+        size: u64,
+        ty: &TypeInfo<'_>,
+    ) -> Result<()> {
+        let result = self.root_cache.forget(|| self.raw.replace_root(name, address.addr(), size, ty));
+        self.done("replace a root of", result)?;
+        self.trusted.add(name);
+        Ok(())
+    }
+
     /// Takes what lies in the heap for the work of typed code: see [`verify`](Heap::verify), which finds out.
     ///
     /// # Safety
@@ -374,6 +388,10 @@ impl Heap {
         let heap = std::ptr::from_ref(self).expose_provenance();
         let access = Access::Writing { heap, explicit: self.object.explicit_marks().is_some() };
         self.registration.register(base, len, access)
+    }
+
+    pub(crate) fn raw(&self) -> &RawHeap {
+        &self.raw
     }
 
     pub(crate) fn attached_mut(&mut self) -> &mut Object {

@@ -22,13 +22,16 @@ impl Root {
     /// Compares the root's type with one of a program.
     #[must_use]
     pub fn compare(&self, ty: &TypeInfo<'_>) -> Comparison {
-        if (self.fingerprint, &*self.type_name) == (ty.fingerprint, ty.name) {
+        if self.is(ty) {
             return Comparison::Same;
         }
         let (Some(here), Ok(there)) = (self.description(), Description::parse(ty.layout)) else {
             return Comparison::Undescribed;
         };
         match here.relation(&there) {
+            Relation::Same if self.layout == ty.layout => {
+                Comparison::Differs("keys of bytes are hashed in another way".to_owned())
+            }
             Relation::Same => Comparison::Differs(format!("{} here, {} there", self.type_name, ty.name)),
             Relation::Appended(first) => Comparison::Appended(first),
             Relation::Differs(first) => Comparison::Differs(first),

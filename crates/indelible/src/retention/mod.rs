@@ -1,11 +1,18 @@
 //! Data that survive a change of their types (docs/decisions/0035-retention.md).
 //!
 //! A root keeps the description of its type. A program whose types have changed since gets an error that names the first
-//! difference, until it says what is to become of the data.
+//! difference, until it says what is to become of the data, root by root: [`Heap::root_from`](crate::Heap::root_from) opens a
+//! root of any version that there are converters for, and resets others if that is said.
 
 mod comparison;
 mod declared;
 mod definition;
+mod reset;
+mod root_from;
+mod versions;
 
 pub use comparison::Comparison;
 pub use definition::{FieldDefinition, TypeDefinition, VariantDefinition};
+pub use reset::{Reclaimable, Reset};
+pub use root_from::{OrReset, RootFrom};
+pub use versions::{Converted, First, Then, Versions};

@@ -10,7 +10,16 @@ pub(crate) const BYTE_KEYS: u32 = 2;
 
 /// The fingerprint of a description: 128 bits of all its words, each followed by a blank.
 pub(crate) fn fingerprint(text: &str) -> u128 {
-    let version = version(text).to_le_bytes();
+    of_version(text, version(text))
+}
+
+/// The fingerprints that a description has had in any version.
+pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
+    [VERSION, BYTE_KEYS].map(|version| of_version(text, version))
+}
+
+fn of_version(text: &str, version: u32) -> u128 {
+    let version = version.to_le_bytes();
     let half = |seed| u128::from(checksum(seed, &[&version, text.as_bytes()]));
     half(1) << 64 | half(2)
 }

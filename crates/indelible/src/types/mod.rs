@@ -20,7 +20,7 @@ pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
 pub(crate) use difference::Relation;
-pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint};
+pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints};
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;

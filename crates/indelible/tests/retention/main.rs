@@ -4,4 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod convert;
 mod differences;
+mod heaps;
+mod reset;

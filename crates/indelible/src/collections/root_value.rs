@@ -1,0 +1,123 @@
+//! The value of a root, and how one of another type takes its place (docs/decisions/0035-retention.md).
+//!
+//! All of it is stores to the object, like any others: the heap is borrowed exclusively meanwhile, so that no psync finds it
+//! half done. The root's record changes only once nothing can fail any more.
+//!
+//! Invariants of [`RootValue`]:
+//! 1. A value of the type lies at the address, in a block of its own, to which the root refers.
+//! 2. Nobody else has a reference to it: the heap is borrowed exclusively for `'h` by the caller, who uses one at a time.
+
+#![allow(unsafe_code)]
+
+use super::persist::Persist;
+use super::place::{HeapRef, discard, finally, free, lend, verify};
+use super::roots::Describing;
+use crate::error::Result;
+use crate::heap::Heap;
+use std::marker::PhantomData;
+
+/// The value of a root.
+pub struct RootValue<'h, T> {
+    at: *mut T,
+    heap: PhantomData<HeapRef<'h>>,
+}
+
+/// A root's value of whatever type, which another takes the place of.
+pub struct OldValue<'h>(Old<'h>);
+
+enum Old<'h> {
+    /// Drops a value of a type of the program, and frees its block.
+    Typed(Box<dyn FnOnce() + 'h>),
+    /// The blocks that it owns.
+    Blocks(Vec<u64>),
+}
+
+impl<'h, T: Persist<'h>> RootValue<'h, T> {
+    pub(crate) fn get(&self) -> &T {
+        // SAFETY: a value (1), which nobody stores to meanwhile (2).
+        unsafe { &*self.at }
+    }
+
+    /// For storing.
+    pub(crate) fn into_mut(self) -> &'h mut T {
+        // SAFETY: a value (1), the caller's alone (2).
+        unsafe { lend(self.at) }
+    }
+
+    pub(crate) fn into_old(self) -> OldValue<'h> {
+        OldValue(Old::Typed(Box::new(move || {
+            let at = self.at;
+            finally(
+                // SAFETY: a value (1), to which no root refers any more.
+                || unsafe { discard(at) },
+                // SAFETY: its block.
+                || unsafe { free(at.addr() as u64) },
+            );
+        })))
+    }
+}
+
+impl OldValue<'_> {
+    /// A value that has these blocks to itself, as a walk by its description found out.
+    pub(super) fn of_blocks(blocks: Vec<u64>) -> Self {
+        OldValue(Old::Blocks(blocks))
+    }
+
+    /// No root refers to it any more.
+    fn discard(self) {
+        match self.0 {
+            Old::Typed(discard) => discard(),
+            // SAFETY: blocks in use, the value's alone; no root leads to them any more.
+            Old::Blocks(blocks) => blocks.into_iter().for_each(|block| unsafe { free(block) }),
+        }
+    }
+}
+
+impl Heap {
+    /// The value of the root `name`, which is a `T`. The caller has the heap borrowed exclusively for `'h`, and uses one root
+    /// at a time.
+    pub(crate) fn root_value<'h, T: Persist<'h>>(
+        &self,
+        heap: HeapRef<'h>,
+        name: &str,
+    ) -> Result<RootValue<'h, T>> {
+        let at = self.locate::<T>(name, &heap.bounds())?;
+        // SAFETY: a root's value, aligned, in the heap that is borrowed for 'h.
+        unsafe { verify(at) };
+        Ok(RootValue { at, heap: PhantomData })
+    }
+
+    /// Puts `value` in the place of a root's, which is dropped then. If it fails, or panics, the old value is as it was; but for a
+    /// panic of its `drop`, when the new one is in its place.
+    pub(crate) fn exchange<'h, T: Persist<'h>>(
+        &self,
+        heap: HeapRef<'h>,
+        name: &str,
+        old: OldValue<'h>,
+        value: T,
+    ) -> Result<&'h mut T> {
+        heap.expect_own(&value);
+        let at = self.block_of_root::<T>(heap, name)?;
+        // SAFETY: a new block, large enough; then the invariants.
+        let new = unsafe {
+            at.write(value);
+            lend(at)
+        };
+        old.discard();
+        Ok(new)
+    }
+
+    /// A block for a `T`, to which the root refers from now on; the caller puts a value there at once.
+    fn block_of_root<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str) -> Result<*mut T> {
+        let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
+        let described = Describing::of::<T>().describe();
+        match self.replace_root(name, at.cast(), size_of::<T>() as u64, &described.info()) {
+            Ok(()) => Ok(at),
+            Err(error) => {
+                // SAFETY: a block nobody knows of.
+                unsafe { free(at.addr() as u64) };
+                Err(error)
+            }
+        }
+    }
+}

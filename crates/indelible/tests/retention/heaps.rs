@@ -1,0 +1,42 @@
+//! Heaps for the tests, and what holds of them after each step.
+
+use indelible::{Heap, Pool};
+use tempfile::TempDir;
+
+pub const SIZE: u64 = 2 << 20;
+
+pub fn made() -> (TempDir, Heap) {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
+    let heap = Heap::format(pool.create_attached("o", SIZE).unwrap()).unwrap();
+    (dir, heap)
+}
+
+/// The heap as the last psync left it.
+pub fn again(dir: &TempDir, heap: Heap) -> Heap {
+    drop(heap);
+    let pool = Pool::open(dir.path().join("p")).unwrap();
+    Heap::open(pool.attach("o").unwrap()).unwrap()
+}
+
+/// Nothing is damaged, nothing is leaked; the number of blocks in use.
+#[track_caller]
+pub fn sound(heap: &mut Heap) -> u64 {
+    assert_eq!(heap.check(), []);
+    let audit = heap.audit().unwrap();
+    assert_eq!((&audit.findings[..], &audit.leaks[..]), (&[][..], &[][..]));
+    audit.blocks
+}
+
+/// Takes all space that is left; the blocks are freed by the result.
+pub fn fill(heap: &Heap) -> Vec<std::ptr::NonNull<u8>> {
+    let sizes = [100_000, 4096, 512, 64, 48, 32, 16];
+    sizes.into_iter().flat_map(|size| std::iter::from_fn(move || heap.malloc(size).ok())).collect()
+}
+
+pub fn release(heap: &Heap, blocks: Vec<std::ptr::NonNull<u8>>) {
+    for block in blocks {
+        // SAFETY: a block of the heap that nobody else knows of.
+        unsafe { heap.free(block.as_ptr()) }.unwrap();
+    }
+}
