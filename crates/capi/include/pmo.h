@@ -62,6 +62,7 @@ enum pmo_error {
     PMO_ERR_UNTRUSTED = 36,
     PMO_ERR_BAD_WINDOW = 37,
     PMO_ERR_DIFFERENT_POOLS = 38,
+    PMO_ERR_STRAY_POINTER = 39,
     PMO_ERR_ARGUMENT = 1000,
     PMO_ERR_INTERNAL = 1001
 };
@@ -211,7 +212,12 @@ enum {
     /** To attach for loads: any number of processes at a time. */
     PMO_READ = 'r',
     /** To attach for loads and stores: one process at a time. */
-    PMO_WRITE = 'w'
+    PMO_WRITE = 'w',
+    /** With PMO_WRITE, for finding mistakes: a psync fails with PMO_ERR_STRAY_POINTER, and nothing of it is durable, while
+     * pmo_audit finds addresses of the program, its libraries or its memory. It then costs as much as pmo_audit. */
+    PMO_AUDIT = 256,
+    /** As PMO_AUDIT, and addresses of other objects. */
+    PMO_AUDIT_OBJECTS = 512
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
@@ -243,7 +249,7 @@ int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key,
 /** Gives an object that nobody has attached another name. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
 
-/** Attaches an object, for PMO_READ or PMO_WRITE, and returns its first byte: the same address in every
+/** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte: the same address in every
  * process and every run. If its last writer died, the object is recovered first. */
 void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
 
@@ -311,6 +317,22 @@ int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
  * With explicit tracking, only marked stores are undone. Ignored for an object attached for reading. After an error
  * nothing was undone. */
 int pmo_revert(void *object);
+
+/** An address in an object that means nothing in the next run: offset is where it lies, in bytes from the object's start, target the
+ * address. The place is the way to it in its root, with its type where that is described, such as "list.next (*mut node)", or the block
+ * that it lies in; into says what it leads into. */
+struct pmo_pointer {
+    uint64_t offset;
+    uint64_t target;
+    const char *place;
+    const char *into;
+};
+
+/** Looks for addresses in the object that lead into the program, its libraries, its stack, malloc's memory or another attached object, and
+ * calls each, which may be NULL, for them. Returns how many there are, or -1 for an error. It looks at every aligned word of all
+ * blocks in use, or of the whole object if it has no heap: a number that looks like an address counts as one, and so do bytes
+ * that a block had before it was allocated. Its first argument is valid until it returns. It must not throw. */
+int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
 
 /* ---- the heap of an object ---- */
 

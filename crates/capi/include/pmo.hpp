@@ -51,6 +51,14 @@ public:
             failed_ = std::current_exception();
         }
     }
+    void line(std::uint64_t offset, const char *place, const char *into) noexcept
+    {
+        try {
+            items_.push_back("at " + std::to_string(offset) + ": " + place + " leads into " + into);
+        } catch (...) {
+            failed_ = std::current_exception();
+        }
+    }
     // All of it, given the result of that function.
     std::vector<T> take(int result)
     {
@@ -108,6 +116,15 @@ public:
         const std::int64_t filled = pmo_prefault(address, size);
         detail::check(filled < 0 ? -1 : 0);
         return static_cast<std::size_t>(filled);
+    }
+    // Addresses in the object that mean nothing in the next run, a line each (pmo_audit).
+    std::vector<std::string> audit() const
+    {
+        detail::collector<std::string> all;
+        auto each = [](const pmo_pointer *pointer, void *context) noexcept {
+            static_cast<detail::collector<std::string> *>(context)->line(pointer->offset, pointer->place, pointer->into);
+        };
+        return all.take(pmo_audit(base_, each, &all) < 0 ? -1 : 0);
     }
     void grow(std::uint64_t size) { detail::check(pmo_grow(base_, size)); }
     void detach() { detail::check(pmo_detach(std::exchange(base_, nullptr))); }
@@ -321,9 +338,10 @@ public:
         return stat;
     }
 
-    object attach(const char *name, std::string_view key = {}) const
+    // Flags: PMO_AUDIT, PMO_AUDIT_OBJECTS.
+    object attach(const char *name, std::string_view key = {}, unsigned flags = 0) const
     {
-        return object(pmo_attach(handle_, name, PMO_WRITE, key.data(), key.size()));
+        return object(pmo_attach(handle_, name, PMO_WRITE | static_cast<int>(flags), key.data(), key.size()));
     }
     object attach_read(const char *name, std::string_view key = {}) const
     {
@@ -331,7 +349,7 @@ public:
     }
 
     // The heap in the object of that name; an object of size bytes is created if there is none, with the key for reading
-    // and writing.
+    // and writing. Flags: those of a heap and of attach.
     pmo::heap heap(const char *name, std::uint64_t size, unsigned flags = 0, std::string_view key = {})
     {
         pmo_create_options options{};
@@ -345,7 +363,9 @@ public:
     {
         if (!contains(name))
             create(name, options);
-        return pmo::heap(attach(name, {static_cast<const char *>(options.write_key), options.write_key_len}), flags);
+        const unsigned audit = flags & (PMO_AUDIT | PMO_AUDIT_OBJECTS);
+        std::string_view key{static_cast<const char *>(options.write_key), options.write_key_len};
+        return pmo::heap(attach(name, key, audit), flags & ~audit);
     }
     // The same for reading: any number of processes at a time.
     pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }

@@ -52,6 +52,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (36, "PMO_ERR_UNTRUSTED", c"the object's bytes may have been stored by other means than typed code"),
     (37, "PMO_ERR_BAD_WINDOW", c"the address window cannot be used"),
     (38, "PMO_ERR_DIFFERENT_POOLS", c"objects of different pools cannot change in one step"),
+    (39, "PMO_ERR_STRAY_POINTER", c"the object has addresses that mean nothing in the next run"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

@@ -9,6 +9,7 @@
 //! `tests/header.rs` compares the header with these functions.
 
 mod args;
+mod audit;
 mod codes;
 mod describe;
 mod described;
@@ -23,6 +24,8 @@ mod psync;
 mod roots;
 mod types;
 
+#[doc(hidden)]
+pub use audit::StrayPointer;
 pub use codes::CODES;
 #[doc(hidden)]
 pub use guard::{Failure, guarded, pmo_errno, pmo_error_message, pmo_strerror, pmo_version};

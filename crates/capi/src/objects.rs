@@ -1,10 +1,11 @@
 //! Objects: created, attached, looked at.
 
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
+use crate::audit::flagged;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking_number;
-use indelible::raw;
+use indelible::raw::{self, Audit};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
@@ -181,7 +182,7 @@ pub unsafe extern "C" fn pmo_attach(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        Ok(raw::attach(&pool(handle)?, name, permission(wanted)?, key)?.as_ptr().cast())
+        attach(&pool(handle)?, name, wanted, key)
     })
 }
 
@@ -198,10 +199,21 @@ pub unsafe extern "C" fn pmo_attach_at(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let key = unsafe { bytes(key, key_len, "key") }?;
-        let (pool, wanted) = (pool(handle)?, permission(wanted)?);
+        let pool = pool(handle)?;
         let name = name_at(&pool, address.addr() as u64)?;
-        Ok(raw::attach(&pool, &name, wanted, key)?.as_ptr().cast())
+        attach(&pool, &name, wanted, key)
     })
+}
+
+/// Attaches, with the permission and the flags that C gives as one number.
+fn attach(pool: &indelible::Pool, name: &str, wanted: c_int, key: &[u8]) -> Result<*mut c_void> {
+    let (audit, wanted) = flagged(wanted)?;
+    let base = raw::attach(pool, name, permission(wanted)?, key)?.as_ptr();
+    if audit != Audit::Off {
+        // SAFETY: the header has it of pmo_detach that no other thread uses the object meanwhile.
+        unsafe { raw::set_audit(base, audit) }?;
+    }
+    Ok(base.cast())
 }
 
 fn name_at(pool: &indelible::Pool, address: u64) -> Result<String> {

@@ -98,6 +98,8 @@ pub enum ErrorKind {
     BadWindow = 37,
     /// Objects of different pools cannot change in one step.
     DifferentPools = 38,
+    /// The object has addresses that mean nothing in the next run, and its psyncs are audited.
+    StrayPointer = 39,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -127,6 +129,8 @@ pub(crate) enum Cause {
     Copy(PathBuf),
     #[error("the root needs {needed} bytes and the object has {size}")]
     RootTooLarge { needed: usize, size: usize },
+    #[error("addresses in it mean nothing in the next run: {0}")]
+    Stray(String),
     #[error("{0}")]
     Unsupported(String),
     /// The heap stands above this module, which errors do not mind: they are everywhere.
@@ -196,6 +200,7 @@ impl Error {
             Cause::ForReading => ErrorKind::ReadOnly,
             Cause::Copy(_) => ErrorKind::Unsuitable,
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
+            Cause::Stray(_) => ErrorKind::StrayPointer,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Heap(error) => error.kind(),
         }
@@ -285,6 +290,7 @@ impl Error {
             ErrorKind::BadWindow => "give a first address and a length that fit, or none: one is chosen then",
             ErrorKind::RootType => "use the type the root was made with, or convert the data",
             ErrorKind::DifferentPools => "psync the objects of each pool by themselves",
+            ErrorKind::StrayPointer => "keep addresses within the object; nothing of this psync is durable",
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }

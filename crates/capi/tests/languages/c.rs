@@ -42,6 +42,14 @@ fn a_cut_is_consistent_across_threads_objects_and_heaps() {
 }
 
 #[test]
+fn addresses_that_mean_nothing_in_the_next_run_are_found_and_refused() {
+    let folder = folder();
+    let binary = folder.path().join("audit");
+    C.build(&program("audit.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+#[test]
 fn the_static_library_does_the_same() {
     let folder = folder();
     let binary = folder.path().join("contract");

@@ -1,7 +1,9 @@
 //! The header is what the library exports: names, signatures, structs, codes.
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
-use pmo::{CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root, Stat, Type};
+use pmo::{
+    CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root, Stat, StrayPointer, Type,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::process::Command;
@@ -106,6 +108,7 @@ fn rust(c: &str) -> String {
         "struct pmo_create_options" => "CreateOptions",
         "struct pmo_object" => "ObjectInfo",
         "struct pmo_heap_stats" => "HeapStats",
+        "struct pmo_pointer" => "StrayPointer",
         "struct pmo_type" => "Type",
         "struct pmo_root" => "Root",
         other => panic!("no word for {other:?} *"),
@@ -209,6 +212,7 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,
             "overhead" overhead, "roots" roots }
+        "pmo_pointer" StrayPointer { "offset" offset, "target" target, "place" place, "into" into }
         "pmo_field" Field { "name" name, "type" ty, "offset" offset, "size" size, "nested" nested }
         "pmo_type" Type { "name" name, "size" size, "fields" fields, "count" count, "kind" kind, "align" align }
         "pmo_root" Root { "name" name, "address" address, "size" size, "type" ty, "layout" layout,

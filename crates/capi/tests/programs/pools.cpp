@@ -12,6 +12,11 @@
         }                                                                                         \
     } while (0)
 
+struct handler;
+template <> struct pmo::type_of<pmo::vector<handler>> : pmo::opaque<pmo::vector<handler>> {
+    static constexpr const char *text = "handlers";
+};
+
 template <class F> static int code(F f)
 {
     try {
@@ -108,12 +113,34 @@ static void cuts(pmo::pool &pool)
     CHECK(*pool.heap_read("one").find<long>("n") == 1 && *pool.heap_read("two").find<long>("n") == 2);
 }
 
+struct handler {
+    int number;
+    int (*call)(int);
+};
+
+// A function pointer inside of an element is seen by nobody before it is stored.
+static void audits(pmo::pool &pool)
+{
+    pmo::heap heap = pool.heap("audited", 1 << 20, PMO_AUDIT | PMO_HEAP_GROW);
+    auto &handlers = heap.root<pmo::vector<handler>>("handlers");
+    handlers.push_back({1, nullptr});
+    heap.psync();
+    CHECK(heap.audit().empty());
+    handlers.push_back({2, +[](int i) { return i; }});
+    CHECK(code([&] { heap.psync(); }) == PMO_ERR_STRAY_POINTER);
+    std::vector<std::string> found = heap.audit();
+    CHECK(found.size() == 1 && found[0].find("leads into the program") != std::string::npos);
+    handlers[1].call = nullptr;
+    heap.psync();
+}
+
 int main(int, char **argv)
 {
     std::string path = argv[1];
     pmo::pool pool = pmo::pool::open_or_format(path, 64 << 20);
     keys(pool);
     cuts(pool);
+    audits(pool);
     chosen(path + ".chosen");
     std::cout << "done\n";
 }

@@ -7,6 +7,8 @@ mod heap;
 mod place;
 mod psync;
 mod registry;
+mod stray;
+mod surroundings;
 
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
@@ -14,6 +16,8 @@ pub use heap::{
 };
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
 pub use registry::{Attached, attach, attached, detach, grow};
+pub use stray::{StrayPointer, set_audit, stray_pointers};
+pub use surroundings::Outside;
 
 /// Access that an attach asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,4 +26,20 @@ pub enum Permission {
     Read,
     /// Loads and stores.
     Write,
+}
+
+/// The addresses that psyncs of an object look for before they make anything durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// None.
+    #[default]
+    Off,
+    /// Those of the program, its libraries and its memory.
+    Process,
+    /// Those of other attached objects as well.
+    Everything,
+}
+
+impl Audit {
+    pub(super) const ALL: [Audit; 3] = [Audit::Off, Audit::Process, Audit::Everything];
 }

@@ -45,6 +45,7 @@ pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
 /// No thread stores to the object until this returns.
 pub unsafe fn psync(address: *const u8) -> Result<()> {
     let found = find("psync", address.addr())?;
+    found.audited("psync")?;
     let Some(mut core) = found.core() else { return Ok(()) };
     core.psync(false).map_err(|cause| found.error("psync", cause))
 }
@@ -104,6 +105,7 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     let mut found = BTreeMap::new();
     for address in addresses {
         let attachment = find(operation, address.addr())?;
+        attachment.audited(operation)?;
         found.insert(attachment.start(), attachment);
     }
     let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));

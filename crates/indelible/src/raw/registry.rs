@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use super::Permission;
+use super::{Audit, Permission};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
@@ -43,6 +43,8 @@ pub(super) struct Attachment {
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
     len: AtomicUsize,
+    /// An [`Audit`], by its place among all.
+    audit: AtomicUsize,
     generation: u32,
 }
 
@@ -82,6 +84,15 @@ impl Attachment {
 
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn audit(&self) -> Audit {
+        Audit::ALL[self.audit.load(Ordering::Relaxed)]
+    }
+
+    pub(super) fn set_audit(&self, audit: Audit) {
+        let place = Audit::ALL.iter().position(|known| *known == audit);
+        self.audit.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
     pub(super) fn extent(&self) -> Extent {
@@ -153,6 +164,7 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
         name: name.to_owned(),
         base,
         len: AtomicUsize::new(len),
+        audit: AtomicUsize::new(0),
         generation: fork::generation(),
     });
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
@@ -203,6 +215,14 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
         }
         _ => Err(Error::new(operation, Cause::NotAttached(address))),
     }
+}
+
+/// Ranges and names of all attached objects.
+pub(super) fn attachments() -> Vec<(Range<u64>, String)> {
+    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    let range =
+        |attachment: &Attachment| attachment.start() as u64..(attachment.start() + attachment.len()) as u64;
+    all.values().map(|slot| (range(&slot.attachment), slot.attachment.name.clone())).collect()
 }
 
 /// An attached object.

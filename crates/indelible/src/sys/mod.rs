@@ -10,6 +10,7 @@ pub(crate) mod faults;
 pub(crate) mod flush;
 pub(crate) mod fork;
 pub(crate) mod loops;
+pub(crate) mod maps;
 pub(crate) mod mask;
 pub(crate) mod mmap;
 pub(crate) mod ofd;

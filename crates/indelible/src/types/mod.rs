@@ -10,6 +10,7 @@ mod containers;
 mod difference;
 mod fingerprint;
 mod lines;
+mod locate;
 mod measure;
 mod parse;
 mod path;

@@ -1,0 +1,144 @@
+//! The address space around an object: the program, its libraries, its memory, other objects.
+
+use super::registry::attachments;
+use crate::sys::maps::{Mapped, mapped};
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::Range;
+
+/// Kinds of memory outside of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outside {
+    /// The program's file: functions, constants, static variables.
+    Program,
+    /// A library, or what the kernel maps for all programs.
+    Library,
+    /// The main thread's stack.
+    Stack,
+    /// Memory of the process: that of malloc, stacks of threads, mapped files.
+    Memory,
+    /// Another attached object.
+    Object,
+}
+
+struct Region {
+    range: Range<u64>,
+    into: Outside,
+    name: String,
+}
+
+/// Ranges that an address may lead into, in the order of addresses; none of them overlap.
+pub(super) struct Surroundings(Vec<Region>);
+
+impl Surroundings {
+    /// Those around the object whose first byte has this address; other objects among them if `objects` says so.
+    pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
+        let attached = attachments();
+        let mapped = mapped()?;
+        let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
+        let mut all = regions(&mapped, &program);
+        // The mappings of objects are files, or anonymous memory.
+        let of_an_object = |region: &Region| {
+            let overlaps = |(range, _): &(Range<u64>, String)| {
+                range.start < region.range.end && region.range.start < range.end
+            };
+            attached.iter().any(overlaps)
+        };
+        all.retain(|region| !of_an_object(region));
+        let others = attached.iter().filter(|(range, _)| objects && range.start != own as u64);
+        all.extend(others.map(|(range, name)| Region {
+            range: range.clone(),
+            into: Outside::Object,
+            name: name.clone(),
+        }));
+        all.sort_by_key(|region| region.range.start);
+        Ok(Surroundings(all))
+    }
+
+    /// The kind of memory that an address leads into, with its name.
+    pub(super) fn find(&self, address: u64) -> Option<(Outside, &str)> {
+        let after = self.0.partition_point(|region| region.range.start <= address);
+        let region = &self.0[after.checked_sub(1)?];
+        (address < region.range.end).then_some((region.into, region.name.as_str()))
+    }
+}
+
+fn regions(mapped: &[Mapped], program: &str) -> Vec<Region> {
+    let libraries: BTreeSet<&str> =
+        mapped.iter().filter(|mapped| mapped.executable).map(|mapped| mapped.name.as_str()).collect();
+    let mut all: Vec<Region> = Vec::new();
+    for Mapped { range, readable, name, .. } in mapped {
+        let range = range.start as u64..range.end as u64;
+        let (into, name) = match name.as_str() {
+            "[stack]" => (Outside::Stack, ""),
+            "[heap]" => (Outside::Memory, ""),
+            // Static variables that begin with zeros lie behind the file's own.
+            "" => match all.last() {
+                Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
+                    if before.end == range.start =>
+                {
+                    (*into, name.as_str())
+                }
+                _ => (Outside::Memory, ""),
+            },
+            path if path == program => (Outside::Program, path),
+            path if libraries.contains(path) || path.starts_with("[v") => (Outside::Library, path),
+            path => (Outside::Memory, path),
+        };
+        // A range that nobody can read is kept for later growth, or lies between two that are in use.
+        if *readable {
+            let name = name.to_owned();
+            all.push(Region { range, into, name });
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mapped, Outside, Surroundings, regions};
+
+    #[test]
+    fn mappings_are_of_the_program_its_libraries_or_its_memory() {
+        let map = |start: usize, rights: &str, name: &str| Mapped {
+            range: start..start + 0x1000,
+            readable: rights.contains('r'),
+            executable: rights.contains('x'),
+            name: name.into(),
+        };
+        let mapped = [
+            map(0x1000, "rx", "/bin/program"),
+            map(0x2000, "r", "/bin/program"),
+            map(0x3000, "r", ""),
+            map(0x5000, "r", ""),
+            map(0x6000, "r", "[heap]"),
+            map(0x7000, "rx", "/lib/library"),
+            map(0x8000, "r", "/lib/library"),
+            map(0x9000, "", "/lib/library"),
+            map(0xb000, "r", "/some/file"),
+            map(0xc000, "", ""),
+            map(0xd000, "r", "[stack]"),
+            map(0xe000, "rx", "[vdso]"),
+        ];
+        let all = Surroundings(regions(&mapped, "/bin/program"));
+        let expected = [
+            (0x0fff, None),
+            (0x1000, Some((Outside::Program, "/bin/program"))),
+            (0x3fff, Some((Outside::Program, "/bin/program"))),
+            (0x4000, None),
+            (0x5000, Some((Outside::Memory, ""))),
+            (0x6008, Some((Outside::Memory, ""))),
+            (0x8000, Some((Outside::Library, "/lib/library"))),
+            (0x9000, None),
+            (0xb000, Some((Outside::Memory, "/some/file"))),
+            (0xc000, None),
+            (0xd000, Some((Outside::Stack, ""))),
+            (0xe000, Some((Outside::Library, "[vdso]"))),
+            (u64::MAX, None),
+        ];
+        for (address, expected) in expected {
+            assert_eq!(all.find(address), expected, "{address:#x}");
+        }
+    }
+}
