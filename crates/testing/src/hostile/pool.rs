@@ -3,7 +3,7 @@
 use super::Image;
 use crate::pool::{contents, objects, process, psync, psync_many};
 use crate::scenario::formatted;
-use crate::{Choice, SimConfig, SimMedium};
+use crate::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -29,7 +29,7 @@ struct Recipe {
     old: &'static [u8],
 }
 
-const RECIPES: [Recipe; 5] = [
+const RECIPES: [Recipe; 7] = [
     Recipe {
         name: "blank",
         make: blank,
@@ -59,6 +59,18 @@ const RECIPES: [Recipe; 5] = [
         make: many,
         image: include_bytes!("../../pools/many.gz"),
         old: include_bytes!("../../pools/format-1/many.gz"),
+    },
+    Recipe {
+        name: "full",
+        make: full,
+        image: include_bytes!("../../pools/full.gz"),
+        old: include_bytes!("../../pools/format-1/full.gz"),
+    },
+    Recipe {
+        name: "resizing",
+        make: resizing,
+        image: include_bytes!("../../pools/resizing.gz"),
+        old: include_bytes!("../../pools/format-1/resizing.gz"),
     },
 ];
 
@@ -93,7 +105,7 @@ impl Pool {
 }
 
 /// The pools: blank; settled; with batches of a dead writer that are also in place; with batches that are
-/// not; with trees of two levels.
+/// not; with trees of two levels; full, with a dead writer; with an object that was being moved when its process died.
 ///
 /// # Panics
 /// If an image is not readable, or a recipe fails.
@@ -238,6 +250,41 @@ fn many() -> Result<(SimMedium, History)> {
     drop(store);
     medium.settle();
     Ok((medium, history))
+}
+
+/// A writer dies in a pool that has no room for one more page.
+fn full() -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(1 << 20)?;
+    create(&store, "attached", 20_000)?;
+    let mut writer = store.attach_writer("attached", KEY)?;
+    for size in [100_000, 20_000, 1] {
+        let filler = CreateOptions { size, ..CreateOptions::default() };
+        while store.create(&format!("filler {}", objects(&store)?.len()), &filler).is_ok() {}
+    }
+    psync(&mut writer, &[(0, &pattern(1, 7000)), (19_000, &pattern(2, 900))])?;
+    let history = now(&store)?;
+    std::mem::forget(writer);
+    Ok((medium.power_cut(Choice::None).medium(), history))
+}
+
+/// A process dies while an object moves, so that another, hidden one stands for the place it moves to.
+fn resizing() -> Result<(SimMedium, History)> {
+    let (medium, store) = begin(1 << 20)?;
+    let sparse = CreateOptions { size: 20_000, sparse: true, ..CreateOptions::default() };
+    store.create("moving", &sparse)?;
+    create(&store, "behind", 5000)?;
+    let mut writer = store.attach_writer("moving", KEY)?;
+    psync(&mut writer, &[(0, &pattern(3, 9000))])?;
+    writer.detach()?;
+    let history = now(&store)?;
+    drop(store);
+    // In the change of the table that lets the hidden object take the place of the other.
+    medium.fail_at(OpKind::WriteDurable, 3, Fault::Kill);
+    let died = Store::open(Arc::new(medium.handle()), process(2))?.resize("moving", KEY, 60_000).is_err();
+    medium.clear_faults();
+    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {})?;
+    assert!(died && report.findings.iter().any(|finding| finding.what.contains("resize")), "{report:#?}");
+    Ok((medium.power_cut(Choice::All).medium(), history))
 }
 
 #[cfg(test)]
