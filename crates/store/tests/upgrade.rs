@@ -10,7 +10,9 @@ use indelible_store::store::{Finding, Severity, Store, Upgraded};
 use indelible_store::table::Key;
 use indelible_testing::hostile::pool::{Pool, old_pools};
 use indelible_testing::pool::{check_tiling, process, psync, recover_all, snapshot};
-use indelible_testing::{Choice, Fault, Limits, OpKind, Seeded, SimConfig, SimMedium, TearUnit, for_each_crash};
+use indelible_testing::{
+    Choice, Fault, Limits, OpKind, Seeded, SimConfig, SimMedium, TearUnit, for_each_crash,
+};
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
