@@ -30,6 +30,11 @@ struct throwing {
 };
 PMO_DESCRIBE(throwing, )
 
+struct twice {
+    int i, j;
+};
+PMO_DESCRIBE(twice, PMO_MEMBER(j), PMO_MEMBER(i), PMO_MEMBER(j))
+
 #define CHECK(condition)                                                                          \
     do {                                                                                          \
         if (!(condition)) {                                                                       \
@@ -108,7 +113,7 @@ try {
         // roots
         CHECK(heap.find<point>("point") == nullptr && !heap.remove<point>("point"));
         FAILS(PMO_ERR_ROOT_TYPE, "another type", heap.find<point>("numbers"));
-        FAILS(PMO_ERR_ROOT_TYPE, "vector<int32> there", heap.find<pmo::vector<int>>("numbers"));
+        FAILS(PMO_ERR_ROOT_TYPE, "int64 here, int32 there", heap.find<pmo::vector<int>>("numbers"));
         heap.root<point>("point").x = 1;
         FAILS(PMO_ERR_ROOT_TYPE, "another layout", heap.root<other::point>("point"));
         FAILS(PMO_ERR_ROOT_TYPE, "z: double at 16, size 8", heap.root<other::point>("point"));
@@ -121,6 +126,14 @@ try {
         }
         FAILS(PMO_ERR_BAD_NAME, "", heap.root<point>(std::string(300, 'x').c_str()));
         CHECK(heap.stats().blocks == blocks && heap.check().empty());
+        FAILS(PMO_ERR_ARGUMENT, "field j of twice, which has 8 bytes, overlaps", heap.root<twice>("twice"));
+        CHECK(heap.stats().blocks == blocks);
+        // a root whose block was freed is found
+        point &freed = heap.root<point>("freed");
+        heap.get_allocator<point>().deallocate(&freed, 1);
+        std::vector<std::string> wrong = heap.check();
+        CHECK(wrong.size() == 1 && wrong[0].find("root \"freed\" is not in a block in use") != std::string::npos);
+        CHECK(pmo_root_remove(heap.data(), "freed") == 0 && heap.check().empty());
         // between objects, elements move
         pmo::heap second = pool.heap("second", 1 << 20);
         auto &here = heap.root<pmo::vector<pmo::string>>("strings"), &there = second.root<pmo::vector<pmo::string>>("strings");
