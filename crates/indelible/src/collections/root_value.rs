@@ -14,12 +14,11 @@ use super::place::{HeapRef, discard, finally, free, lend, verify};
 use super::roots::Describing;
 use crate::error::Result;
 use crate::heap::Heap;
-use std::marker::PhantomData;
 
 /// The value of a root.
 pub struct RootValue<'h, T> {
     at: *mut T,
-    heap: PhantomData<HeapRef<'h>>,
+    heap: HeapRef<'h>,
 }
 
 /// A root's value of whatever type, which another takes the place of.
@@ -73,6 +72,15 @@ impl OldValue<'_> {
     }
 }
 
+/// Ends the process if it is dropped: a root refers to a block that has no value yet.
+struct Unfinished;
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
 impl Heap {
     /// The value of the root `name`, which is a `T`. The caller has the heap borrowed exclusively for `'h`, and uses one root
     /// at a time.
@@ -84,7 +92,7 @@ impl Heap {
         let at = self.locate::<T>(name, &heap.bounds())?;
         // SAFETY: a root's value, aligned, in the heap that is borrowed for 'h.
         unsafe { verify(at) };
-        Ok(RootValue { at, heap: PhantomData })
+        Ok(RootValue { at, heap })
     }
 
     /// Puts `value` in the place of a root's, which is dropped then. If it fails, or panics, the old value is as it was; but for a
@@ -104,6 +112,25 @@ impl Heap {
             lend(at)
         };
         old.discard();
+        Ok(new)
+    }
+
+    /// Moves a root's value into one that takes its place. If it fails, the old value is as it was; `wrap` must not panic.
+    pub(crate) fn rewrap<'h, Old: Persist<'h>, New: Persist<'h>>(
+        &self,
+        name: &str,
+        old: RootValue<'h, Old>,
+        wrap: impl FnOnce(Old) -> New,
+    ) -> Result<&'h mut New> {
+        let at = self.block_of_root::<New>(old.heap, name)?;
+        let unfinished = Unfinished;
+        // SAFETY: a value (1), which no root refers to any more, moves into a new block, which is large enough; its own is freed.
+        let new = unsafe {
+            at.write(wrap(old.at.read()));
+            free(old.at.addr() as u64);
+            lend(at)
+        };
+        std::mem::forget(unfinished);
         Ok(new)
     }
 

@@ -48,7 +48,7 @@ pub(crate) enum HeapError {
     RootType { name: String, difference: String },
     #[error("root {name:?} cannot be reset: {why}")]
     Irreclaimable { name: String, why: String },
-    #[error("root {name:?} is as it was: converting {step} failed: {why}")]
+    #[error("root {name:?}: converting {step} failed: {why}")]
     Conversion { name: String, step: String, why: String },
     #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
     Untrusted { name: String },

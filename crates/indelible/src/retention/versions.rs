@@ -9,7 +9,9 @@ use crate::heap::{Heap, HeapError, Root};
 use std::marker::PhantomData;
 
 /// Result of a converter: the new value, or whatever error keeps it from being made.
-pub type Converted<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub type Converted<T> = std::result::Result<T, ConverterError>;
+
+type ConverterError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Versions of a type: [`First`], or one and [`Then`] another.
 pub trait Versions<'h>: Sized + sealed::Sealed {
@@ -71,7 +73,7 @@ fn known_as(described: &Described) -> String {
 }
 
 impl<'h> Opened<'_, 'h> {
-    fn stored<T: Persist<'h>>(&self) -> Result<Option<RootValue<'h, T>>> {
+    pub(super) fn stored<T: Persist<'h>>(&self) -> Result<Option<RootValue<'h, T>>> {
         match self.root.is(&described::<T>().info()) {
             true => self.heap.root_value(self.place, &self.root.name).map(Some),
             false => Ok(None),
@@ -93,17 +95,24 @@ impl<'h> Opened<'_, 'h> {
         self.error("find a root in", HeapError::RootType { name, difference })
     }
 
-    /// The new value, or what kept the converter from making it. An error of this library stays as it is.
-    fn converted<Old: Persist<'h>, New: Persist<'h>>(&self, result: Converted<New>) -> Result<New> {
-        result.map_err(|error| match error.downcast::<Error>() {
-            Ok(own) => *own,
-            Err(error) => {
-                let (old, new) = (described::<Old>(), described::<New>());
-                let step = format!("{} to {}", known_as(&old), known_as(&new));
-                let (name, why) = (self.root.name.clone(), error.to_string());
-                self.error("convert a root of", HeapError::Conversion { name, step, why })
-            }
-        })
+    /// The new value, or the error of its converter.
+    pub(super) fn converted<Old: Persist<'h>, New: Persist<'h>>(
+        &self,
+        result: Converted<New>,
+    ) -> Result<New> {
+        result.map_err(|error| self.failed::<Old, New>(error))
+    }
+
+    /// The error of a converter from one type to another. One of this library stays as it is.
+    pub(super) fn failed<Old: Persist<'h>, New: Persist<'h>>(&self, error: ConverterError) -> Error {
+        let error = match error.downcast::<Error>() {
+            Ok(own) => return *own,
+            Err(error) => error,
+        };
+        let (old, new) = (described::<Old>(), described::<New>());
+        let step = format!("{} to {}", known_as(&old), known_as(&new));
+        let (name, why) = (self.root.name.clone(), error.to_string());
+        self.error("convert a root of", HeapError::Conversion { name, step, why })
     }
 }
 

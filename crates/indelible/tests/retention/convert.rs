@@ -194,7 +194,7 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     assert_eq!(error.kind(), ErrorKind::RootType);
     let text = error.to_string();
     assert!(text.contains("cannot convert a root of object \"o\""), "{text}");
-    assert!(text.contains("root \"shop\" is as it was: converting Shop (fingerprint"), "{text}");
+    assert!(text.contains("root \"shop\": converting Shop (fingerprint"), "{text}");
     assert!(text.contains(" failed: no price can be that low (correct the converter"), "{text}");
     check_first(&mut heap, 50);
 

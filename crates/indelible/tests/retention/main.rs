@@ -5,6 +5,10 @@
 mod support;
 
 mod convert;
+mod crash;
 mod differences;
 mod heaps;
+mod histories;
 mod reset;
+mod steps;
+mod versions;

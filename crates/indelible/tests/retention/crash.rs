@@ -1,0 +1,205 @@
+//! Power cuts and kills inside conversion, reset and migration in steps: the old values or the new ones, all roots of one psync, and
+//! no block lost.
+
+use crate::heaps::sound;
+use crate::support::{self, Ground, World};
+use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
+use indelible::retention::Migrating;
+use indelible::{Heap, Persist, Tracking};
+use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
+use std::sync::Arc;
+
+const TEXTS: u64 = 40;
+const ITEMS: u64 = 45;
+/// Elements of the list that a round converts.
+const STEP: u64 = 10;
+
+/// The root `it` in rounds of an even number.
+#[derive(Persist, Default)]
+#[repr(C)]
+struct Even<'h> {
+    round: u64,
+    texts: PVec<'h, PString<'h>>,
+}
+
+/// The same in the others.
+#[derive(Persist, Default)]
+#[repr(C)]
+struct Odd<'h> {
+    texts: PBTreeMap<'h, u64, PString<'h>>,
+    round: u64,
+}
+
+fn text(number: u64, round: u64) -> String {
+    format!("text number {number} of round {round}, in a block of its own")
+}
+
+type Narrow<'h> = PVec<'h, u32>;
+type Wide<'h> = PVec<'h, u64>;
+
+fn format(heap: &mut Heap) {
+    let (it, h) = heap.root_and_heap::<Even<'_>>("it").unwrap();
+    it.texts.extend((0..TEXTS).map(|number| PString::from_in(&text(number, 0), h)));
+    heap.root_or_default::<Narrow<'_>>("list").unwrap().extend((0..ITEMS).map(|number| number as u32));
+    reset(heap, 0);
+    heap.psync().unwrap();
+}
+
+/// A cache of another type in every second round.
+fn reset(heap: &mut Heap, round: u64) {
+    if round.is_multiple_of(2) {
+        let from = heap.root_from::<PVec<'_, PString<'_>>>("cache").or_reset(|_| ());
+        let cache = from.or_default().unwrap();
+        cache.clear();
+        (0..TEXTS).for_each(|number| cache.push(text(number, round).as_str()));
+    } else {
+        let from = heap.root_from::<PHashMap<'_, u64, PString<'_>>>("cache").or_reset(|_| ());
+        let cache = from.or_default().unwrap();
+        (0..TEXTS).for_each(|number| drop(cache.insert(number, text(number, round).as_str())));
+    }
+}
+
+fn is(heap: &Heap, root: &str, ty: &str) -> bool {
+    heap.root_any(root).unwrap().type_name == ty
+}
+
+/// One round: `it` is converted, the cache reset, some of the list converted. Returns the round.
+fn advance(heap: &mut Heap) -> u64 {
+    let round = if is(heap, "it", "Even") {
+        let from = heap.root_from::<Even<'_>>("it").convert(|old, h| {
+            let mut texts = PBTreeMap::new_in(h);
+            for number in 0..old.texts.len() as u64 {
+                texts.try_insert(number, text(number, old.round + 1).as_str())?;
+            }
+            Ok(Odd { texts, round: old.round + 1 })
+        });
+        from.open().unwrap().round
+    } else {
+        let from = heap.root_from::<Odd<'_>>("it").convert(|old, h| {
+            let mut texts = PVec::new_in(h);
+            for number in old.texts.keys() {
+                texts.try_push(text(*number, old.round + 1).as_str())?;
+            }
+            Ok(Even { texts, round: old.round + 1 })
+        });
+        from.open().unwrap().round
+    };
+    reset(heap, round);
+    let narrow = is(heap, "list", "PVec<u32>") || is(heap, "list", "Migrating<PVec<u32>, PVec<u64>>");
+    match narrow {
+        true => heap.migrate_vec("list", STEP, |old: &u32, _| Ok(u64::from(*old))).unwrap(),
+        false => heap.migrate_vec("list", STEP, |old: &u64, _| Ok(*old as u32)).unwrap(),
+    };
+    round
+}
+
+/// The round that all roots are of.
+fn verify(heap: &mut Heap) -> u64 {
+    let mut blocks = 0;
+    let round = if is(heap, "it", "Even") {
+        let it = heap.root_ref::<Even<'_>>("it").unwrap();
+        assert!(it.texts.iter().zip(0..).all(|(found, number)| *found == *text(number, it.round)));
+        assert_eq!(it.texts.len() as u64, TEXTS);
+        it.round
+    } else {
+        let it = heap.root_ref::<Odd<'_>>("it").unwrap();
+        assert!(it.texts.iter().all(|(number, found)| *found == *text(*number, it.round)));
+        assert_eq!(it.texts.len() as u64, TEXTS);
+        blocks += TEXTS / 7;
+        it.round
+    };
+    if round.is_multiple_of(2) {
+        let cache = heap.root_ref::<PVec<'_, PString<'_>>>("cache").unwrap();
+        assert!(cache.iter().zip(0..).all(|(found, number)| *found == *text(number, round)));
+        assert_eq!(cache.len() as u64, TEXTS);
+    } else {
+        let cache = heap.root_ref::<PHashMap<'_, u64, PString<'_>>>("cache").unwrap();
+        assert!(cache.iter().all(|(number, found)| *found == *text(*number, round)));
+        assert_eq!(cache.len() as u64, TEXTS);
+    }
+    let steps = ITEMS.div_ceil(STEP);
+    let (done, turn) = (round % steps * STEP, round / steps);
+    match (turn.is_multiple_of(2), done) {
+        (true, 0) => {
+            assert!(heap.root_ref::<Narrow<'_>>("list").unwrap().iter().copied().eq(0..ITEMS as u32));
+        }
+        (false, 0) => assert!(heap.root_ref::<Wide<'_>>("list").unwrap().iter().copied().eq(0..ITEMS)),
+        (true, done) => {
+            let list = heap.root_ref::<Migrating<Narrow<'_>, Wide<'_>>>("list").unwrap();
+            assert!(
+                list.old().iter().copied().eq(0..ITEMS as u32)
+                    && list.converted().iter().copied().eq(0..done)
+            );
+        }
+        (false, done) => {
+            let list = heap.root_ref::<Migrating<Wide<'_>, Narrow<'_>>>("list").unwrap();
+            assert!(
+                list.old().iter().copied().eq(0..ITEMS)
+                    && list.converted().iter().copied().eq(0..done as u32)
+            );
+        }
+    }
+    // Three roots, their containers, two texts for each number.
+    let found = sound(heap);
+    let expected = 3 + 3 + 2 * TEXTS + u64::from(done > 0);
+    assert!((expected..=expected + blocks + 2).contains(&found), "{found} blocks, expected {expected}");
+    round
+}
+
+#[test]
+fn a_power_cut_finds_the_old_values_or_the_new_ones() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    format(&mut Heap::format(world.format().create_attached("o", 1 << 20).unwrap()).unwrap());
+    let sim = world.sim().unwrap();
+    let record = |sim: &SimMedium| {
+        let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
+        sim.mark(0);
+        for _ in 0..7 {
+            let round = advance(&mut heap);
+            heap.psync().unwrap();
+            sim.mark(round);
+        }
+    };
+    let verify_image = |image: &CrashImage| -> Result<(), String> {
+        let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
+        let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
+        let (found, said) = (verify(&mut heap), image.last_mark().unwrap_or(0));
+        // It goes on from there.
+        advance(&mut heap);
+        assert_eq!(verify(&mut heap), found + 1);
+        if found == said || found == said + 1 { Ok(()) } else { Err(format!("round {found}, said {said}")) }
+    };
+    let limits = Limits { exhaustive: 4, singles: 2, random: 3, points: 120, seed: 1 };
+    let report = for_each_crash(sim, record, verify_image, &limits).unwrap();
+    assert!(report.distinct > 80, "only {} images", report.distinct);
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn work() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
+    let mut heap = Heap::open(options.open(path).unwrap().attach("o").unwrap()).unwrap();
+    loop {
+        let round = advance(&mut heap);
+        heap.psync().unwrap();
+        println!("ROUND {round}");
+    }
+}
+
+#[test]
+fn killed_at_any_moment_the_values_are_the_old_ones_or_the_new_ones() {
+    for ground in [Ground::Memory, Ground::File] {
+        let world = World::new(ground, Tracking::Auto, false);
+        format(&mut Heap::format(world.format().create_attached("o", 1 << 20).unwrap()).unwrap());
+        let mut random = Seeded::new(12);
+        let mut said = 0;
+        for _ in 0..20 {
+            said = support::killed_at_work(&world, "crash::work", random.usize(..12)).unwrap_or(said);
+            let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
+            let found = verify(&mut heap);
+            assert!(found >= said, "round {said} was said to be durable, {found} is there");
+        }
+        assert!(said > 40, "only {said} rounds");
+    }
+}
