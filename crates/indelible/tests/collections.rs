@@ -1,7 +1,9 @@
 //! The contract of the collections: typed roots, what is refused, what is freed, what a full heap does.
 
 use crate::support::{self, Ground, World, everywhere, name_root};
-use indelible::collections::{HeapRef, IntoPersist, PBTreeMap, PBox, PHashMap, POption, PString, PVec};
+use indelible::collections::{
+    HeapRef, IntoPersist, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec,
+};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
 
@@ -277,7 +279,7 @@ fn each_element_is_dropped_once_and_frees_what_it_has() {
     assert_eq!(dropped(|| list.truncate(90)), 7);
     assert_eq!(dropped(|| list.retain(|element| element.text.ends_with('1'))), 81);
     assert_eq!(dropped(|| list[0] = Counted { text: PString::from_in("counted", list.heap()) }), 1);
-    assert_eq!(dropped(|| assert_eq!(list.drain().take(2).count(), 2)), 9);
+    assert_eq!(dropped(|| assert_eq!(list.drain(..).take(2).count(), 2)), 9);
     list.extend((0..10).map(Count));
     let taken = std::mem::take(list);
     assert_eq!(dropped(|| taken.into_iter().skip(4).for_each(std::mem::forget)), 4);
@@ -398,6 +400,58 @@ fn keys_of_bytes_are_looked_up_by_whatever_has_bytes() {
     names.insert(&[1_u16, 2][..], 12);
     *names.entry([1_u16]).or_insert(0) += 1;
     assert_eq!((names.get(&[1_u16, 2][..]), names.get(&vec![1_u16]), names.len()), (Some(&12), Some(&1), 2));
+}
+
+/// Sets have in common what std's sets of the same values have.
+#[test]
+fn sets_are_compared_as_std_compares_them() {
+    let mut heap = heap_of(&world(), MIB);
+    let (hashed, sorted) =
+        heap.roots2::<PVec<PHashSet<u64>>, PVec<PBTreeSet<u64>>>("hashed", "sorted").unwrap();
+    let numbers: [std::collections::BTreeSet<u64>; 2] =
+        [(0..40).filter(|n| n % 3 != 0).collect(), (20..70).filter(|n| n % 2 == 0).collect()];
+    for numbers in &numbers {
+        hashed.push(PHashSet::new());
+        sorted.push(PBTreeSet::new());
+        hashed.last_mut().unwrap().extend(numbers.iter().copied());
+        sorted.last_mut().unwrap().extend(numbers.iter().copied());
+    }
+    let pairs: [[usize; 2]; 4] = [[0, 1], [1, 0], [0, 0], [1, 1]];
+    for [a, b] in pairs {
+        let ((x, y), (p, q), (u, v)) =
+            ((&numbers[a], &numbers[b]), (&hashed[a], &hashed[b]), (&sorted[a], &sorted[b]));
+        let ours = |values: &mut dyn Iterator<Item = &u64>| {
+            let mut all: Vec<u64> = values.copied().collect();
+            all.sort_unstable();
+            all
+        };
+        let std = |values: &mut dyn Iterator<Item = &u64>| values.copied().collect::<Vec<u64>>();
+        assert_eq!(ours(&mut p.union(q)), std(&mut x.union(y)));
+        assert_eq!(ours(&mut p.intersection(q)), std(&mut x.intersection(y)));
+        assert_eq!(ours(&mut p.difference(q)), std(&mut x.difference(y)));
+        assert_eq!(ours(&mut p.symmetric_difference(q)), std(&mut x.symmetric_difference(y)));
+        assert!(u.union(v).eq(x.union(y)) && u.intersection(v).eq(x.intersection(y)));
+        assert!(u.difference(v).eq(x.difference(y)));
+        assert!(u.symmetric_difference(v).eq(x.symmetric_difference(y)));
+        assert_eq!((p.is_subset(q), p.is_superset(q)), (x.is_subset(y), x.is_superset(y)));
+        assert_eq!((u.is_subset(v), u.is_disjoint(v)), (x.is_subset(y), x.is_disjoint(y)));
+        assert_eq!((u == v, u.cmp(v)), (x == y, x.cmp(y)));
+    }
+}
+
+#[test]
+fn two_roots_are_used_at_once() {
+    let mut heap = heap_of(&world(), MIB);
+    let (one, two) = heap.roots2::<PVec<u64>, PBinaryHeap<u64>>("one", "two").unwrap();
+    one.push(7_u64);
+    two.extend(one.iter().copied());
+    one[0] += 1;
+    assert_eq!((one[0], two.pop()), (8, Some(7)));
+    let same = heap.roots2::<PVec<u64>, PVec<u64>>("one", "one").unwrap_err();
+    assert!(same.kind() == ErrorKind::BadName && same.to_string().contains("twice"), "{same}");
+    let other = heap.roots2::<PVec<u64>, PVec<u64>>("one", "two").unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::RootType, "a queue is no vector");
+    assert_eq!(heap.roots().unwrap().len(), 2);
 }
 
 #[test]

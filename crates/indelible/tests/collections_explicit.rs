@@ -3,7 +3,8 @@
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
-    Entry, OrderedEntry, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString, PVec,
+    Entry, OrderedEntry, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,
+    PRwLock, PString, PVec,
 };
 use indelible::{Heap, HeapOptions, Persist, Tracking};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,6 +37,8 @@ struct Data<'h> {
     hash: PHashMap<'h, u64, Wide>,
     words: PHashMap<'h, PString<'h>, PVec<'h, u64>>,
     set: PHashSet<'h, u64>,
+    queue: PBinaryHeap<'h, u64>,
+    sorted: PBTreeSet<'h, u64>,
     tree: PBTreeMap<'h, u64, Wide>,
     names: PBTreeMap<'h, PString<'h>, PVec<'h, u64>>,
     locks: PVec<'h, PMutex<'h, Wide>>,
@@ -56,6 +59,8 @@ fn fill(heap: &mut Heap) {
         data.hash.insert(number, [number; 9]);
         data.words.insert(format!("word {number}").as_str(), [number; 20]);
         data.set.insert(number);
+        data.queue.push(number * 7 % 300);
+        data.sorted.insert(number);
         data.tree.insert(number * 2, [number; 9]);
         data.names.insert(format!("name {number}").as_str(), [number; 20]);
         data.locks.push(PMutex::new_in([number; 9], heap));
@@ -96,7 +101,15 @@ const LISTS: &[(&str, Change)] = &[
     ("clear", |data| data.texts.clear()),
     ("retain", |data| data.texts.retain(|text| text.len() % 3 == 0)),
     ("store in retain", |data| data.list.retain(|value| [*value += 1, ()].len() == 2)),
-    ("drain", |data| done(data.texts.drain().nth(100))),
+    ("drain", |data| done(data.texts.drain(..).nth(100))),
+    ("drain of some", |data| done(data.texts.drain(50..100).nth(7))),
+    ("drain of the last", |data| data.texts.drain(250..).rev().for_each(drop)),
+    ("dedup", |data| data.texts.dedup_by_key(|text| text.len())),
+    ("resize", |data| data.list.resize(1000, 7)),
+    ("split_off", |data| data.list = data.list.split_off(100)),
+    ("queue, push", |data| data.queue.push(1000_u64)),
+    ("queue, pop", |data| (0..20).for_each(|_| done(data.queue.pop()))),
+    ("sorted", |data| assert!(data.sorted.insert(7_000) && data.sorted.remove(&7))),
     ("append", |data| data.list.try_append(&[7; 40]).unwrap()),
     ("extend", |data| data.list.extend((0..200_u64).filter(|number| number % 3 > 0))),
     ("extend that cannot end", |data| assert!(data.list.try_extend(0_u64..).is_err())),

@@ -2,7 +2,7 @@
 //! each, and nothing left when all is dropped.
 
 use crate::support::{Ground, World, psynced_whole};
-use indelible::collections::{PBTreeMap, PHashMap, PHashSet, PString, PVec};
+use indelible::collections::{PBTreeMap, PBTreeSet, PBinaryHeap, PHashMap, PHashSet, PString, PVec};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, Tracking};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -16,6 +16,8 @@ struct Data<'h> {
     words: PHashMap<'h, PString<'h>, PVec<'h, u64>>,
     numbers: PHashMap<'h, u64, u64>,
     set: PHashSet<'h, u32>,
+    sorted: PBTreeSet<'h, PString<'h>>,
+    queue: PBinaryHeap<'h, PString<'h>>,
     ordered: PBTreeMap<'h, u64, PString<'h>>,
     names: PBTreeMap<'h, PString<'h>, u64>,
     deep: PBTreeMap<'h, u64, PHashMap<'h, u64, PBTreeMap<'h, u64, PString<'h>>>>,
@@ -27,6 +29,8 @@ struct Model {
     words: HashMap<String, Vec<u64>>,
     numbers: HashMap<u64, u64>,
     set: HashSet<u32>,
+    sorted: BTreeSet<String>,
+    queue: Vec<String>,
     ordered: BTreeMap<u64, String>,
     names: BTreeMap<String, u64>,
     deep: BTreeMap<u64, HashMap<u64, BTreeMap<u64, String>>>,
@@ -39,6 +43,14 @@ enum Step {
     Insert(usize, String),
     Remove(usize),
     Truncate(usize),
+    Resize(usize, String),
+    Dedup(usize),
+    Drain(usize, usize),
+    SplitOff(usize),
+    Sorted(String),
+    Unsorted(String),
+    Queue(String),
+    Dequeue,
     Word(String, u64),
     Forget(String),
     Number(u64, u64),
@@ -79,6 +91,14 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<usize>(), word()).prop_map(|(at, text)| Step::Insert(at, text)),
         2 => any::<usize>().prop_map(Step::Remove),
         1 => (0_usize..30).prop_map(Step::Truncate),
+        1 => (0_usize..30, word()).prop_map(|(len, text)| Step::Resize(len, text)),
+        1 => (1_usize..4).prop_map(Step::Dedup),
+        1 => (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Step::Drain(from, to)),
+        1 => any::<usize>().prop_map(Step::SplitOff),
+        2 => word().prop_map(Step::Sorted),
+        1 => word().prop_map(Step::Unsorted),
+        2 => word().prop_map(Step::Queue),
+        2 => Just(Step::Dequeue),
         4 => (word(), any::<u64>()).prop_map(|(word, at)| Step::Word(word, at)),
         2 => word().prop_map(Step::Forget),
         3 => (key(), any::<u64>()).prop_map(|(key, value)| Step::Number(key, value)),
@@ -98,7 +118,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (key(), key()).prop_map(|(from, to)| Step::Change(from.min(to), from.max(to))),
         3 => (0_u64..8, 0_u64..8, 0_u64..8, word()).prop_map(|(a, b, c, text)| Step::Deep(a, b, c, text)),
         1 => (0_u64..8, 0_u64..8).prop_map(|(a, b)| Step::DeepTake(a, b)),
-        1 => (0_u8..7).prop_map(Step::Clear),
+        1 => (0_u8..8).prop_map(Step::Clear),
         2 => Just(Step::Psync),
         1 => Just(Step::Revert),
         1 => Just(Step::Crash),
@@ -138,6 +158,56 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
             }
         }
         Step::Remove(_) => assert!(data.list.pop().is_none()),
+        Step::Resize(len, word) => {
+            if let Some(places) = data.words.get_mut(word.as_str())
+                && done(places.try_resize(len, 7)).is_some()
+            {
+                model.words.get_mut(&word).unwrap().resize(len, 7);
+            }
+        }
+        Step::Dedup(len) => {
+            data.list.dedup_by(|this, before| this.len() / len == before.len() / len);
+            model.list.dedup_by(|this, before| this.len() / len == before.len() / len);
+        }
+        Step::Drain(from, to) => {
+            let (from, to) = (from % (model.list.len() + 1), to % (model.list.len() + 1));
+            let (range, taken) = (from.min(to)..from.max(to), from % 3);
+            let drained: Vec<String> =
+                data.list.drain(range.clone()).take(taken).map(|text| text.to_string()).collect();
+            let expected: Vec<String> = model.list.drain(range).collect();
+            assert_eq!(drained, expected[..taken.min(expected.len())]);
+        }
+        Step::SplitOff(at) => {
+            let at = at % (model.list.len() + 1);
+            if let Some(rest) = done(data.list.try_split_off(at)) {
+                assert_eq!(rest, model.list.split_off(at));
+            }
+        }
+        Step::Sorted(text) => {
+            if let Some(new) = done(data.sorted.try_insert(text.as_str())) {
+                assert_eq!(new, model.sorted.insert(text));
+            }
+        }
+        Step::Unsorted(text) => {
+            assert_eq!(data.sorted.remove(text.as_str()), model.sorted.remove(&text));
+            if text.len() % 5 == 1 {
+                let (first, last) = (data.sorted.pop_first(), data.sorted.pop_last());
+                let (one, two) = (model.sorted.pop_first(), model.sorted.pop_last());
+                assert!(
+                    first.map(|text| text.to_string()) == one && last.map(|text| text.to_string()) == two
+                );
+            }
+        }
+        Step::Queue(text) => {
+            if done(data.queue.try_push(text.as_str())).is_some() {
+                model.queue.push(text);
+                model.queue.sort();
+            }
+        }
+        Step::Dequeue => {
+            assert_eq!(data.queue.peek().map(|text| text.as_str()), model.queue.last().map(String::as_str));
+            assert_eq!(data.queue.pop().map(|text| text.to_string()), model.queue.pop());
+        }
         Step::Truncate(len) => {
             data.list.truncate(len);
             model.list.truncate(len);
@@ -278,6 +348,12 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
         Step::Clear(2) => (data.numbers.clear(), model.numbers.clear()).0,
         Step::Clear(3) => (data.set.clear(), model.set.clear()).0,
         Step::Clear(4) => (data.ordered.clear(), model.ordered.clear()).0,
+        Step::Clear(6) => {
+            data.sorted.retain(|text| text.len() % 2 == 0);
+            model.sorted.retain(|text| text.len() % 2 == 0);
+            data.queue.clear();
+            model.queue.clear();
+        }
         Step::Clear(5) => (data.names.clear(), model.names.clear()).0,
         Step::Clear(_) => {
             data.words.shrink_to_fit();
@@ -299,6 +375,12 @@ fn read(data: &Data<'_>) -> Model {
         words: data.words.iter().map(|(word, places)| (word.to_string(), places.to_vec())).collect(),
         numbers: data.numbers.iter().map(|(key, value)| (*key, *value)).collect(),
         set: data.set.iter().copied().collect(),
+        sorted: data.sorted.iter().map(|text| text.to_string()).collect(),
+        queue: {
+            let mut all: Vec<String> = data.queue.iter().map(|text| text.to_string()).collect();
+            all.sort();
+            all
+        },
         ordered: tree(&data.ordered),
         names: data.names.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         deep: data
@@ -321,6 +403,12 @@ fn verify(heap: &mut Heap, model: &Model) {
     assert!(model.ordered.iter().all(|(key, text)| data.ordered[key] == *text));
     let back: Vec<u64> = data.ordered.keys().rev().copied().collect();
     assert!(back.iter().eq(model.ordered.keys().rev()));
+    assert!(data.sorted.iter().map(|text| text.as_str()).eq(model.sorted.iter().map(String::as_str)));
+    let (first, last) = (data.sorted.first(), data.sorted.last());
+    assert_eq!(first.map(|text| text.as_str()), model.sorted.first().map(String::as_str));
+    assert_eq!(last.map(|text| text.as_str()), model.sorted.last().map(String::as_str));
+    let behind = data.sorted.range("c".to_owned()..).map(|text| text.as_str());
+    assert!(behind.eq(model.sorted.range("c".to_owned()..).map(String::as_str)));
     // Ranges of all kinds, from both ends until they meet.
     let keys: BTreeSet<u64> = model.ordered.keys().copied().step_by(7).chain([0, 30, u64::MAX]).collect();
     for pair in keys.iter().collect::<Vec<_>>().windows(2) {

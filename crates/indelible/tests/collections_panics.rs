@@ -2,7 +2,9 @@
 //! what is in the object is what the container says.
 #![forbid(unsafe_code)]
 
-use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec};
+use indelible::collections::{
+    HeapRef, PBTreeMap, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec,
+};
 use indelible::{Heap, Persist, Pool, StableHash};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,10 +80,97 @@ fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
         assert_eq!(with_bomb(1, || list.clear()), ids(0..4));
         assert_eq!(list.len(), 0);
         (0..10).for_each(|id| list.push(item(id, place)));
-        assert_eq!(with_bomb(5, || assert_eq!(list.drain().take(3).count(), 3)), ids(0..10));
+        assert_eq!(with_bomb(5, || assert_eq!(list.drain(..).take(3).count(), 3)), ids(0..10));
         assert_eq!(list.len(), 0);
         list.push(item(77, place));
         assert_eq!(list[0].id, 77);
+    });
+}
+
+/// Elements before and behind a range stay, whatever happens to those in it.
+#[test]
+fn a_range_that_is_drained_is_closed() {
+    let left = |list: &PVec<Item>| list.iter().map(|item| item.id).collect::<Vec<_>>();
+    on_heap(2 + 7, |heap| {
+        let (list, _) = filled(heap, 10);
+        assert_eq!(with_bomb(4, || assert_eq!(list.drain(2..5).next().unwrap().id, 2)), ids(2..5));
+        assert_eq!(left(list), [0, 1, 5, 6, 7, 8, 9]);
+        assert_eq!(list.drain(7..).count() + list.drain(3..3).count(), 0);
+        for range in [3..9, 8..8] {
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(list.drain(range)))).is_err());
+        }
+        assert_eq!(list.len(), 7);
+    });
+    // Elements of an iterator that was forgotten are lost, and none is there twice.
+    on_heap(2 + 10, |heap| {
+        let (list, _) = filled(heap, 10);
+        std::mem::forget(list.drain(2..5));
+        assert_eq!(left(list), [0, 1]);
+    });
+}
+
+#[test]
+fn duplicates_that_were_not_looked_at_stay() {
+    on_heap(2 + 5, |heap| {
+        let (list, _) = filled(heap, 10);
+        assert_eq!(with_bomb(5, || list.dedup_by_key(|item| item.id / 4)), [1, 2, 3, 5]);
+        list.dedup_by_key(|item| item.id / 3);
+        assert_eq!(list.iter().map(|item| item.id).collect::<Vec<_>>(), [0, 4, 6, 9]);
+        list.push(item(9, list.heap()));
+        list.dedup();
+        assert_eq!(list.len(), 4);
+        let rest = list.split_off(2);
+        assert_eq!((list.len(), rest[0].id), (2, 6));
+        list.extend(rest);
+        list.push(item(77, list.heap()));
+    });
+}
+
+/// An order that panics in the middle leaves every element in the queue once.
+#[test]
+fn a_queue_has_all_its_elements_whatever_their_order_does() {
+    thread_local!(static COMPARISONS: Cell<u64> = const { Cell::new(0) });
+
+    #[derive(Persist, PartialEq, Eq)]
+    #[repr(C)]
+    struct Fickle<'h>(Item<'h>);
+
+    impl PartialOrd for Fickle<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl Ord for Fickle<'_> {
+        fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            assert!(!COMPARISONS.get().is_multiple_of(7), "fickle");
+            self.0.id.cmp(&other.0.id)
+        }
+    }
+
+    let all = |queue: &PBinaryHeap<Fickle>| {
+        let mut all: Vec<u64> = queue.iter().map(|item| item.0.id).collect();
+        all.sort_unstable();
+        all
+    };
+    on_heap(1, |heap| {
+        let (queue, place) = heap.root_and_heap::<PBinaryHeap<Fickle>>("queue").unwrap();
+        let mut panics = 0;
+        for id in 0..40 {
+            let pushed = catch_unwind(AssertUnwindSafe(|| queue.push(Fickle(item(id, place)))));
+            panics += u64::from(pushed.is_err());
+            assert_eq!(all(queue), ids(0..id + 1));
+        }
+        assert!(panics > 3);
+        DROPPED.take();
+        while !queue.is_empty() {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(queue.pop())));
+        }
+        let mut dropped = DROPPED.take();
+        dropped.sort_unstable();
+        assert_eq!(dropped, ids(0..40));
+        *queue = PBinaryHeap::new();
     });
 }
 

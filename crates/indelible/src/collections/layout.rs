@@ -22,6 +22,14 @@ impl Layout {
         self.stream.push(' ');
     }
 
+    /// Gives the type that is described next another name, which people see: that of `T`, which has its layout.
+    pub(super) fn alias<'h, T: super::Persist<'h>>(&mut self) {
+        let mut name = String::new();
+        T::type_name(&mut name);
+        name.retain(|letter| letter != ' ');
+        self.word(&format!("{name}~"));
+    }
+
     /// Says that a shared reference is enough to store to what is described.
     pub fn atomics(&mut self) {
         self.atomics = true;

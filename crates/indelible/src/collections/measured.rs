@@ -1,6 +1,9 @@
 //! Descriptions of the types of programs say what the compiler does.
 
-use super::{Layout, PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString, PVec, Persist};
+use super::{
+    Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString,
+    PVec, Persist,
+};
 use crate::relative::Relative;
 use crate::types::Description;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -87,6 +90,8 @@ fn types_are_measured_as_the_compiler_lays_them_out() {
     measured::<PHashMap<'static, u64, Account<'static>>>();
     measured::<PBTreeMap<'static, PString<'static>, Kind<'static>>>();
     measured::<PRwLock<'static, Account<'static>>>();
+    measured::<PBTreeSet<'static, PString<'static>>>();
+    measured::<PBinaryHeap<'static, Kind<'static>>>();
     measured::<*const u64>();
     measured::<AtomicPtr<Aligned>>();
     measured::<Option<std::ptr::NonNull<[u8; 4]>>>();

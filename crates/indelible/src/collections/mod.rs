@@ -83,6 +83,7 @@
 //! be stored in the other. Methods that store refuse it with a panic. Assigning or swapping through `&mut`
 //! cannot be noticed; the next access by way of a root calls the object damaged.
 
+mod binary_heap;
 mod boxed;
 mod fields;
 #[doc(hidden)]
@@ -104,12 +105,14 @@ mod option;
 mod ordered_entry;
 mod ordered_map;
 mod ordered_retain;
+mod ordered_set;
 mod parking;
 mod persist;
 mod place;
 mod reclaim;
 mod root_value;
 mod roots;
+mod set_algebra;
 mod slots;
 mod string;
 mod table;
@@ -122,8 +125,10 @@ mod vec;
 mod vec_drain;
 mod vec_fill;
 mod vec_iter;
+mod vec_retain;
 mod verify;
 
+pub use binary_heap::PBinaryHeap;
 pub use boxed::PBox;
 #[doc(hidden)]
 pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
@@ -137,6 +142,7 @@ pub use mutex::{PMutex, PMutexGuard, PReadGuard, PRwLock, PWriteGuard};
 pub use option::POption;
 pub use ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 pub use ordered_map::PBTreeMap;
+pub use ordered_set::PBTreeSet;
 pub use persist::{Bounds, Persist};
 pub use place::HeapRef;
 pub(crate) use reclaim::Reclaimed;

@@ -174,6 +174,45 @@ impl Heap {
         Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
     }
 
+    /// The values of two roots at once; each is made with its type's default if there is no such root.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut heap = pool.heap("o", 1 << 20)?;
+    /// use indelible::collections::{PHashMap, PString, PVec};
+    ///
+    /// let (log, index) = heap.roots2::<PVec<PString>, PHashMap<PString, u64>>("log", "index")?;
+    /// log.push("hello");
+    /// index.insert("hello", 0);
+    /// heap.psync()?; // both, as one step
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`root_or_default`](Heap::root_or_default); `BadName` if both are one.
+    pub fn roots2<'h, A: Persist<'h> + Default, B: Persist<'h> + Default>(
+        &'h mut self,
+        first: &str,
+        second: &str,
+    ) -> Result<(&'h mut A, &'h mut B)> {
+        if first == second {
+            return Err(self.wrong("use two roots of", HeapError::OneRoot { name: first.to_owned() }));
+        }
+        let heap = HeapRef::new(self);
+        let one = std::ptr::from_mut(self.root_or_insert(heap, first, |_| A::default())?);
+        let two = std::ptr::from_mut(self.root_or_insert(heap, second, |_| B::default())?);
+        if one.addr() < two.addr() + size_of::<B>() && two.addr() < one.addr() + size_of::<A>() {
+            let offset = two.addr() as u64 - heap.base();
+            return Err(
+                self.wrong("use two roots of", HeapError::Damaged { offset, what: "two roots overlap" })
+            );
+        }
+        // SAFETY: the invariant, of each: they have no byte in common, and own no block in common.
+        Ok(unsafe { (&mut *one, &mut *two) })
+    }
+
     /// The value of the root `name`; makes it with `make` if there is no such root.
     ///
     /// ```
@@ -217,7 +256,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The caller has the heap borrowed exclusively, and uses one root at a time.
+    /// The caller has the heap borrowed exclusively, and uses each root once.
     pub(crate) fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
         &self,
         heap: HeapRef<'h>,

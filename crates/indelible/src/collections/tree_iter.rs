@@ -324,6 +324,13 @@ impl<K, V> Clone for TreeIter<'_, K, V> {
     }
 }
 
+impl<'a, K, V> TreeIter<'a, K, V> {
+    /// The keys alone.
+    pub(super) fn into_keys(self) -> TreeKeys<'a, K, V> {
+        TreeKeys { walk: self.walk, of: PhantomData }
+    }
+}
+
 impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// Keys and values in the order of keys.
     pub fn iter(&self) -> TreeIter<'_, K, V> {

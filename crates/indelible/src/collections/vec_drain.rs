@@ -6,10 +6,11 @@
 #![allow(unsafe_code)]
 
 use super::persist::Persist;
-use super::place::{discard, each, lend, stored, verify};
+use super::place::{discard, each, finally, stored, verify};
 use super::vec::PVec;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::ops::{Bound, Range, RangeBounds};
 use std::ptr;
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
@@ -74,73 +75,62 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.truncate(0);
     }
 
-    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
-    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // If the gap is leaked, or not closed for any other reason, no element is in the vector twice.
-        gap.vec.set_len(0);
-        while gap.next < gap.len {
-            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.
-            unsafe {
-                let at = gap.vec.start().add(gap.next);
-                let stays = keep(lend(at));
-                gap.next += 1;
-                if stays {
-                    ptr::copy(at, gap.vec.start().add(gap.kept), 1);
-                    stored(gap.vec.start().add(gap.kept), 1);
-                    gap.kept += 1;
-                } else {
-                    discard(at);
-                }
-            }
-        }
-    }
-
-    /// Takes all elements out, one by one; those not taken are dropped with the iterator.
-    pub fn drain(&mut self) -> PDrain<'_, 'h, T> {
-        let len = self.len();
-        self.set_len(0);
-        PDrain::new(self.start(), len)
+    /// Takes the elements of a range out, one by one; those not taken are dropped with the iterator, and those behind them move up.
+    ///
+    /// # Panics
+    /// If the range does not lie within the vector, as slicing does.
+    pub fn drain(&mut self, range: impl RangeBounds<usize>) -> PDrain<'_, 'h, T> {
+        let Range { start, end } = within(range, self.len());
+        let behind = self.len() - end;
+        // If the iterator is leaked, no element is in the vector and out of it.
+        self.set_len(start);
+        // SAFETY: elements that are no longer the vector's.
+        let rest = Elements::new(unsafe { self.start().add(start) }, end - start);
+        PDrain { rest, end, behind, vec: self }
     }
 }
 
-/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from `next` to `len`.
-struct Gap<'a, 'h, T: Persist<'h>> {
-    vec: &'a mut PVec<'h, T>,
-    kept: usize,
-    next: usize,
-    len: usize,
+/// The indices that a range stands for.
+fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => len,
+    };
+    assert!(start <= end && end <= len, "the range {start}..{end} of {len} elements");
+    start..end
 }
 
-impl<'h, T: Persist<'h>> Drop for Gap<'_, 'h, T> {
-    fn drop(&mut self) {
-        let left = self.len - self.next;
-        if left > 0 {
-            let start = self.vec.start();
-            // SAFETY: elements that were not looked at, to places that are free.
-            unsafe {
-                ptr::copy(start.add(self.next), start.add(self.kept), left);
-                stored(start.add(self.kept), left);
-            }
-        }
-        self.vec.set_len(self.kept + left);
-    }
-}
-
-/// Elements taken out of a vector, one by one.
-pub struct PDrain<'a, 'h, T: Persist<'h>> {
+/// Elements that are taken out of a block, one by one.
+struct Elements<'h, T: Persist<'h>> {
     next: *mut T,
     left: usize,
-    of: PhantomData<(&'a mut [T], &'h ())>,
+    of: PhantomData<(T, &'h ())>,
 }
 
-impl<'h, T: Persist<'h>> PDrain<'_, 'h, T> {
-    pub(super) fn new(next: *mut T, left: usize) -> Self {
-        PDrain { next, left, of: PhantomData }
+// SAFETY: it owns its elements.
+unsafe impl<'h, T: Persist<'h> + Send> Send for Elements<'h, T> {}
+// SAFETY: a shared reference to it gives none to an element.
+unsafe impl<'h, T: Persist<'h> + Sync> Sync for Elements<'h, T> {}
+
+impl<'h, T: Persist<'h>> Elements<'h, T> {
+    fn new(next: *mut T, left: usize) -> Self {
+        Elements { next, left, of: PhantomData }
+    }
+
+    fn drop_all(&mut self) {
+        let (next, left) = (self.next, std::mem::take(&mut self.left));
+        // SAFETY: the invariant.
+        each(0..left, |index| unsafe { discard(next.add(index)) });
     }
 }
 
-impl<'h, T: Persist<'h>> Iterator for PDrain<'_, 'h, T> {
+impl<'h, T: Persist<'h>> Iterator for Elements<'h, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -159,7 +149,7 @@ impl<'h, T: Persist<'h>> Iterator for PDrain<'_, 'h, T> {
     }
 }
 
-impl<'h, T: Persist<'h>> DoubleEndedIterator for PDrain<'_, 'h, T> {
+impl<'h, T: Persist<'h>> DoubleEndedIterator for Elements<'h, T> {
     fn next_back(&mut self) -> Option<T> {
         self.left = self.left.checked_sub(1)?;
         // SAFETY: the invariant; moved out once.
@@ -171,52 +161,84 @@ impl<'h, T: Persist<'h>> DoubleEndedIterator for PDrain<'_, 'h, T> {
     }
 }
 
-impl<'h, T: Persist<'h>> ExactSizeIterator for PDrain<'_, 'h, T> {}
-impl<'h, T: Persist<'h>> FusedIterator for PDrain<'_, 'h, T> {}
+impl<'h, T: Persist<'h>> Drop for Elements<'h, T> {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
+}
+
+/// Elements taken out of a vector, one by one.
+pub struct PDrain<'a, 'h, T: Persist<'h>> {
+    rest: Elements<'h, T>,
+    /// Index of the first element behind the range, and how many there are from there on.
+    end: usize,
+    behind: usize,
+    vec: &'a mut PVec<'h, T>,
+}
 
 impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
     fn drop(&mut self) {
-        let next = self.next;
-        // SAFETY: the invariant.
-        each(0..self.left, |index| unsafe { discard(next.add(index)) });
+        let PDrain { rest, end, behind, vec } = self;
+        finally(
+            || rest.drop_all(),
+            || {
+                let len = vec.len();
+                if *behind > 0 && *end > len {
+                    // SAFETY: elements that nobody took, to places whose elements were taken or dropped.
+                    unsafe {
+                        let target = vec.start().add(len);
+                        ptr::copy(vec.start().add(*end), target, *behind);
+                        stored(target, *behind);
+                    }
+                }
+                vec.set_len(len + *behind);
+            },
+        );
     }
 }
 
 /// The elements of a vector that is no more.
 pub struct PIntoIter<'h, T: Persist<'h>> {
     /// Goes before the block.
-    rest: PDrain<'h, 'h, T>,
+    rest: Elements<'h, T>,
     _block: PVec<'h, T>,
 }
 
 impl<'h, T: Persist<'h>> PIntoIter<'h, T> {
     pub(super) fn new(mut vec: PVec<'h, T>) -> Self {
-        let rest = PDrain::new(vec.start(), vec.len());
+        let rest = Elements::new(vec.start(), vec.len());
         vec.set_len(0);
         PIntoIter { rest, _block: vec }
     }
 }
 
-impl<'h, T: Persist<'h>> Iterator for PIntoIter<'h, T> {
-    type Item = T;
+macro_rules! of_elements {
+    ([$($par:tt)*] $ty:ty) => {
+        impl<$($par)* T: Persist<'h>> Iterator for $ty {
+            type Item = T;
 
-    fn next(&mut self) -> Option<T> {
-        self.rest.next()
-    }
+            fn next(&mut self) -> Option<T> {
+                self.rest.next()
+            }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rest.size_hint()
-    }
+            fn size_hint(&self) -> (usize, Option<usize>) {
+                self.rest.size_hint()
+            }
+        }
+
+        impl<$($par)* T: Persist<'h>> DoubleEndedIterator for $ty {
+            fn next_back(&mut self) -> Option<T> {
+                self.rest.next_back()
+            }
+        }
+
+        impl<$($par)* T: Persist<'h>> ExactSizeIterator for $ty {}
+        impl<$($par)* T: Persist<'h>> FusedIterator for $ty {}
+    };
 }
 
-impl<'h, T: Persist<'h>> DoubleEndedIterator for PIntoIter<'h, T> {
-    fn next_back(&mut self) -> Option<T> {
-        self.rest.next_back()
-    }
-}
-
-impl<'h, T: Persist<'h>> ExactSizeIterator for PIntoIter<'h, T> {}
-impl<'h, T: Persist<'h>> FusedIterator for PIntoIter<'h, T> {}
+of_elements!(['h,] PDrain<'_, 'h, T>);
+of_elements!(['h,] PIntoIter<'h, T>);
 
 impl<'h, T: Persist<'h>> IntoIterator for PVec<'h, T> {
     type Item = T;

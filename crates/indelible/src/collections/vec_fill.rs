@@ -117,18 +117,82 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     where
         T: Clone,
     {
-        expect(self.try_extend_from_slice(values));
+        expect(self.fill_counted(values.iter().cloned()));
     }
 
-    /// As [`extend_from_slice`](PVec::extend_from_slice).
+    /// As [`extend_from_slice`](PVec::extend_from_slice), of values whose copies allocate nothing.
     ///
     /// # Errors
     /// `HeapFull`: the vector is as it was.
     pub fn try_extend_from_slice(&mut self, values: &[T]) -> Result<()>
     where
-        T: Clone,
+        T: Copy,
     {
         self.all_or_none(|vec| vec.fill_counted(values.iter().cloned()))
+    }
+
+    /// Drops elements behind the first `len`, or adds clones of `value` until there are so many.
+    ///
+    /// # Panics
+    /// If the heap is full, or a clone has memory of another heap.
+    pub fn resize(&mut self, len: usize, value: T)
+    where
+        T: Clone,
+    {
+        match len.checked_sub(self.len()) {
+            Some(more) => expect(self.fill_counted(std::iter::repeat_n(value, more))),
+            None => self.truncate(len),
+        }
+    }
+
+    /// As [`resize`](PVec::resize), with a value whose copies allocate nothing.
+    ///
+    /// # Errors
+    /// `HeapFull`: the vector is as it was.
+    pub fn try_resize(&mut self, len: usize, value: T) -> Result<()>
+    where
+        T: Copy,
+    {
+        match len.checked_sub(self.len()) {
+            Some(more) => self.all_or_none(|vec| vec.fill_counted(std::iter::repeat_n(value, more))),
+            None => {
+                self.truncate(len);
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves the elements from `at` on to a vector of their own, in the same heap.
+    ///
+    /// # Panics
+    /// If the heap is full, or there are fewer elements.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        expect(self.try_split_off(at))
+    }
+
+    /// As [`split_off`](PVec::split_off).
+    ///
+    /// # Errors
+    /// `HeapFull`: the vector is as it was.
+    ///
+    /// # Panics
+    /// If there are fewer elements.
+    pub fn try_split_off(&mut self, at: usize) -> Result<Self> {
+        let len = self.len();
+        assert!(at <= len, "split at {at} of {len} elements");
+        let mut rest = Self::new_in(self.heap());
+        if at < len {
+            rest.try_reserve(len - at)?;
+            // SAFETY: as many elements as there is room for; they are the other vector's from here on.
+            unsafe {
+                rest.start().copy_from_nonoverlapping(self.start().add(at), len - at);
+                stored(rest.start(), len - at);
+            }
+            self.set_len(at);
+            rest.set_len(len - at);
+        }
+        Ok(rest)
     }
 
     /// As [`extend`](Extend::extend).
@@ -170,16 +234,18 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     where
         T: Clone,
     {
-        expect(PVec::try_from_slice_in(values, heap))
+        let mut vec = PVec::new_in(heap);
+        vec.extend_from_slice(values);
+        vec
     }
 
-    /// As [`from_slice_in`](PVec::from_slice_in).
+    /// As [`from_slice_in`](PVec::from_slice_in), of values whose copies allocate nothing.
     ///
     /// # Errors
     /// `HeapFull`: nothing is left behind.
     pub fn try_from_slice_in(values: &[T], heap: HeapRef<'h>) -> Result<Self>
     where
-        T: Clone,
+        T: Copy,
     {
         let mut vec = PVec::new_in(heap);
         vec.fill_counted(values.iter().cloned())?;

@@ -54,6 +54,8 @@ pub(crate) enum HeapError {
     Untrusted { name: String },
     #[error("the object's bytes may have been stored by other means than typed code")]
     ForeignBytes,
+    #[error("root {name:?} was asked for twice")]
+    OneRoot { name: String },
     #[error("at offset {offset:#x}: {what}; {more} more findings")]
     Findings { offset: u64, what: String, more: usize },
     #[error("a {ty} has atomics: a reader's pages cannot be stored to")]
@@ -85,7 +87,7 @@ impl HeapError {
             HeapError::RootType { .. } | HeapError::Irreclaimable { .. } | HeapError::Conversion { .. } => {
                 ErrorKind::RootType
             }
-            HeapError::RootText { .. } => ErrorKind::BadName,
+            HeapError::RootText { .. } | HeapError::OneRoot { .. } => ErrorKind::BadName,
             HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
             HeapError::Atomics { .. } => ErrorKind::ReadOnly,
@@ -118,6 +120,7 @@ impl HeapError {
             HeapError::Conversion { .. } => {
                 "correct the converter, or the data with the program that made them"
             }
+            HeapError::OneRoot { .. } => "give two names",
             _ => return None,
         })
     }

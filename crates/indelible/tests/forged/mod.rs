@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
-use indelible::collections::{PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes};
+use indelible::collections::{
+    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes,
+};
 use indelible::{Heap, Persist, Pool};
 use tempfile::TempDir;
 
@@ -54,6 +56,9 @@ pub fn fill(heap: &mut Heap) {
     parts.push(Part::Box { of: Some(PBox::new_in(inner, place)), more: POption::NONE });
     parts.push(Part::Lock(PMutex::new_in(["x", "y"], place)));
     parts.push(Part::Nothing);
+    let (names, queue) = heap.roots2::<PBTreeSet<PString>, PBinaryHeap<PString>>("names", "queue").unwrap();
+    names.extend(["a", "b", "c"]);
+    queue.extend(["a", "c", "b"]);
 }
 
 pub fn types() -> RootTypes<'static> {
@@ -61,6 +66,8 @@ pub fn types() -> RootTypes<'static> {
         .root::<PVec<Planted>>(LIST)
         .root::<PHashMap<PString, PBox<u64>>>("map")
         .root::<PVec<Part>>("parts")
+        .root::<PBTreeSet<PString>>("names")
+        .root::<PBinaryHeap<PString>>("queue")
 }
 
 pub fn list<'h>(heap: &'h mut Heap) -> &'h mut PVec<'h, Planted<'h>> {

@@ -1,0 +1,227 @@
+//! An ordered set: an ordered map to nothing.
+
+#![allow(unsafe_code)]
+
+use super::into_persist::IntoPersist;
+use super::key::Compare;
+use super::layout::Layout;
+use super::ordered_map::PBTreeMap;
+use super::persist::{Bounds, Persist};
+use super::place::HeapRef;
+use super::tree_iter::TreeKeys;
+use crate::error::Result;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::RangeBounds;
+
+/// An ordered set, as std's `BTreeSet`.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # let mut heap = pool.heap("o", 1 << 20)?;
+/// use indelible::collections::{PBTreeSet, PString};
+///
+/// let names = heap.root_or_default::<PBTreeSet<PString>>("names")?;
+/// names.extend(["carol", "alice", "bob"]);
+/// assert!(!names.insert("bob"));
+/// assert_eq!(names.first().unwrap(), "alice");
+/// assert_eq!(names.range("b".to_owned()..).count(), 2);
+/// heap.psync()?;
+/// # Ok(()) }
+/// ```
+#[repr(transparent)]
+pub struct PBTreeSet<'h, T: Persist<'h>> {
+    map: PBTreeMap<'h, T, ()>,
+}
+
+/// The keys of pairs.
+fn key<'a, T>((key, ()): (&'a T, &'a ())) -> &'a T {
+    key
+}
+
+impl<'h, T: Persist<'h>> PBTreeSet<'h, T> {
+    /// An empty set, without memory: see [`PVec::new`](super::PVec::new).
+    #[must_use]
+    pub const fn new() -> Self {
+        PBTreeSet { map: PBTreeMap::new() }
+    }
+
+    /// An empty set that allocates in `heap` wherever it is.
+    #[must_use]
+    pub fn new_in(heap: HeapRef<'h>) -> Self {
+        PBTreeSet { map: PBTreeMap::new_in(heap) }
+    }
+
+    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    #[must_use]
+    pub fn heap(&self) -> HeapRef<'h> {
+        self.map.heap()
+    }
+
+    /// Values in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Drops all values.
+    pub fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// The values, in order.
+    pub fn iter(&self) -> TreeKeys<'_, T, ()> {
+        self.map.keys()
+    }
+
+    /// The first value.
+    #[must_use]
+    pub fn first(&self) -> Option<&T> {
+        self.map.first_key_value().map(key)
+    }
+
+    /// The last value.
+    #[must_use]
+    pub fn last(&self) -> Option<&T> {
+        self.map.last_key_value().map(key)
+    }
+
+    /// Takes the first value out.
+    pub fn pop_first(&mut self) -> Option<T> {
+        self.map.pop_first().map(|(value, ())| value)
+    }
+
+    /// Takes the last value out.
+    pub fn pop_last(&mut self) -> Option<T> {
+        self.map.pop_last().map(|(value, ())| value)
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
+    /// Adds a value; whether it was not there.
+    ///
+    /// # Panics
+    /// If the heap is full, or the value has memory of another heap.
+    pub fn insert<Q: Compare<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> bool {
+        self.map.insert(value, ()).is_none()
+    }
+
+    /// As [`insert`](PBTreeSet::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the set is as it was.
+    pub fn try_insert<Q: Compare<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> Result<bool> {
+        Ok(self.map.try_insert(value, ())?.is_none())
+    }
+
+    /// Whether a value is there.
+    #[must_use]
+    pub fn contains<Q: Compare<T> + ?Sized>(&self, value: &Q) -> bool {
+        self.map.contains_key(value)
+    }
+
+    /// A value as it is in the set.
+    #[must_use]
+    pub fn get<Q: Compare<T> + ?Sized>(&self, value: &Q) -> Option<&T> {
+        self.map.get_key_value(value).map(key)
+    }
+
+    /// Drops a value; whether it was there.
+    pub fn remove<Q: Compare<T> + ?Sized>(&mut self, value: &Q) -> bool {
+        self.map.remove(value).is_some()
+    }
+
+    /// Takes a value out.
+    pub fn take<Q: Compare<T> + ?Sized>(&mut self, value: &Q) -> Option<T> {
+        self.map.remove_entry(value).map(|(value, ())| value)
+    }
+
+    /// The values of a range, in order.
+    pub fn range<Q: Compare<T> + ?Sized>(&self, range: impl RangeBounds<Q>) -> TreeKeys<'_, T, ()> {
+        self.map.range(range).into_keys()
+    }
+
+    /// Drops the values that `keep` does not want, in order. If it panics, those not looked at yet stay.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.map.retain(|value, ()| keep(value));
+    }
+}
+
+impl<'h, T: Persist<'h>> Default for PBTreeSet<'h, T> {
+    fn default() -> Self {
+        PBTreeSet::new()
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord, Q: Compare<T> + IntoPersist<'h, T>> Extend<Q> for PBTreeSet<'h, T> {
+    fn extend<I: IntoIterator<Item = Q>>(&mut self, values: I) {
+        for value in values {
+            self.insert(value);
+        }
+    }
+}
+
+impl<'a, 'h: 'a, T: Persist<'h>> IntoIterator for &'a PBTreeSet<'h, T> {
+    type Item = &'a T;
+    type IntoIter = TreeKeys<'a, T, ()>;
+
+    fn into_iter(self) -> TreeKeys<'a, T, ()> {
+        self.iter()
+    }
+}
+
+impl<'h, T: Persist<'h> + PartialEq> PartialEq for PBTreeSet<'h, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Eq> Eq for PBTreeSet<'h, T> {}
+
+impl<'h, T: Persist<'h> + PartialOrd> PartialOrd for PBTreeSet<'h, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        self.iter().partial_cmp(other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Ord for PBTreeSet<'h, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.iter().cmp(other)
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Debug> fmt::Debug for PBTreeSet<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self).finish()
+    }
+}
+
+// SAFETY: transparent.
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBTreeSet<'h, T> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: the same bytes.
+        unsafe { PBTreeMap::check(at.cast::<PBTreeMap<'h, T, ()>>(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.alias::<Self>();
+        PBTreeMap::<T, ()>::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("PBTreeSet<");
+        T::type_name(out);
+        out.push('>');
+    }
+}

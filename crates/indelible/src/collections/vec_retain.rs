@@ -1,0 +1,104 @@
+//! Taking elements out of a [`PVec`] that are not wanted, wherever they are.
+
+#![allow(unsafe_code)]
+
+use super::persist::Persist;
+use super::place::{discard, lend, stored};
+use super::vec::PVec;
+use std::ptr;
+
+impl<'h, T: Persist<'h>> PVec<'h, T> {
+    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
+        // If the gap is leaked, or not closed for any other reason, no element is in the vector twice.
+        gap.vec.set_len(0);
+        while gap.next < gap.len {
+            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.
+            unsafe {
+                let at = gap.vec.start().add(gap.next);
+                let stays = keep(lend(at));
+                gap.next += 1;
+                if stays {
+                    gap.keep(at);
+                } else {
+                    discard(at);
+                }
+            }
+        }
+    }
+
+    /// Drops each element that is the `same` as the one before it that stays; the one in question comes first. If it panics, or
+    /// dropping one does, those not looked at yet stay.
+    pub fn dedup_by(&mut self, mut same: impl FnMut(&mut T, &mut T) -> bool) {
+        let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
+        // As for `retain`.
+        gap.vec.set_len(0);
+        while gap.next < gap.len {
+            // SAFETY: as for `retain`; the last that stays lies before the gap, at another place.
+            unsafe {
+                let at = gap.vec.start().add(gap.next);
+                let goes = gap.kept > 0 && same(lend(at), lend(gap.vec.start().add(gap.kept - 1)));
+                gap.next += 1;
+                if goes {
+                    discard(at);
+                } else {
+                    gap.keep(at);
+                }
+            }
+        }
+    }
+
+    /// Drops each element whose key is that of the one before it that stays.
+    pub fn dedup_by_key<K: PartialEq>(&mut self, mut key: impl FnMut(&mut T) -> K) {
+        self.dedup_by(|this, before| key(this) == key(before));
+    }
+
+    /// Drops each element that equals the one before it.
+    pub fn dedup(&mut self)
+    where
+        T: PartialEq,
+    {
+        self.dedup_by(|this, before| this == before);
+    }
+}
+
+/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from `next` to `len`.
+struct Gap<'a, 'h, T: Persist<'h>> {
+    vec: &'a mut PVec<'h, T>,
+    kept: usize,
+    next: usize,
+    len: usize,
+}
+
+impl<'h, T: Persist<'h>> Gap<'_, 'h, T> {
+    /// Moves an element behind those that stay.
+    ///
+    /// # Safety
+    /// It was looked at, and belongs to nobody else.
+    #[inline]
+    unsafe fn keep(&mut self, at: *mut T) {
+        // SAFETY: to a place that was looked at before, or its own.
+        unsafe {
+            let target = self.vec.start().add(self.kept);
+            ptr::copy(at, target, 1);
+            stored(target, 1);
+        }
+        self.kept += 1;
+    }
+}
+
+impl<'h, T: Persist<'h>> Drop for Gap<'_, 'h, T> {
+    fn drop(&mut self) {
+        let left = self.len - self.next;
+        if left > 0 {
+            let start = self.vec.start();
+            // SAFETY: elements that were not looked at, to places that are free.
+            unsafe {
+                ptr::copy(start.add(self.next), start.add(self.kept), left);
+                stored(start.add(self.kept), left);
+            }
+        }
+        self.vec.set_len(self.kept + left);
+    }
+}
