@@ -33,10 +33,13 @@
 //! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
 //! name and type.
 //!
-//! The promises, and how they are kept, are in DESIGN and ARCHITECTURE; SAFETY.md argues which parts are
-//! `unsafe` and why the rest is sound.
+//! How the promises are kept is in the repository's ARCHITECTURE.md; SAFETY.md argues which parts are `unsafe` and why the rest is
+//! sound.
 
 #![deny(unsafe_code)]
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("Indelible needs Linux, and addresses of 64 bits: objects are mapped by its system calls");
 
 extern crate self as indelible;
 
