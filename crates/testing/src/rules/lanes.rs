@@ -188,3 +188,35 @@ pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
     }
     Ok(())
 }
+
+/// The same with deaths: a process dies in a checkpoint, and the next one in taking the lane over.
+pub(super) fn an_empty_lane_whose_holders_died_is_taken_over() -> Verdict {
+    for (first, second) in [(Fault::KillLate, Fault::Kill), (Fault::KillLate, Fault::KillLate)] {
+        for nth in 0..4 {
+            let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
+            let store = open(&medium, 1);
+            create(&store, "a", 5000);
+            let mut a = store.attach_writer("a", KEY).unwrap();
+            psync(&mut a, &[(0, &[1; 5000])]).unwrap();
+            let promised = snapshot(&store).unwrap();
+            std::mem::forget(a);
+            let image = medium.power_cut(Choice::None).medium();
+            let store = open(&image, 2);
+            let a = store.attach_writer("a", KEY).unwrap();
+            image.fail_at(OpKind::WriteDurable, 0, first);
+            a.checkpoint().unwrap_err();
+            image.clear_faults();
+            drop((a, store));
+            let next = open(&image, 3);
+            // One of these writes states the lane's next generation.
+            image.fail_at(OpKind::WriteDurable, nth, second);
+            let _ = next.attach_writer("a", KEY);
+            for cut in 0..64 {
+                let left = image.power_cut(Choice::Random(cut)).medium();
+                judge_medium(&left, std::slice::from_ref(&promised))
+                    .map_err(|error| format!("{second:?} {nth}, cut {cut}: {error}"))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -85,6 +85,7 @@ rule_tests! {
     lanes::a_checkpoint_that_failed_leaves_the_generation_known => GenerationUnstated;
     lanes::a_lane_that_nobody_could_take_over_leaves_the_generation_known => GenerationUnstated;
     lanes::an_empty_lane_whose_checkpoint_failed_is_taken_over => SureCopyRisked;
+    lanes::an_empty_lane_whose_holders_died_is_taken_over => SureCopyRisked;
     lanes::each_process_has_a_lane_of_its_own => LaneUnclaimed;
     table::table_applied_before_it_is_published => TableFirst;
     table::superblock_before_the_table => SuperblockFirst;
