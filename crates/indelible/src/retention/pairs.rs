@@ -25,52 +25,32 @@ pub trait Pairs<'h>: Persist<'h> + Default {
     fn add(&mut self, key: Self::Key, value: Self::Value) -> Result<bool>;
 }
 
-impl<'h, K, V> Pairs<'h> for PHashMap<'h, K, V>
-where
-    K: Persist<'h> + StableHash + Eq,
-    V: Persist<'h>,
-{
-    type Key = K;
-    type Value = V;
+macro_rules! pairs {
+    ($map:ident, $($key:path),+) => {
+        impl<'h, K: Persist<'h> $(+ $key)+, V: Persist<'h>> Pairs<'h> for $map<'h, K, V> {
+            type Key = K;
+            type Value = V;
 
-    fn count(&self) -> usize {
-        self.len()
-    }
+            fn count(&self) -> usize {
+                self.len()
+            }
 
-    fn behind<'a>(&'a self, done: usize) -> impl Iterator<Item = (&'a K, &'a V)>
-    where
-        'h: 'a,
-    {
-        self.iter().skip(done)
-    }
+            fn behind<'a>(&'a self, done: usize) -> impl Iterator<Item = (&'a K, &'a V)>
+            where
+                'h: 'a,
+            {
+                self.iter().skip(done)
+            }
 
-    fn add(&mut self, key: K, value: V) -> Result<bool> {
-        match self.contains_key(&key) {
-            true => Ok(false),
-            false => self.try_insert(key, value).map(|_| true),
+            fn add(&mut self, key: K, value: V) -> Result<bool> {
+                match self.contains_key(&key) {
+                    true => Ok(false),
+                    false => self.try_insert(key, value).map(|_| true),
+                }
+            }
         }
-    }
+    };
 }
 
-impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> Pairs<'h> for PBTreeMap<'h, K, V> {
-    type Key = K;
-    type Value = V;
-
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn behind<'a>(&'a self, done: usize) -> impl Iterator<Item = (&'a K, &'a V)>
-    where
-        'h: 'a,
-    {
-        self.iter().skip(done)
-    }
-
-    fn add(&mut self, key: K, value: V) -> Result<bool> {
-        match self.contains_key(&key) {
-            true => Ok(false),
-            false => self.try_insert(key, value).map(|_| true),
-        }
-    }
-}
+pairs!(PHashMap, StableHash, Eq);
+pairs!(PBTreeMap, Ord);

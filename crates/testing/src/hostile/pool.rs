@@ -29,50 +29,19 @@ struct Recipe {
     old: &'static [u8],
 }
 
-const RECIPES: [Recipe; 7] = [
-    Recipe {
-        name: "blank",
-        make: blank,
-        image: include_bytes!("../../pools/blank.gz"),
-        old: include_bytes!("../../pools/format-1/blank.gz"),
-    },
-    Recipe {
-        name: "settled",
-        make: settled,
-        image: include_bytes!("../../pools/settled.gz"),
-        old: include_bytes!("../../pools/format-1/settled.gz"),
-    },
-    Recipe {
-        name: "waiting",
-        make: waiting,
-        image: include_bytes!("../../pools/waiting.gz"),
-        old: include_bytes!("../../pools/format-1/waiting.gz"),
-    },
-    Recipe {
-        name: "torn",
-        make: torn,
-        image: include_bytes!("../../pools/torn.gz"),
-        old: include_bytes!("../../pools/format-1/torn.gz"),
-    },
-    Recipe {
-        name: "many",
-        make: many,
-        image: include_bytes!("../../pools/many.gz"),
-        old: include_bytes!("../../pools/format-1/many.gz"),
-    },
-    Recipe {
-        name: "full",
-        make: full,
-        image: include_bytes!("../../pools/full.gz"),
-        old: include_bytes!("../../pools/format-1/full.gz"),
-    },
-    Recipe {
-        name: "resizing",
-        make: resizing,
-        image: include_bytes!("../../pools/resizing.gz"),
-        old: include_bytes!("../../pools/format-1/resizing.gz"),
-    },
-];
+/// Recipes by the names of their functions, which are those of their files, too.
+macro_rules! recipes {
+    ($($name:ident)+) => {
+        &[$(Recipe {
+            name: stringify!($name),
+            make: $name,
+            image: include_bytes!(concat!("../../pools/", stringify!($name), ".gz")),
+            old: include_bytes!(concat!("../../pools/format-1/", stringify!($name), ".gz")),
+        }),+]
+    };
+}
+
+const RECIPES: &[Recipe] = recipes!(blank settled waiting torn many full resizing);
 
 /// A pool to be damaged.
 pub struct Pool {

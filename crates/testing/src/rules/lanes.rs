@@ -156,67 +156,47 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
 }
 
 /// Nothing was psynced since the lane was taken over, so that no batch tells its generation, and a checkpoint fails in the
-/// header. The power is cut while the next holder takes the lane over.
-pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
-    for (fault, nth) in [Fault::Io, Fault::After, Fault::Short]
-        .into_iter()
-        .flat_map(|fault| (0..4).map(move |nth| (fault, nth)))
-    {
-        let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
-        let store = open(&medium, 1);
-        create(&store, "a", 5000);
-        let mut a = store.attach_writer("a", KEY).unwrap();
-        psync(&mut a, &[(0, &[1; 5000])]).unwrap();
-        let promised = snapshot(&store).unwrap();
-        // The process dies.
-        std::mem::forget(a);
-        let image = medium.power_cut(Choice::None).medium();
-        let store = open(&image, 2);
-        let a = store.attach_writer("a", KEY).unwrap();
-        image.fail_at(OpKind::WriteDurable, 0, fault);
-        a.checkpoint().unwrap_err();
-        image.clear_faults();
-        drop(a);
-        // One of these writes states the lane's next generation.
-        image.fail_at(OpKind::WriteDurable, nth, fault);
-        let _ = store.attach_writer("a", KEY);
-        for cut in 0..64 {
-            let left = image.power_cut(Choice::Random(cut)).medium();
-            judge_medium(&left, std::slice::from_ref(&promised))
-                .map_err(|error| format!("{fault:?} {nth}, cut {cut}: {error}"))?;
-        }
+/// header. The power is cut while the next holder takes the lane over: the same process, or one that comes after a death.
+fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
+    let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
+    let store = open(&medium, 1);
+    create(&store, "a", 5000);
+    let mut a = store.attach_writer("a", KEY).unwrap();
+    psync(&mut a, &[(0, &[1; 5000])]).unwrap();
+    let promised = snapshot(&store).unwrap();
+    // The process dies.
+    std::mem::forget(a);
+    let image = medium.power_cut(Choice::None).medium();
+    let store = open(&image, 2);
+    let a = store.attach_writer("a", KEY).unwrap();
+    image.fail_at(OpKind::WriteDurable, 0, checkpoint);
+    a.checkpoint().unwrap_err();
+    image.clear_faults();
+    drop(a);
+    let next = if checkpoint == Fault::KillLate { open(&image, 3) } else { store };
+    // One of these writes states the lane's next generation.
+    image.fail_at(OpKind::WriteDurable, nth, take_over);
+    let _ = next.attach_writer("a", KEY);
+    for cut in 0..64 {
+        let left = image.power_cut(Choice::Random(cut)).medium();
+        judge_medium(&left, std::slice::from_ref(&promised))
+            .map_err(|error| format!("{take_over:?} {nth}, cut {cut}: {error}"))?;
     }
     Ok(())
 }
 
-/// The same with deaths: a process dies in a checkpoint, and the next one in taking the lane over.
+/// Both fail, and the process lives.
+pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
+    for fault in [Fault::Io, Fault::After, Fault::Short] {
+        (0..4).try_for_each(|nth| take_over_fails(fault, fault, nth))?;
+    }
+    Ok(())
+}
+
+/// Both end in deaths.
 pub(super) fn an_empty_lane_whose_holders_died_is_taken_over() -> Verdict {
-    for (first, second) in [(Fault::KillLate, Fault::Kill), (Fault::KillLate, Fault::KillLate)] {
-        for nth in 0..4 {
-            let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
-            let store = open(&medium, 1);
-            create(&store, "a", 5000);
-            let mut a = store.attach_writer("a", KEY).unwrap();
-            psync(&mut a, &[(0, &[1; 5000])]).unwrap();
-            let promised = snapshot(&store).unwrap();
-            std::mem::forget(a);
-            let image = medium.power_cut(Choice::None).medium();
-            let store = open(&image, 2);
-            let a = store.attach_writer("a", KEY).unwrap();
-            image.fail_at(OpKind::WriteDurable, 0, first);
-            a.checkpoint().unwrap_err();
-            image.clear_faults();
-            drop((a, store));
-            let next = open(&image, 3);
-            // One of these writes states the lane's next generation.
-            image.fail_at(OpKind::WriteDurable, nth, second);
-            let _ = next.attach_writer("a", KEY);
-            for cut in 0..64 {
-                let left = image.power_cut(Choice::Random(cut)).medium();
-                judge_medium(&left, std::slice::from_ref(&promised))
-                    .map_err(|error| format!("{second:?} {nth}, cut {cut}: {error}"))?;
-            }
-        }
+    for fault in [Fault::Kill, Fault::KillLate] {
+        (0..4).try_for_each(|nth| take_over_fails(Fault::KillLate, fault, nth))?;
     }
     Ok(())
 }
