@@ -4,6 +4,7 @@
 
 use super::anatomy::{Kind, Structure, seal, structures};
 use super::{Image, pool::pools};
+use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, Progress};
 use indelible_store::format::lane::{BODY, Directory, HEADERS, Header as LaneHeader};
 use indelible_store::format::node::{CAPACITY, Node};
@@ -134,7 +135,11 @@ fn read_lane(image: &Image, seed: u64) {
         }
         Ok(())
     });
-    assert!(scanned.is_ok(), "memory does not fail");
+    match scanned {
+        // Memory does not fail; but a later release may have written it.
+        Ok(()) | Err(StoreError::SectionKind { .. }) => {}
+        Err(error) => panic!("a lane in memory: {error}"),
+    }
     assert!(log.tail <= log.len);
     let _ = ending(image, seed, &log, Search::Whole);
 }
