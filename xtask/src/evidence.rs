@@ -33,7 +33,7 @@ pub(crate) fn run(long: bool) -> Result {
     let tested = power_cut::run(if long { &[][..] } else { &["--quick"] })?;
     layers(long)?;
     if long {
-        fuzz::run(60, 1)?;
+        fuzz::run(60, 1, None)?;
         tools::run(&[])?;
     }
     step("evidence: report", &[&RUN[..], &["report"]].concat())?;

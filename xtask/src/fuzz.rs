@@ -1,8 +1,11 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
+//!
+//! A target that found something is run again by itself once that is mended: its counts take the place of those in the
+//! record of the run of all, and so do its findings, which are the files that it left in `fuzz/artifacts`.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
-use indelible_record::{Mode, Record, add, build_folder};
+use indelible_record::{Mode, Record, add, build_folder, folder};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -13,15 +16,20 @@ use std::time::Instant;
 const WHOLE_POOLS: [&str; 4] = ["check", "damage", "recover", "repair"];
 
 /// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per minute of that;
-/// `jobs` targets at a time.
-pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
+/// `jobs` targets at a time. `only`: that target alone, for as long as it would have there.
+pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
         Command::new("cargo").args(["fuzz", "--version"]).output().is_ok_and(|run| run.status.success());
     if !has {
         return Err("cargo-fuzz is missing: cargo install cargo-fuzz".into());
     }
-    let targets = targets()?;
+    let all = targets()?;
+    let targets = match only {
+        None => all,
+        Some(only) if all.iter().any(|target| target == only) => vec![only.to_owned()],
+        Some(only) => return Err(format!("no fuzz target {only}; there are {}", all.join(", "))),
+    };
     let work = build_folder().join("fuzz-work");
     let text = work.display().to_string();
     let mut plant =
@@ -40,7 +48,9 @@ pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
     let worked = processor_seconds();
     let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
     let mut record = Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0);
-    add(&mut record.counts, "targets", targets.len() as u64);
+    if only.is_some() {
+        record = last(mode)?;
+    }
     let whole_pool = |target: &String| WHOLE_POOLS.contains(&target.as_str());
     let time =
         |target| if whole_pool(target) { (minutes * 60).div_ceil(WHOLE_POOLS.len() as u64) } else { minutes };
@@ -59,22 +69,49 @@ pub(crate) fn run(minutes: u64, jobs: usize) -> Result {
     });
     let mut crashed = Vec::new();
     for (target, took, (inputs, outcome)) in outcomes.into_inner().expect("nobody panicked") {
-        add(&mut record.counts, &format!("inputs, {target}"), inputs);
-        add(&mut record.counts, "inputs", inputs);
+        record.counts.insert(format!("inputs, {target}"), inputs);
         add(&mut record.counts, "seconds of all targets", took);
         if whole_pool(target) {
-            add(&mut record.counts, "inputs of whole pools", inputs);
             add(&mut record.counts, "seconds of whole pools", took);
         }
         if let Err(error) = outcome {
             crashed.push(format!("{target}: {error}"));
         }
     }
-    add(&mut record.counts, "violations", crashed.len() as u64);
     add(&mut record.counts, "seconds of processor", processor_seconds().saturating_sub(worked));
-    record.seconds = begin.elapsed().as_secs_f64();
+    record.seconds += begin.elapsed().as_secs_f64();
+    sum_up(&mut record)?;
     record.save().map_err(|error| format!("{error:#}"))?;
     if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
+}
+
+/// The record of the last run of all targets.
+fn last(mode: Mode) -> Result<Record> {
+    let records = Record::all(&folder()).unwrap_or_default();
+    let last = records.into_iter().find(|record| record.layer == "fuzz" && record.mode == mode);
+    last.ok_or_else(|| "one target takes its place in the record of a run of all: run that first".into())
+}
+
+/// Counts that follow from those of the targets, and from what they left.
+fn sum_up(record: &mut Record) -> Result {
+    let mut sums = [("inputs", 0), ("inputs of whole pools", 0), ("targets", 0), ("violations", 0)];
+    for (name, count) in &record.counts {
+        let Some(target) = name.strip_prefix("inputs, ") else { continue };
+        let whole = if WHOLE_POOLS.contains(&target) { *count } else { 0 };
+        let found = u64::from(has_findings(target)?);
+        sums.iter_mut().zip([*count, whole, 1, found]).for_each(|((_, sum), more)| *sum += more);
+    }
+    record.counts.extend(sums.map(|(name, sum)| (name.to_owned(), sum)));
+    Ok(())
+}
+
+/// Whether a target left something in `fuzz/artifacts` that nobody has mended yet.
+fn has_findings(target: &str) -> Result<bool> {
+    match std::fs::read_dir(format!("fuzz/artifacts/{target}")) {
+        Ok(mut found) => Ok(found.next().is_some()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(format!("fuzz/artifacts/{target}: {error}")),
+    }
 }
 
 /// Fuzzes a target, and returns how many inputs it had.

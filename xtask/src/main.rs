@@ -71,6 +71,9 @@ enum Task {
         /// Targets at a time
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         jobs: u64,
+        /// Only this target, as a run of all would: its counts replace those in the record of the last such run
+        #[arg(long, value_name = "TARGET")]
+        only: Option<String>,
     },
     /// Miri, loom, AddressSanitizer, ThreadSanitizer (need nightly Rust and a network once)
     Tools {
@@ -129,7 +132,7 @@ fn main() -> ExitCode {
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),
-        Task::Fuzz { minutes, jobs } => fuzz::run(minutes, jobs as usize),
+        Task::Fuzz { minutes, jobs, only } => fuzz::run(minutes, jobs as usize, only.as_deref()),
         Task::Tools { names } => tools::run(&names),
         Task::Evidence { long } => evidence::run(long),
         Task::PowerCut { arguments } => power_cuts(&arguments),

@@ -64,13 +64,25 @@ fn a_writer_is_shown() {
         "name": "a", "state": "W", "holder": {"pid": held.pid(), "command": "pmo"}, "needs_recovery": false, "size": 4096,
     }]);
     assert_eq!(json, expected);
-    let run = rig.pmo(["cat"], ["a"]).fails(4, "held by process");
+    let run = rig.pmo(["attach-check"], ["a"]).fails(4, "held by process");
     assert!(run.err.contains(&held.pid().to_string()), "{run:?}");
     rig.feed("put", ["a"], b"x").fails(4, "as writer");
     rig.pmo(["check"], [""; 0]).fine();
     rig.pmo(["repair"], [""; 0]).fails(4, "");
     held.release();
     assert_eq!(rig.line("a"), "D - 4 KiB a");
+}
+
+/// What others see of an object that a process writes is its last psync, not its stores, and the writer goes on.
+#[test]
+fn cat_shows_the_last_psync_beside_the_writer() {
+    let rig = rig();
+    let writer = start_writer(&rig);
+    assert_eq!(rig.pmo(["cat"], ["a", "--length", "7"]).fine().out, "psynced");
+    assert_eq!(rig.pmo(["cat"], ["a", "--offset", "4", "--length", "3"]).fine().out, "ced");
+    rig.pmo(["cat"], ["a", "--offset", "8K"]).fails(2, "has 4096 bytes");
+    assert!(rig.line("a").starts_with(&format!("W {}", writer.pid())), "it is still the writer");
+    writer.release();
 }
 
 #[test]

@@ -346,9 +346,11 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
         StoreError::Held { .. } => ErrorKind::Held,
         StoreError::NotSound { .. } => ErrorKind::Damaged,
-        StoreError::TableBusy { .. } | StoreError::TableInMotion { .. } | StoreError::NoLane { .. } => {
-            ErrorKind::Busy
-        }
+        StoreError::TableBusy { .. }
+        | StoreError::TableInMotion { .. }
+        | StoreError::HeldStill { .. }
+        | StoreError::Changing { .. }
+        | StoreError::NoLane { .. } => ErrorKind::Busy,
         StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
         StoreError::Poisoned => ErrorKind::Poisoned,
         StoreError::DifferentPools => ErrorKind::DifferentPools,

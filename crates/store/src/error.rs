@@ -235,6 +235,26 @@ pub enum StoreError {
         /// The holder, as far as this process can see it.
         holder: Holder,
     },
+    /// Another process holds the objects of the lane still, to copy or to move them: nothing happened.
+    #[error("{holder} has been holding the objects of lane {lane} still for {seconds} s")]
+    HeldStill {
+        /// The lane.
+        lane: u32,
+        /// How long was waited.
+        seconds: f64,
+        /// The holder, as far as this process can see it.
+        holder: Holder,
+    },
+    /// The process that has the lane does not end a change of its objects, so that they cannot be held still.
+    #[error("{holder} has been changing the objects of lane {lane} for {seconds} s")]
+    Changing {
+        /// The lane.
+        lane: u32,
+        /// How long was waited.
+        seconds: f64,
+        /// The process that has the lane, as far as this one can see it.
+        holder: Holder,
+    },
     /// The table changed whenever it was read. Only where it is read without a lock.
     #[error("other processes kept changing the table while it was read, for {seconds} s")]
     TableInMotion {

@@ -45,6 +45,8 @@ mutants! {
     UnknownUsed,
     /// psync of several objects publishes one batch for each.
     SplitPsync,
+    /// A psync changes primaries that another process holds still.
+    HoldIgnored,
     /// The checksum of a batch leaves its data out.
     ShortChecksum,
     /// Batches of an earlier lap are accepted.

@@ -13,7 +13,7 @@ use indelible_store::store::{FormatOptions, Identity, Store};
 use indelible_store::table::{CreateOptions, Key, id_key, name_hash};
 use indelible_testing::{SimConfig, SimMedium};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -155,6 +155,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("format::LANES", number(format::LANES.into())),
         ("format::LANE_DIRECTORY", number(format::LANE_DIRECTORY)),
         ("format::TABLE_ROOT", number(format::TABLE_ROOT)),
+        ("format::APPLY_WORDS", number(format::APPLY_WORDS)),
         ("format::TABLE_LANE", number(format::TABLE_LANE)),
         ("format::TABLE_LANE_LEN", number(format::TABLE_LANE_LEN)),
         ("format::DATA", number(format::DATA)),
@@ -363,6 +364,12 @@ fn the_derived_values_of_version_2() {
     assert_eq!(LockKey::Table.byte(), base);
     assert_eq!(LockKey::Lane(127).byte(), base + 128);
     assert_eq!(LockKey::Object(4096).byte(), base + (1 << 33) + 4096);
+    assert_eq!(LockKey::Apply(5).byte(), base + (1 << 61) + 5);
+    assert_eq!(LockKey::ApplyGate(5).byte(), base + (1 << 61) + (1 << 33) + 5);
+    assert_eq!([0, 31, 32, 127].map(format::apply_word), [18432, 20416, 18448, 20464]);
+    let words: BTreeSet<u64> = (0..format::LANES).map(format::apply_word).collect();
+    assert_eq!(words.len(), format::LANES as usize);
+    assert!(words.iter().all(|word| (format::APPLY_WORDS..format::TABLE_LANE).contains(word)));
 }
 
 /// Keys are kept as verifiers bound to the object and to the role.

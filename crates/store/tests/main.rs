@@ -22,4 +22,5 @@ mod mutants;
 mod mutants_recovery;
 mod regressions;
 mod shipped_sizes;
+mod still;
 mod upgrade;

@@ -5,6 +5,7 @@ use indelible_store::medium::{
     Capabilities, Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
 use std::ops::{Deref, Range};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -92,6 +93,9 @@ impl<H: Hook> Medium for Hooked<H> {
     }
     fn discard(&self, offset: u64, len: u64) {
         self.under.discard(offset, len);
+    }
+    fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
+        self.under.shared_word(offset)
     }
     fn capabilities(&self) -> Capabilities {
         self.under.capabilities()

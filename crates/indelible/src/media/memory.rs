@@ -314,6 +314,16 @@ impl Medium for MemoryMedium {
         }
     }
 
+    fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
+        if !offset.is_multiple_of(8) || !self.has_blocks(offset, 8).is_ok_and(|has| has) {
+            return None;
+        }
+        let at = self.target(offset, 8).ok()?;
+        // SAFETY: aligned, in the mapping (1) and with blocks (2), which no discard takes as it is the table's; all
+        // processes change it by atomic operations only (3), or by copies while nobody has a lane.
+        Some(unsafe { AtomicU64::from_ptr(at.cast()) })
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::MEMORY
     }

@@ -37,6 +37,16 @@ pub const LANES: u32 = 128;
 /// Offset of the table root page.
 pub const TABLE_ROOT: u64 = LANE_DIRECTORY + LANES as u64 * 64;
 
+/// Offset of the apply words, in the table root page: one for each lane.
+pub const APPLY_WORDS: u64 = TABLE_ROOT + PAGE / 2;
+
+/// Offset of a lane's apply word: 16 bytes apart, the words of the first 32 lanes in lines of their own.
+#[must_use]
+pub fn apply_word(lane: u32) -> u64 {
+    let (line, place) = (u64::from(lane % 32), u64::from(lane % LANES / 32));
+    APPLY_WORDS + line * LINE + place * 16
+}
+
 /// Offset of the table lane.
 pub const TABLE_LANE: u64 = TABLE_ROOT + PAGE;
 

@@ -13,6 +13,11 @@ pub enum LockKey {
     Lane(u32),
     /// One object, by the offset of its table entry.
     Object(u64),
+    /// The primaries of the objects on a lane: shared by the process that changes them, exclusively by one that holds them
+    /// still. Only where the pool has no [`shared_word`](super::Medium::shared_word).
+    Apply(u32),
+    /// The right to hold those primaries still, exclusively from the moment that it is wanted.
+    ApplyGate(u32),
 }
 
 impl LockKey {
@@ -24,6 +29,8 @@ impl LockKey {
             LockKey::Table => BASE,
             LockKey::Lane(index) => BASE + 1 + u64::from(index),
             LockKey::Object(entry) => BASE + (1 << 33) + entry,
+            LockKey::Apply(lane) => BASE + (1 << 61) + u64::from(lane),
+            LockKey::ApplyGate(lane) => BASE + (1 << 61) + (1 << 33) + u64::from(lane),
         }
     }
 }

@@ -42,6 +42,7 @@ pub use overlay::Overlay;
 pub(crate) use runs::Runs;
 pub use transfers::Transfers;
 
+use crate::sync::AtomicU64;
 use std::ops::Range;
 
 /// The place where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
@@ -134,6 +135,12 @@ pub trait Medium: Send + Sync {
 
     /// Gives the range back to the system if that is possible; its contents become undefined.
     fn discard(&self, offset: u64, len: u64);
+
+    /// A word of the pool, at a multiple of eight, which several processes change at a time. `None`: the pool is no memory, or
+    /// not to be written to. It is never made durable, and nothing that counts after the last process may stand in it.
+    fn shared_word(&self, _offset: u64) -> Option<&AtomicU64> {
+        None
+    }
 
     /// Abilities of the medium, and costs.
     fn capabilities(&self) -> Capabilities;

@@ -56,7 +56,7 @@ pub(in crate::store) struct Table {
     len: u64,
     read_only: bool,
     /// How long to wait for it.
-    pub(in crate::store) patience: Patience,
+    pub(in crate::store) patience: Arc<Patience>,
     turns: Mutex<Turns>,
     given_back: Condvar,
 }
@@ -83,7 +83,7 @@ impl Table {
             latch,
             seed,
             len,
-            patience: Patience::default(),
+            patience: Arc::default(),
             turns: Mutex::new(turns),
             given_back: Condvar::new(),
         }

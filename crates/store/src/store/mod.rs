@@ -2,7 +2,7 @@
 //!
 //! Rooms, bottom-up; each imports only those before it, and nothing of this file (`xtask/tests/tidy`):
 //!
-//! - `locks`: which lanes and objects this process has locked, and how long to wait for the table
+//! - `locks`: which lanes and objects this process has locked, which primaries it holds still, and how long to wait
 //! - `access`: the table, one thread and one process at a time
 //! - `lanes`: a lane that this process has: its states, group commit, checkpoints, pages kept in memory
 //! - `pool`: an open pool; which lane an object gets; space for objects
@@ -11,9 +11,9 @@
 //! - `check`, `repair`
 //! - `upgrade`: pools of an earlier format
 //!
-//! Lock order, outermost first: an object (kernel lock, never waited for) → a writer lane's state → an
+//! Lock order, outermost first: an object (kernel lock, never waited for) → a lane's apply lock → a writer lane's state → an
 //! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
-//! locks, the kept lanes. A lane's kernel lock is taken under the table and never waited for.
+//! locks, the kept lanes. Under the table an apply lock is tried, and not waited for. A lane's kernel lock is taken under the table and never waited for.
 //!
 //! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
 //! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers
@@ -29,7 +29,7 @@ mod pool;
 mod repair;
 mod upgrade;
 
-pub use attachment::{Changes, Pending, Primary, Reader, Staged, Writer, psync_all, stage};
+pub use attachment::{Changes, Pending, Primary, Reader, Staged, StillObject, Writer, psync_all, stage};
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{BatchDump, FormatOptions, LaneDump, Listing, Status, StoreInfo, Window, likely_use};

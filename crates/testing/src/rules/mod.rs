@@ -14,6 +14,7 @@ mod later;
 mod reading;
 mod recovery;
 mod repairs;
+mod still;
 mod table;
 
 pub use dropped::whenever_pages_are_dropped;
@@ -87,6 +88,8 @@ rule_tests! {
     lanes::an_empty_lane_whose_checkpoint_failed_is_taken_over => SureCopyRisked;
     lanes::an_empty_lane_whose_holders_died_is_taken_over => SureCopyRisked;
     lanes::each_process_has_a_lane_of_its_own => LaneUnclaimed;
+    still::a_psync_waits_for_who_holds_its_object_still => HoldIgnored;
+    still::a_growth_waits_for_who_holds_its_object_still => HoldIgnored;
     table::table_applied_before_it_is_published => TableFirst;
     table::superblock_before_the_table => SuperblockFirst;
     table::destroyed_space_not_zeroed => NoZeroing;

@@ -7,10 +7,12 @@ use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
 use super::writeback::Asker;
 use crate::seed::derived;
+use indelible_store::format::TABLE_ROOT;
 use indelible_store::medium::{
     Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// At each end of a discarded range so many pages get noise although they held nothing.
@@ -222,6 +224,14 @@ impl Medium for SimMedium {
         }
         let extents = self.discarded(&shared, offset, len);
         shared.log(self.holder, EventKind::Discard, extents);
+    }
+
+    fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
+        let place = offset.checked_sub(TABLE_ROOT)?;
+        let shared = self.lock();
+        let lives = shared.processes.get(&self.holder).is_some_and(|process| !process.dead);
+        let has = lives && self.writable && !self.config.disk && offset.is_multiple_of(8);
+        if has { self.words.get(place as usize / 8) } else { None }
     }
 
     fn capabilities(&self) -> Capabilities {

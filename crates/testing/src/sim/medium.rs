@@ -6,13 +6,14 @@ use super::event::{Event, EventKind, Extent, Fill};
 use super::fault::{Fault, Faults, OpKind, eio, killed};
 use super::locks::LockTable;
 use super::model::Model;
-use super::pages::Pages;
+use super::pages::{PAGE, Pages};
 use super::recording::Recording;
 use super::watch::Watch;
 use super::writeback::Errors;
 use indelible_store::medium::MediumError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Unit that a latent error makes unreadable.
@@ -28,6 +29,8 @@ pub struct SimMedium {
     pub(super) writable: bool,
     pub(super) len: u64,
     pub(super) config: SimConfig,
+    /// Words that processes share while they live, apart from the bytes: what a power cut leaves of them is nobody's business.
+    pub(super) words: Arc<[AtomicU64]>,
 }
 
 /// State of one handle.
@@ -144,7 +147,8 @@ impl SimMedium {
             next_holder: 1,
         };
         let shared = Arc::new(Mutex::new(shared));
-        Self { shared, holder: 0, writable: true, len, config }
+        let words = (0..PAGE / 8).map(|_| AtomicU64::default()).collect();
+        Self { shared, holder: 0, writable: true, len, config, words }
     }
 
     /// Another process's handle.
@@ -167,7 +171,8 @@ impl SimMedium {
         shared.processes.insert(holder, Process { dead: false, cursors });
         drop(shared);
         let shared = Arc::clone(&self.shared);
-        Self { shared, holder, writable, len: self.len, config: self.config }
+        let words = Arc::clone(&self.words);
+        Self { shared, holder, writable, len: self.len, config: self.config, words }
     }
 
     /// A test that panicked on another thread leaves nothing half-done here: each operation

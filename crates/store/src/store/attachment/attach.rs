@@ -72,22 +72,24 @@ impl Store {
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
         self.forget_failed_lanes();
-        let (object, object_lock, _recovered) = self.update(|table| {
-            let (mut object, object_lock) = self.open_for_reading(table, name, key)?;
-            let recovered = self.recover(table, &object)?;
-            if let Some((from, to)) = undefined(table, &object)? {
-                // The progress line still announces it: only a writer changes that line.
-                let medium = table.pages().medium();
-                clear_left(medium, &object.entry, from, to)?;
-                medium.barrier()?;
-            }
-            if object.entry.state != STATE_D {
-                object.entry.state = STATE_D;
-                object.entry.lane = U32::new(NO_LANE);
-                table.put_entry(&object)?;
-            }
-            // The lane that was recovered is given back once that is published.
-            Ok((object, object_lock, recovered))
+        let (object, object_lock, _recovered) = self.unless_held_still(|| {
+            self.update(|table| {
+                let (mut object, object_lock) = self.open_for_reading(table, name, key)?;
+                let recovered = self.recover(table, &object)?;
+                if let Some((from, to)) = undefined(table, &object)? {
+                    // The progress line still announces it: only a writer changes that line.
+                    let medium = table.pages().medium();
+                    clear_left(medium, &object.entry, from, to)?;
+                    medium.barrier()?;
+                }
+                if object.entry.state != STATE_D {
+                    object.entry.state = STATE_D;
+                    object.entry.lane = U32::new(NO_LANE);
+                    table.put_entry(&object)?;
+                }
+                // The lane that was recovered is given back once that is published.
+                Ok((object, object_lock, recovered))
+            })
         })?;
         Ok((object, object_lock))
     }
@@ -128,10 +130,21 @@ impl Store {
         loop {
             self.forget_failed_lanes();
             let mut search = LaneSearch::default();
-            match self.update(|table| change(table, &mut search)) {
+            match self.unless_held_still(|| self.update(|table| change(table, &mut search))) {
                 Ok(pending) => return self.attached(pending),
                 Err(_) if search.is_to_be_repeated => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tries again as long as a lane that has to be recovered is held still: with the table locked nobody waits for that.
+    fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
+        let mut deadline = self.apply_locks.deadline();
+        loop {
+            match attempt() {
+                Err(StoreError::HeldStill { lane, .. }) => self.apply_locks.pause(lane, &mut deadline)?,
+                done => return done,
             }
         }
     }
@@ -186,7 +199,7 @@ impl Store {
 }
 
 /// The range of the object that a direct write left undefined in the primary.
-fn undefined(table: &TableTransaction<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
+pub(super) fn undefined(table: &TableTransaction<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
     let progress = table.progress(object)?;
     let (from, to) = (progress.published.get(), progress.direct.get().min(object.entry.extent_len()));
     Ok((from < to).then_some((from, to)))

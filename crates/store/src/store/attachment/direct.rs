@@ -30,7 +30,9 @@ impl Writer {
     /// `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
-        self.dissolve_page_cache()?;
+        if self.page_cache.is_some() {
+            self.dissolve_page_cache(&self.lane.change()?)?;
+        }
         self.direct = Direct::Open;
         self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
@@ -38,7 +40,7 @@ impl Writer {
     /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
     ///
     /// # Errors
-    /// `NoSpace`: nothing was published; the direct write may be begun again, or the next psync takes it back.
+    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may be begun again, or the next psync takes it back.
     /// `NotAnnounced`: the range was not announced. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
@@ -48,6 +50,7 @@ impl Writer {
         }
         let target = self.object.entry.primary_offset() + offset;
         self.back(target, bytes.len() as u64)?;
+        let _changing = self.lane.change()?;
         Ok(self.lane.medium().write(target, bytes)?)
     }
 
@@ -86,13 +89,16 @@ impl Writer {
             self.direct = Direct::None;
             return Ok(());
         };
-        self.dissolve_page_cache()?;
+        let lane = self.lane.clone();
+        let changing = lane.change()?;
+        self.dissolve_page_cache(&changing)?;
         let medium = self.lane.medium();
         if !Mutant::DirectKept.is_on() {
             let clear = if let Direct::Left = self.direct { clear_left } else { clear };
             clear(medium, &self.object.entry, from, to)?;
         }
         medium.barrier()?;
+        drop(changing);
         self.backed.clear();
         self.announce(Standing { direct: 0, ..self.standing })?;
         self.direct = Direct::None;

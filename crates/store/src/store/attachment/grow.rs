@@ -238,7 +238,7 @@ impl Writer {
     /// Grows the attached object. Returns whether it moved to another extent (its address stays).
     ///
     /// # Errors
-    /// `BadSize` for a smaller size, `NoRoom`, `NoAddresses`: nothing changed.
+    /// `BadSize` for a smaller size, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed.
     pub fn grow(&mut self, size: u64) -> Result<bool> {
         self.grow_if(size, true)
     }
@@ -259,8 +259,9 @@ impl Writer {
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }
-        let (store, mut object) = (self.store.clone(), self.object);
+        let (store, lane, mut object) = (self.store.clone(), self.lane.clone(), self.object);
         let old = object.entry.pages.get();
+        let changing = lane.change()?;
         let moved = match store.grow_here(&object, size, old * PAGE)? {
             Some(grown) => {
                 object = grown;
@@ -268,8 +269,8 @@ impl Writer {
             }
             None if may_move => {
                 // Copying, and leaving the lane's batches behind, needs the primary durable in place.
-                self.dissolve_page_cache()?;
-                self.settle()?;
+                self.dissolve_page_cache(&changing)?;
+                self.settle_within(&changing)?;
                 object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
                 true
             }

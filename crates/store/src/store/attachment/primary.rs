@@ -4,8 +4,7 @@ use super::writer::Writer;
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
-use crate::store::lanes::WriterLane;
-use crate::store::lanes::{PageCache, PageImage};
+use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
 use crate::store::locks::lock;
 use crate::store::pool::Store;
 use crate::sync::{Mutex, MutexGuard};
@@ -98,7 +97,11 @@ pub struct Pending {
 impl Pending {
     /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next psync says so.
     pub fn write_out(&self) {
-        if lock(&self.page_cache).write_out(self.lane.medium()).is_err() {
+        let written = self.lane.change().and_then(|_changing| {
+            lock(&self.page_cache).write_out(self.lane.medium())?;
+            Ok(())
+        });
+        if written.is_err() {
             self.lane.poison();
         }
     }
@@ -116,14 +119,22 @@ impl Writer {
     /// there yet. Only code that reads the primary directly needs it.
     ///
     /// # Errors
-    /// The medium's; the object is poisoned.
+    /// `HeldStill`: nothing happened. The medium's; the object is poisoned.
     pub fn apply(&self) -> Result<()> {
-        self.with_page_cache(|page_cache, medium| Ok(page_cache.write_out(medium)?))
+        if self.page_cache.is_none() {
+            return Ok(());
+        }
+        self.apply_within(&self.lane.change()?)
     }
 
-    /// As [`apply`](Writer::apply), and keeps nothing in memory: the primary is about to change by itself.
-    pub(super) fn dissolve_page_cache(&self) -> Result<()> {
-        self.with_page_cache(|page_cache, medium| page_cache.dissolve(medium))
+    /// As [`apply`](Writer::apply), as a part of a larger change.
+    pub(super) fn apply_within(&self, changing: &Changing<'_>) -> Result<()> {
+        self.with_page_cache(changing, |page_cache, medium| Ok(page_cache.write_out(medium)?))
+    }
+
+    /// As [`apply_within`](Writer::apply_within), and keeps nothing in memory: the primary is about to change by itself.
+    pub(super) fn dissolve_page_cache(&self, changing: &Changing<'_>) -> Result<()> {
+        self.with_page_cache(changing, |page_cache, medium| page_cache.dissolve(medium))
     }
 
     /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
@@ -139,7 +150,11 @@ impl Writer {
         self.page_cache.as_ref().map_or(0, |page_cache| lock(page_cache).len())
     }
 
-    fn with_page_cache(&self, act: impl FnOnce(&mut PageCache, &dyn Medium) -> Result<()>) -> Result<()> {
+    fn with_page_cache(
+        &self,
+        _changing: &Changing<'_>,
+        act: impl FnOnce(&mut PageCache, &dyn Medium) -> Result<()>,
+    ) -> Result<()> {
         let Some(page_cache) = &self.page_cache else { return Ok(()) };
         let done = act(&mut lock(page_cache), self.lane.medium());
         if done.is_err() {

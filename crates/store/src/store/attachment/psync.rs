@@ -33,7 +33,7 @@ impl Writer {
     /// Makes `changes` durable as one atomic step (S0.18). Nothing changed: nothing is written.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`: nothing happened, the call may be made again. `Poisoned`, or a failure of
+    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be made again. `Poisoned`, or a failure of
     /// the medium: the object is poisoned.
     pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
         psync_all(&mut [(self, changes)], None)

@@ -7,7 +7,7 @@ use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, put_progress};
-use crate::store::lanes::{PageCache, WriterLane};
+use crate::store::lanes::{Changing, PageCache, WriterLane};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::sync::Mutex;
@@ -62,15 +62,24 @@ impl Writer {
     ///
     /// # Errors
     /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
-    /// count for this object.
+    /// count for this object. `HeldStill`: nothing happened.
     pub(super) fn settle(&mut self) -> Result<()> {
+        if !self.unsettled && !self.lane.is_poisoned() {
+            return Ok(());
+        }
+        let lane = self.lane.clone();
+        self.settle_within(&lane.change()?)
+    }
+
+    /// As [`settle`](Writer::settle), as a part of a larger change.
+    pub(super) fn settle_within(&mut self, changing: &Changing<'_>) -> Result<()> {
         if self.lane.is_poisoned() {
             return Err(StoreError::Poisoned);
         }
         if !self.unsettled {
             return Ok(());
         }
-        self.apply()?;
+        self.apply_within(changing)?;
         let medium = self.lane.medium();
         let result = put_progress(medium, self.store.seed, &self.object, &self.standing)
             .and_then(|()| Ok(medium.barrier()?));

@@ -7,4 +7,4 @@ mod writer;
 pub use page_cache::PageImage;
 pub(in crate::store) use page_cache::{PageCache, page_cache_for};
 pub use writer::LaneUse;
-pub(in crate::store) use writer::{Advance, WriterLane};
+pub(in crate::store) use writer::{Advance, Changing, WriterLane};

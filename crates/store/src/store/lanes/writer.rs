@@ -4,6 +4,8 @@
 //! 1. `progress` has every object with a batch in this generation; only their page caches have pending lines,
 //!    and those are written out before the generation changes.
 //! 2. A lane whose medium's epoch is over counts as poisoned.
+//! 3. Primaries of the lane's objects, and their progress lines, change while there is a [`Changing`], and the lane gets
+//!    no batch without one: `changing` counts them, and the apply lock is begun as long as it is not zero.
 
 use super::page_cache::PageCache;
 use super::state::{Asked, Durable, LaneState, Room, Turn};
@@ -13,7 +15,7 @@ use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Epoch, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress_at};
-use crate::store::locks::{LaneLock, lock};
+use crate::store::locks::{ApplyLocks, LaneLock, lock};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use crate::table::Located;
 use std::collections::{BTreeMap, HashMap};
@@ -68,6 +70,8 @@ impl Advance {
 
 struct State {
     lane: LaneState,
+    /// See invariant 3.
+    changing: usize,
     /// Threads that wait for `changed`: without one, the system call that wakes them is spared.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
@@ -102,6 +106,7 @@ impl State {
 pub(in crate::store) struct WriterLane {
     pub index: u32,
     lock: LaneLock<WriterLane>,
+    apply_locks: Arc<ApplyLocks>,
     /// The epoch in which this process has the lane.
     medium: Epoch,
     seed: u64,
@@ -124,6 +129,7 @@ impl WriterLane {
     /// The locked lane, empty from `log` on; `medium` was entered before anything of it was read.
     pub(in crate::store) fn new(
         lane_lock: LaneLock<Self>,
+        apply_locks: Arc<ApplyLocks>,
         medium: Epoch,
         seed: u64,
         log: LaneLog,
@@ -132,10 +138,12 @@ impl WriterLane {
         let lane = Arc::new(WriterLane {
             index: lane_lock.index,
             lock: lane_lock,
+            apply_locks,
             medium,
             seed,
             state: Mutex::new(State {
                 lane: LaneState::new(log, poisoned.clone()),
+                changing: 0,
                 waiting: 0,
                 progress: BTreeMap::new(),
                 queue: Vec::new(),
@@ -177,6 +185,38 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
+    /// Begins a change of primaries of the lane's objects, or of its log. Waits while another process, or another thread, holds
+    /// them still.
+    ///
+    /// # Errors
+    /// `HeldStill`: nothing happened.
+    pub(in crate::store) fn change(&self) -> Result<Changing<'_>> {
+        let (changing, state) = self.change_with(lock(&self.state))?;
+        drop(state);
+        Ok(changing)
+    }
+
+    fn change_with<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> Result<(Changing<'a>, MutexGuard<'a, State>)> {
+        let (locks, mut deadline) = (&self.apply_locks, None);
+        loop {
+            let may = match state.changing {
+                0 => locks.begin(self.index)?,
+                // Others come in as long as nobody waits for all to be out.
+                _ => !locks.is_wanted(self.index)?,
+            };
+            if may {
+                state.changing += 1;
+                return Ok((Changing { lane: self }, state));
+            }
+            drop(state);
+            locks.pause(self.index, deadline.get_or_insert_with(|| locks.deadline()))?;
+            state = lock(&self.state);
+        }
+    }
+
     /// Makes a batch durable and applies it. The batch keeps its memory for reuse. `source`: of its lines, if they
     /// are borrowed.
     pub(in crate::store) fn commit(
@@ -191,14 +231,15 @@ impl WriterLane {
             let _ = commit::apply(&self.medium, batch);
         }
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
+        let (changing, state) = self.change_with(lock(&self.state))?;
         let (durable, borrowed);
         if self.medium.capabilities().shares_commits {
             let result;
-            (*batch, result) = self.publish_grouped(std::mem::take(batch));
+            (*batch, result) = self.publish_grouped(state, std::mem::take(batch));
             (durable, borrowed) = (result?, None);
         } else {
             let lines;
-            (lines, durable) = self.publish_alone(batch, source)?;
+            (lines, durable) = self.publish_alone(state, batch, source)?;
             borrowed = source.zip(lines);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
@@ -216,6 +257,7 @@ impl WriterLane {
             state.progress.insert(advance.slot, advance.clone());
         }
         self.tell(&state);
+        changing.end(&mut state);
         drop(state);
         applied
     }
@@ -242,12 +284,13 @@ impl WriterLane {
     }
 
     /// Returns where the lines begin in the lane if they were borrowed.
-    fn publish_alone(
-        &self,
+    fn publish_alone<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
         batch: &mut Batch,
         source: Option<&dyn BatchSource>,
     ) -> Result<(Option<u64>, Durable)> {
-        let mut state = self.make_room(lock(&self.state), batch.len(), None).map_err(|(_, error)| error)?;
+        let mut state = self.make_room(state, batch.len(), None).map_err(|(_, error)| error)?;
         let (medium, seed, len) = (&self.medium, self.seed, batch.len());
         let appended = state.lane.append(|log| match source {
             Some(source) => commit::publish_borrowed(medium, seed, log, batch, source).map(Some),
@@ -258,8 +301,11 @@ impl WriterLane {
     }
 
     /// Joins the batches that threads bring while one durable write is under way into the next.
-    fn publish_grouped(&self, batch: Batch) -> (Batch, Result<Durable>) {
-        let mut state = lock(&self.state);
+    fn publish_grouped<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        batch: Batch,
+    ) -> (Batch, Result<Durable>) {
         let ticket = state.ticket;
         state.ticket += 1;
         state.queue.push((ticket, batch));
@@ -361,13 +407,13 @@ impl WriterLane {
 
     /// Makes everything applied durable and voids the lane's batches.
     pub(in crate::store) fn checkpoint(&self) -> Result<()> {
-        drop(self.idle()?);
+        let (changing, state) = self.change_with(lock(&self.state))?;
+        changing.end(&mut *self.idle(state)?);
         Ok(())
     }
 
-    /// The state of a lane that was just checkpointed.
-    fn idle(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = lock(&self.state);
+    /// The state of a lane that was just checkpointed. The caller has begun a change.
+    fn idle<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         loop {
             if state.lane.is_idle(None) && self.is_poisoned() {
                 return Err(StoreError::Poisoned);
@@ -409,16 +455,46 @@ impl WriterLane {
 
     /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
     pub(in crate::store) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
-        let mut state = self.idle()?;
+        let (changing, state) = self.change_with(lock(&self.state))?;
+        let mut state = self.idle(state)?;
         let log = state.lane.relocate(relocate)?;
         self.capacity.store(log.capacity(), Ordering::Release);
+        changing.end(&mut state);
         Ok(())
+    }
+
+    /// A change ends.
+    fn changed(&self, state: &mut State) {
+        state.changing -= 1;
+        if state.changing == 0 {
+            self.apply_locks.end(self.index);
+        }
     }
 
     /// Forgets an object that leaves the lane, whose primary is durable.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A change of primaries that was begun; see invariant 3 of the module. Ends when it is dropped, which takes the lane's lock.
+#[must_use]
+pub(in crate::store) struct Changing<'a> {
+    lane: &'a WriterLane,
+}
+
+impl Changing<'_> {
+    /// Ends it, with the lane's lock taken.
+    fn end(self, state: &mut State) {
+        self.lane.changed(state);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.lane.changed(&mut lock(&self.lane.state));
     }
 }
 

@@ -1,9 +1,12 @@
 //! Locks: the kernel's are between processes; the threads of this one are told apart here. And how long to wait.
 
+mod apply;
 mod lanes;
 mod objects;
 mod wait;
 
+pub use apply::ApplyLock;
+pub(in crate::store) use apply::ApplyLocks;
 pub(in crate::store) use lanes::{LaneLock, LaneLocks};
 pub(in crate::store) use objects::{ObjectLock, ObjectLocks};
 pub(in crate::store) use wait::{Deadline, Patience, lock_table};

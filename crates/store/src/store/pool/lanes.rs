@@ -39,12 +39,20 @@ impl Store {
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(mut found) = directory(table, index)? else { return Ok(None) };
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
+        self.apply_locks.take_over(index);
         let medium = self.latch.enter();
-        let (log, recovered) = replay(table, index, &found)?;
+        // Who waits for this with the table locked may wait for one that waits for the table.
+        if !self.apply_locks.begin(index)? {
+            return Err(self.apply_locks.refused(index));
+        }
+        let replayed = replay(table, index, &found);
+        self.apply_locks.end(index);
+        let (log, recovered) = replayed?;
         let log = log.take_over(table.pages().medium(), self.seed)?;
         found.generation = U64::new(log.generation);
         self.put_lane(table, index, found)?;
-        Ok(Some((WriterLane::new(lane_lock, medium, self.seed, log), recovered)))
+        let lane = WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log);
+        Ok(Some((lane, recovered)))
     }
 
     pub(in crate::store) fn put_lane(
@@ -127,7 +135,7 @@ impl Store {
                 Ok(Some(found)) if self.is_passed_over(index, &found) => {}
                 Ok(Some(found)) => match self.acquire(table, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
-                    Ok(None) => {}
+                    Ok(None) | Err(StoreError::HeldStill { .. }) => {}
                     // It costs a lane, and the objects bound to it, until it is repaired. Nothing was written.
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
@@ -167,9 +175,11 @@ impl Store {
     ) -> Result<Arc<WriterLane>> {
         let lane_lock =
             self.lane_locks.take(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
+        self.apply_locks.take_over(index);
         let medium = self.latch.enter();
         let found = self.place_lane(table, index, len, 1)?;
-        Ok(WriterLane::new(lane_lock, medium, self.seed, LaneLog::at_start(found.offset.get(), len, 1)))
+        let log = LaneLog::at_start(found.offset.get(), len, 1);
+        Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log))
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it

@@ -13,7 +13,7 @@ use crate::medium::{Device, FaultLatch, Medium, read_struct};
 use crate::space::TableTransaction;
 use crate::store::access::Table;
 use crate::store::lanes::WriterLane;
-use crate::store::locks::{LaneLocks, ObjectLocks};
+use crate::store::locks::{ApplyLocks, LaneLocks, ObjectLocks};
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ pub struct Store {
     pub(in crate::store) identity: Identity,
     pub(in crate::store) table: Table,
     pub(in crate::store) lane_locks: Arc<LaneLocks<WriterLane>>,
+    pub(in crate::store) apply_locks: Arc<ApplyLocks>,
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
     /// Lanes that writers had: the next need not acquire one.
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
@@ -78,13 +79,15 @@ impl Store {
     ) -> Store {
         let (seed, len) = (superblock.seed.get(), superblock.length.get());
         let latch = FaultLatch::new(device.clone());
+        let table = Table::new(device.clone(), latch.clone(), seed, len);
         Store {
             seed,
             len,
             read_only: device.read_only(),
             superblock,
             identity,
-            table: Table::new(device.clone(), latch.clone(), seed, len),
+            apply_locks: ApplyLocks::new(device.clone(), table.patience.clone()),
+            table,
             lane_locks: Arc::default(),
             object_locks: ObjectLocks::new(device.clone(), identity.realm()),
             kept: Mutex::default(),
@@ -106,8 +109,8 @@ impl Store {
         self.read_only
     }
 
-    /// How long to wait for the table while another process, or another thread, has it: 20 s at first. Applies
-    /// to all threads that share this store.
+    /// How long to wait for the table while another process, or another thread, has it, and for objects that are held still:
+    /// 20 s at first. Applies to all threads that share this store.
     pub fn set_patience(&self, wait: Duration) {
         self.table.patience.set(wait);
     }

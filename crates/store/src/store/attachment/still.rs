@@ -1,0 +1,99 @@
+//! An object as last psynced, read beside the process that writes it.
+//!
+//! The primaries of the object's lane are held still, so that its log has an end. What the log holds is redone in memory:
+//! neither the pool nor the writer sees any of it. The writer's next psync waits until the value is dropped.
+
+use super::attach::undefined;
+use crate::error::{Part, Result, StoreError};
+use crate::medium::{LockKey, Medium, Overlay};
+use crate::recovery::{clear_left, replay};
+use crate::space::TableTransaction;
+use crate::store::locks::ApplyLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Located, directory, directory_slot};
+use std::sync::Arc;
+
+/// See the module.
+pub struct StillObject {
+    /// Goes first: nothing is read once the writer may go on.
+    copy: Overlay,
+    object: Located,
+    _held: ApplyLock,
+}
+
+impl Store {
+    /// Holds an object still that is attached for writing, here or in another process. `None`: nobody writes it, so that it
+    /// can be attached for reading.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`. `HeldStill`, `Changing`: not within [`patience`](Store::patience). `NeedsRecovery`: its
+    /// writer died meanwhile. `ReadOnly` of the medium: only those who may write to the pool can keep a writer waiting.
+    pub fn hold_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<StillObject>> {
+        let mut deadline = self.apply_locks.deadline();
+        loop {
+            let Some(found) = self.written(name, key)? else { return Ok(None) };
+            let lane = found.entry.lane.get();
+            let held = self.apply_locks.hold(lane, &|| self.is_taken(lane))?;
+            let now = self.written(name, key)?;
+            if now.is_some_and(|now| same(&now, &found)) {
+                return self.still(found, held).map(Some);
+            }
+            // It was detached, or moved to another lane, before its lane was held.
+            drop(held);
+            self.apply_locks.pause(lane, &mut deadline)?;
+        }
+    }
+
+    /// The object, if a process that lives has it attached for writing.
+    fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
+        let object = self.view(|table| table.object(name))?;
+        if !object.opens_for_reading(key) {
+            return Err(StoreError::WrongKey);
+        }
+        let live = object.is_bound() && self.is_taken(object.entry.lane.get())?;
+        Ok(live.then_some(object))
+    }
+
+    /// Whether a process has the lane, this one or another.
+    fn is_taken(&self, lane: u32) -> Result<bool> {
+        Ok(self.lane_locks.get(lane).is_some() || self.device.probe(LockKey::Lane(lane))?.is_some())
+    }
+
+    fn still(&self, object: Located, held: ApplyLock) -> Result<StillObject> {
+        let copy = Overlay::new(self.device.clone());
+        // The table as it is, its own lane included.
+        self.view(|table| {
+            let directory = directory(table, held.lane())?
+                .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(held.lane())))?;
+            let table = TableTransaction::begin(&copy, self.seed, self.len)?;
+            replay(&table, held.lane(), &directory)?;
+            if let Some((from, to)) = undefined(&table, &object)? {
+                clear_left(&copy, &object.entry, from, to)?;
+            }
+            Ok(())
+        })?;
+        Ok(StillObject { copy, object, _held: held })
+    }
+}
+
+/// Whether it is the same attachment.
+fn same(now: &Located, then: &Located) -> bool {
+    (now.offset, now.entry.binding, now.entry.lane) == (then.offset, then.entry.binding, then.entry.lane)
+}
+
+impl StillObject {
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> &Located {
+        &self.object
+    }
+
+    /// Reads bytes of the object, from `offset` on, as its last psync left them.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let at = self.object.entry.primary_offset() + offset;
+        Ok(self.copy.read(at, bytes)?)
+    }
+}

@@ -1,0 +1,259 @@
+//! Apply locks: a lane's holder changes the primaries of the objects on it, and other processes may ask that they stay as
+//! they are, to read or to move them.
+//!
+//! One process at most has a lane, so that one at most *changes* primaries on it, and one at most *holds them still*. Both
+//! say so and then look for the other; of two that meet, the changes give way: their process begins none before the
+//! hold has ended, and the hold waits for those that have begun. So a hold is not kept waiting by a process that psyncs
+//! without pause.
+//!
+//! Where the pool is memory, a word of it says both, as a psync there costs less than a lock of the kernel. Elsewhere locks
+//! say it. In both cases a lock of the kernel ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a process
+//! that died ends with it, and its word is taken back by the first that it is in the way of.
+//!
+//! Order: an apply lock is taken before the table's. A change that is under the table's lock asks once, and does not wait.
+//!
+//! Invariants:
+//! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first, by an operation that is
+//!    ordered with the other's, and gives way (`begin`) or waits (`hold`) if it finds the other.
+//! 2. `HELD` is taken back for a process that died only under that process's gate, so that it is nobody else's.
+
+use super::{Deadline, Patience, lock};
+use crate::error::{Holder, Result, StoreError};
+use crate::format::apply_word;
+use crate::medium::{Device, LockKey, LockMode};
+use crate::mutant::Mutant;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Bit of a lane's word: its process changes primaries.
+const CHANGING: u64 = 1;
+/// Bit of a lane's word: somebody holds them still.
+const HELD: u64 = 2;
+
+/// Lanes of which this process says something.
+#[derive(Default)]
+struct Own {
+    /// Whose primaries it changes, where no word says so.
+    changing: BTreeSet<u32>,
+    /// Whose primaries it holds still.
+    held: BTreeSet<u32>,
+}
+
+/// See the module.
+pub(in crate::store) struct ApplyLocks {
+    device: Arc<dyn Device>,
+    patience: Arc<Patience>,
+    own: Mutex<Own>,
+}
+
+impl ApplyLocks {
+    pub(in crate::store) fn new(device: Arc<dyn Device>, patience: Arc<Patience>) -> Arc<Self> {
+        Arc::new(ApplyLocks { device, patience, own: Mutex::default() })
+    }
+
+    fn word(&self, lane: u32) -> Option<&AtomicU64> {
+        self.device.shared_word(apply_word(lane))
+    }
+
+    /// Forgets what the last process that had the lane said. The caller has it now, and has begun nothing.
+    pub(in crate::store) fn take_over(&self, lane: u32) {
+        if let Some(word) = self.word(lane) {
+            word.fetch_and(HELD, Ordering::AcqRel);
+        }
+    }
+
+    /// Begins to change primaries of the lane, which this process has: one `begin` at a time, and an [`end`](Self::end) for
+    /// each that returned `true`. `false`: they are held still.
+    pub(in crate::store) fn begin(&self, lane: u32) -> Result<bool> {
+        if Mutant::HoldIgnored.is_on() {
+            return Ok(true);
+        }
+        match self.word(lane) {
+            Some(word) if begin(word) => Ok(true),
+            Some(word) => Ok(self.take_back(lane, word)? && begin(word)),
+            None => self.begin_by_locks(lane),
+        }
+    }
+
+    fn begin_by_locks(&self, lane: u32) -> Result<bool> {
+        let mut own = lock(&self.own);
+        let key = LockKey::Apply(lane);
+        if own.held.contains(&lane) || !self.device.try_lock(key, LockMode::Shared)? {
+            return Ok(false);
+        }
+        match self.device.probe(LockKey::ApplyGate(lane)) {
+            Ok(None) => {
+                own.changing.insert(lane);
+                Ok(true)
+            }
+            held => {
+                self.device.unlock(key);
+                held?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes back what a process that died left in the word. `false`: the holder lives.
+    fn take_back(&self, lane: u32, word: &AtomicU64) -> Result<bool> {
+        let own = lock(&self.own);
+        let gate = LockKey::ApplyGate(lane);
+        if own.held.contains(&lane) || !self.device.try_lock(gate, LockMode::Shared)? {
+            return Ok(false);
+        }
+        word.fetch_and(!HELD, Ordering::AcqRel);
+        self.device.unlock(gate);
+        Ok(true)
+    }
+
+    /// Whether somebody wants the primaries of the lane still, or has them so. Asked by the process that changes them.
+    pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
+        match self.word(lane) {
+            Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
+            None => {
+                let wanted = lock(&self.own).held.contains(&lane);
+                Ok(wanted || self.device.probe(LockKey::ApplyGate(lane))?.is_some())
+            }
+        }
+    }
+
+    /// Ends what [`begin`](Self::begin) began: its stores are visible to a hold that comes after it.
+    pub(in crate::store) fn end(&self, lane: u32) {
+        match self.word(lane) {
+            Some(word) => {
+                word.fetch_and(!CHANGING, Ordering::AcqRel);
+            }
+            None => {
+                let mut own = lock(&self.own);
+                if own.changing.remove(&lane) {
+                    self.device.unlock(LockKey::Apply(lane));
+                }
+            }
+        }
+    }
+
+    /// A wait for a hold to end.
+    pub(in crate::store) fn deadline(&self) -> Deadline {
+        Deadline::after(self.patience.get())
+    }
+
+    /// Lets a moment pass. `Err`: the time is over.
+    pub(in crate::store) fn pause(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
+        if deadline.pause(|moment| self.device.pause(moment)) {
+            return Ok(());
+        }
+        Err(self.still(lane, deadline))
+    }
+
+    /// The error of a change that has no time to wait.
+    pub(in crate::store) fn refused(&self, lane: u32) -> StoreError {
+        self.still(lane, &Deadline::after(std::time::Duration::ZERO))
+    }
+
+    fn still(&self, lane: u32, deadline: &Deadline) -> StoreError {
+        let holder = if lock(&self.own).held.contains(&lane) {
+            Holder::Own { writer: false }
+        } else {
+            let seen = self.device.holder(LockKey::ApplyGate(lane));
+            seen.map_or(Holder::Unknown, |process| Holder::Process { process, writer: false })
+        };
+        StoreError::HeldStill { lane, seconds: deadline.seconds(), holder }
+    }
+
+    /// Holds the primaries of a lane still that a process has, this one or another, until the value is dropped: everything
+    /// in them was psynced, or is announced as direct, and no batch is appended to the lane meanwhile. `lives`: whether a
+    /// process still has the lane.
+    ///
+    /// # Errors
+    /// `NeedsRecovery`: nobody has the lane. `HeldStill`: another process holds it already, for longer than this one waits.
+    /// `Changing`: its process does not end what it has begun.
+    pub(in crate::store) fn hold(
+        self: &Arc<Self>,
+        lane: u32,
+        lives: &dyn Fn() -> Result<bool>,
+    ) -> Result<ApplyLock> {
+        let mut deadline = self.deadline();
+        while !lock(&self.own).held.insert(lane) {
+            self.pause(lane, &mut deadline)?;
+        }
+        let mut held = ApplyLock { locks: self.clone(), lane, gate: false };
+        while !self.device.try_lock(LockKey::ApplyGate(lane), LockMode::Exclusive)? {
+            self.pause(lane, &mut deadline)?;
+        }
+        held.gate = true;
+        if let Some(word) = self.word(lane) {
+            word.fetch_or(HELD, Ordering::AcqRel);
+        }
+        while !self.is_still(lane)? {
+            if !lives()? {
+                return Err(StoreError::NeedsRecovery);
+            }
+            if !deadline.pause(|moment| self.device.pause(moment)) {
+                return Err(self.changing(lane, &deadline));
+            }
+        }
+        if lives()? { Ok(held) } else { Err(StoreError::NeedsRecovery) }
+    }
+
+    /// Whether nothing that had begun is still under way, once a hold was announced.
+    fn is_still(&self, lane: u32) -> Result<bool> {
+        match self.word(lane) {
+            Some(word) => Ok(word.load(Ordering::Acquire) & CHANGING == 0),
+            // Its own lock of the lane would only change its mode.
+            None if lock(&self.own).changing.contains(&lane) => Ok(false),
+            None => Ok(self.device.try_lock(LockKey::Apply(lane), LockMode::Exclusive)?),
+        }
+    }
+
+    fn changing(&self, lane: u32, deadline: &Deadline) -> StoreError {
+        let seen = self.device.holder(LockKey::Lane(lane));
+        let holder = seen.map_or(Holder::Unknown, |process| Holder::Process { process, writer: true });
+        StoreError::Changing { lane, seconds: deadline.seconds(), holder }
+    }
+}
+
+/// Says in the word that changes begin, unless they are held off.
+fn begin(word: &AtomicU64) -> bool {
+    if word.fetch_or(CHANGING, Ordering::AcqRel) & HELD == 0 {
+        return true;
+    }
+    word.fetch_and(!CHANGING, Ordering::AcqRel);
+    false
+}
+
+/// The primaries of a lane stay as they are until this is dropped.
+#[must_use]
+pub struct ApplyLock {
+    locks: Arc<ApplyLocks>,
+    lane: u32,
+    /// Whether it has the kernel's lock.
+    gate: bool,
+}
+
+impl ApplyLock {
+    /// The lane.
+    #[must_use]
+    pub fn lane(&self) -> u32 {
+        self.lane
+    }
+}
+
+impl Drop for ApplyLock {
+    fn drop(&mut self) {
+        let (locks, lane) = (&self.locks, self.lane);
+        let mut own = lock(&locks.own);
+        if self.gate {
+            match locks.word(lane) {
+                Some(word) => {
+                    word.fetch_and(!HELD, Ordering::AcqRel);
+                }
+                // Of a hold that failed the lock may be that of this process's changes.
+                None if !own.changing.contains(&lane) => locks.device.unlock(LockKey::Apply(lane)),
+                None => {}
+            }
+            locks.device.unlock(LockKey::ApplyGate(lane));
+        }
+        own.held.remove(&lane);
+    }
+}

@@ -1,0 +1,82 @@
+//! Objects that one process holds still while another has them attached for writing.
+
+use super::{CONFIG, KEY, Verdict, create, open};
+use crate::pool::psync;
+use crate::scenario::formatted;
+use crate::sim::{SimConfig, SimMedium};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::store::{StillObject, Store, Writer};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SIZE: u64 = 9000;
+
+struct Scene {
+    writer: Writer,
+    /// Another process.
+    reader: Arc<Store>,
+    _medium: SimMedium,
+}
+
+impl Scene {
+    fn begin(config: SimConfig) -> Scene {
+        let medium = formatted(2 << 20, config);
+        let store = open(&medium, 1);
+        create(&store, "a", SIZE);
+        store.set_patience(Duration::ZERO);
+        let mut writer = store.attach_writer("a", KEY).unwrap();
+        psync(&mut writer, &[(0, &[1; SIZE as usize])]).unwrap();
+        psync(&mut writer, &[(5000, &[2; 100])]).unwrap();
+        Scene { writer, reader: open(&medium, 2), _medium: medium }
+    }
+
+    fn hold(&self) -> StillObject {
+        self.reader.hold_still("a", KEY).unwrap().expect("it has a writer")
+    }
+
+    /// Finds the object as that many psyncs left it.
+    fn expect(&self, still: &StillObject, psyncs: u8) -> Verdict {
+        let mut bytes = [0; SIZE as usize];
+        still.read(0, &mut bytes).unwrap();
+        let mut right = [1; SIZE as usize];
+        right[5000..5100].fill(psyncs);
+        if bytes == right { Ok(()) } else { Err(format!("it is not what {psyncs} psyncs left")) }
+    }
+}
+
+fn refused<T>(done: Result<T>, what: &str) -> Verdict {
+    match done {
+        Err(StoreError::HeldStill { .. }) => Ok(()),
+        Err(error) => Err(format!("{what}: {error}")),
+        Ok(_) => Err(format!("{what} of an object that is held still")),
+    }
+}
+
+/// Where kernel locks say it, and where a word of the pool does.
+fn on_each(scenario: fn(Scene) -> Verdict) -> Verdict {
+    [true, false].into_iter().try_for_each(|disk| scenario(Scene::begin(SimConfig { disk, ..CONFIG })))
+}
+
+pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
+    on_each(|mut scene| {
+        let still = scene.hold();
+        scene.expect(&still, 2)?;
+        refused(psync(&mut scene.writer, &[(5000, &[3; 100])]), "a psync")?;
+        refused(scene.writer.checkpoint(), "a checkpoint")?;
+        scene.expect(&still, 2)?;
+        drop(still);
+        psync(&mut scene.writer, &[(5000, &[3; 100])]).map_err(|error| error.to_string())?;
+        scene.expect(&scene.hold(), 3)
+    })
+}
+
+pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
+    on_each(|mut scene| {
+        let still = scene.hold();
+        refused(scene.writer.grow(200_000), "a growth")?;
+        scene.expect(&still, 2)?;
+        drop(still);
+        scene.writer.grow(200_000).map_err(|error| error.to_string())?;
+        scene.expect(&scene.hold(), 2)
+    })
+}
