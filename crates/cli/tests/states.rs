@@ -73,7 +73,7 @@ fn a_writer_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
-/// What others see of an object that a process writes is its last psync, not its stores, and the writer goes on.
+/// Others see the last psync of an object that a process writes, not its stores; and the writer goes on.
 #[test]
 fn cat_shows_the_last_psync_beside_the_writer() {
     let rig = rig();

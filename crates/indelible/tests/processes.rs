@@ -5,6 +5,7 @@
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
+use indelible_store::table::Key;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -106,6 +107,16 @@ fn obey() {
                 let followed = object.as_slice()[(there - object.as_ptr().addr() as u64) as usize];
                 format!("{:x} {here:x} {followed}", object.as_ptr().addr())
             }
+            ["count", to] => {
+                let object = writers.last_mut().unwrap();
+                for number in 1..=to.parse::<u64>().unwrap() {
+                    for at in [0, 8000] {
+                        object.range_mut(at..at + 8).copy_from_slice(&number.to_le_bytes());
+                    }
+                    object.psync().unwrap();
+                }
+                "ok".into()
+            }
             ["psync"] => format!("{:?}", writers.last_mut().unwrap().psync().map_err(|e| e.kind())),
             ["detach"] => {
                 drop(writers.pop());
@@ -167,6 +178,39 @@ fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
         assert_eq!(other.say("look"), format!("{address:x} {address:x} 7"));
         other.kill();
     }
+}
+
+/// Another process psyncs without pause, and is killed at last; each hold finds a whole psync, none older than the one before.
+#[test]
+fn an_object_is_held_still_beside_the_process_that_writes_it() {
+    const PSYNCS: u64 = 100;
+    shared(|world| {
+        let pool = world.format();
+        pool.create("a", 10_000).unwrap();
+        let mut other = Other::start(world);
+        assert_eq!(other.say("write a"), "ok");
+        writeln!(other.stdin, "count {PSYNCS}").unwrap();
+        let mut last = 0;
+        while last < PSYNCS {
+            let still = pool.store().hold_still("a", Key(&[])).unwrap().expect("it has a writer");
+            let found = [0, 8000, 0].map(|offset| {
+                let mut word = [0; 8];
+                still.read(offset, &mut word).unwrap();
+                u64::from_le_bytes(word)
+            });
+            assert!(found == [found[0]; 3] && found[0] >= last, "{found:?} after {last}");
+            last = found[0];
+        }
+        assert_eq!(other.answer(), "ok");
+        // The writer dies while it is held: whoever comes next waits for this process.
+        let still = pool.store().hold_still("a", Key(&[])).unwrap();
+        other.kill();
+        pool.store().set_patience(std::time::Duration::ZERO);
+        assert_eq!(kind(pool.attach("a")), ErrorKind::Busy);
+        drop(still);
+        let object = pool.attach("a").unwrap();
+        assert_eq!(object.as_slice()[..8], PSYNCS.to_le_bytes());
+    });
 }
 
 // S0.11, every case of Fig. 2.

@@ -1,10 +1,11 @@
 //! Lanes of writers, as this process has them: states, commits of several threads, pages kept in memory.
 
+mod lane_use;
 mod page_cache;
 mod state;
 mod writer;
 
+pub use lane_use::LaneUse;
 pub use page_cache::PageImage;
 pub(in crate::store) use page_cache::{PageCache, page_cache_for};
-pub use writer::LaneUse;
 pub(in crate::store) use writer::{Advance, Changing, WriterLane};

@@ -7,6 +7,11 @@
 //! 3. Primaries of the lane's objects, and their progress lines, change while there is a [`Changing`], and the lane gets
 //!    no batch without one: `changing` counts them, and the apply lock is begun as long as it is not zero.
 
+mod changing;
+
+pub(in crate::store) use changing::Changing;
+
+use super::lane_use::LaneUse;
 use super::page_cache::PageCache;
 use super::state::{Asked, Durable, LaneState, Room, Turn};
 use crate::commit;
@@ -20,33 +25,7 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard
 use crate::table::Located;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Counters of a lane since this process has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneUse {
-    /// Batches made durable.
-    pub batches: u64,
-    /// Durable writes they took.
-    pub commits: u64,
-    /// Bytes written to the lane.
-    pub bytes: u64,
-    /// Checkpoints.
-    pub checkpoints: u64,
-    /// Time in durable writes, if times are taken.
-    pub publish: Duration,
-    /// Time bringing batches into primaries or page caches, if times are taken.
-    pub apply: Duration,
-}
-
-impl LaneUse {
-    /// Counts one durable write.
-    fn count(&mut self, batches: usize, bytes: u64) {
-        self.batches += batches as u64;
-        self.commits += 1;
-        self.bytes += bytes;
-    }
-}
+use std::time::Instant;
 
 /// Standing of an object after its newest batch.
 #[derive(Clone)]
@@ -183,38 +162,6 @@ impl WriterLane {
     /// Bytes a batch may have at most.
     pub(in crate::store) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Acquire)
-    }
-
-    /// Begins a change of primaries of the lane's objects, or of its log. Waits while another process, or another thread, holds
-    /// them still.
-    ///
-    /// # Errors
-    /// `HeldStill`: nothing happened.
-    pub(in crate::store) fn change(&self) -> Result<Changing<'_>> {
-        let (changing, state) = self.change_with(lock(&self.state))?;
-        drop(state);
-        Ok(changing)
-    }
-
-    fn change_with<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> Result<(Changing<'a>, MutexGuard<'a, State>)> {
-        let (locks, mut deadline) = (&self.apply_locks, None);
-        loop {
-            let may = match state.changing {
-                0 => locks.begin(self.index)?,
-                // Others come in as long as nobody waits for all to be out.
-                _ => !locks.is_wanted(self.index)?,
-            };
-            if may {
-                state.changing += 1;
-                return Ok((Changing { lane: self }, state));
-            }
-            drop(state);
-            locks.pause(self.index, deadline.get_or_insert_with(|| locks.deadline()))?;
-            state = lock(&self.state);
-        }
     }
 
     /// Makes a batch durable and applies it. The batch keeps its memory for reuse. `source`: of its lines, if they
@@ -463,38 +410,10 @@ impl WriterLane {
         Ok(())
     }
 
-    /// A change ends.
-    fn changed(&self, state: &mut State) {
-        state.changing -= 1;
-        if state.changing == 0 {
-            self.apply_locks.end(self.index);
-        }
-    }
-
     /// Forgets an object that leaves the lane, whose primary is durable.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A change of primaries that was begun; see invariant 3 of the module. Ends when it is dropped, which takes the lane's lock.
-#[must_use]
-pub(in crate::store) struct Changing<'a> {
-    lane: &'a WriterLane,
-}
-
-impl Changing<'_> {
-    /// Ends it, with the lane's lock taken.
-    fn end(self, state: &mut State) {
-        self.lane.changed(state);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Changing<'_> {
-    fn drop(&mut self) {
-        self.lane.changed(&mut lock(&self.lane.state));
     }
 }
 

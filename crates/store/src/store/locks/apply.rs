@@ -6,7 +6,7 @@
 //! hold has ended, and the hold waits for those that have begun. So a hold is not kept waiting by a process that psyncs
 //! without pause.
 //!
-//! Where the pool is memory, a word of it says both, as a psync there costs less than a lock of the kernel. Elsewhere locks
+//! In a pool that is memory a word of it says both, as a psync there costs less than a lock of the kernel. Elsewhere locks
 //! say it. In both cases a lock of the kernel ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a process
 //! that died ends with it, and its word is taken back by the first that it is in the way of.
 //!
@@ -135,7 +135,7 @@ impl ApplyLocks {
 
     /// A wait for a hold to end.
     pub(in crate::store) fn deadline(&self) -> Deadline {
-        Deadline::after(self.patience.get())
+        Deadline::of_a_moment(self.patience.get())
     }
 
     /// Lets a moment pass. `Err`: the time is over.

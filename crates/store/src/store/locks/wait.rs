@@ -34,11 +34,18 @@ pub(in crate::store) struct Deadline {
     begin: Instant,
     wait: Duration,
     pause: Duration,
+    longest_pause: Duration,
 }
 
 impl Deadline {
     pub(in crate::store) fn after(wait: Duration) -> Deadline {
-        Deadline { begin: Instant::now(), wait, pause: Duration::from_micros(20) }
+        let (pause, longest_pause) = (Duration::from_micros(20), Duration::from_millis(5));
+        Deadline { begin: Instant::now(), wait, pause, longest_pause }
+    }
+
+    /// As [`after`](Deadline::after), for something that lasts no longer than a psync.
+    pub(in crate::store) fn of_a_moment(wait: Duration) -> Deadline {
+        Deadline { longest_pause: Duration::from_micros(200), ..Deadline::after(wait) }
     }
 
     /// Time left, zero once it has passed.
@@ -55,7 +62,7 @@ impl Deadline {
     pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));
-        self.pause = (self.pause * 2).min(Duration::from_millis(5));
+        self.pause = (self.pause * 2).min(self.longest_pause);
         !left.is_zero()
     }
 }

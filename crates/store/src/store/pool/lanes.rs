@@ -41,7 +41,7 @@ impl Store {
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         self.apply_locks.take_over(index);
         let medium = self.latch.enter();
-        // Who waits for this with the table locked may wait for one that waits for the table.
+        // A wait with the table locked might be for one that waits for the table.
         if !self.apply_locks.begin(index)? {
             return Err(self.apply_locks.refused(index));
         }
