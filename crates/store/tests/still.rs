@@ -63,7 +63,7 @@ fn a_process_that_may_only_read_keeps_no_writer_waiting() {
     }
 }
 
-/// What a direct write announced and no psync published is not there.
+/// Pages that a direct write announced, and no psync published, read as zeros.
 #[test]
 fn a_direct_write_under_way_is_not_seen() {
     for disk in [true, false] {
