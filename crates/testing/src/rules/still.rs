@@ -52,7 +52,7 @@ fn refused<T>(done: Result<T>, what: &str) -> Verdict {
     }
 }
 
-/// Where kernel locks say it, and where a word of the pool does.
+/// Runs it on a disk, with kernel locks, and on memory, with a word of the pool.
 fn on_each(scenario: fn(Scene) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| scenario(Scene::begin(SimConfig { disk, ..CONFIG })))
 }
