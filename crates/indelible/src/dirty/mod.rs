@@ -22,6 +22,8 @@ mod page_tables;
 mod pages;
 mod policy;
 mod range;
+#[cfg(test)]
+mod refusing;
 mod registry;
 mod reprotect;
 mod rung;
@@ -38,6 +40,8 @@ use std::time::Duration;
 pub(crate) use marks::DirtyLines;
 pub(crate) use policy::Advice;
 pub(crate) use range::PageRange;
+#[cfg(test)]
+pub(crate) use refusing::Refused;
 pub(crate) use rung::Rung;
 pub(crate) use wp_async::WatchedBy;
 
@@ -212,5 +216,18 @@ impl Tracker {
     /// renewal and the end of this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         self.backend.dropped().map_err(failed("track"))
+    }
+
+    /// Has the next such call fail.
+    #[cfg(test)]
+    pub(crate) fn refuse(&mut self, refused: Refused) {
+        let backend = std::mem::replace(&mut self.backend, Box::new(Explicit::new(0, 0)));
+        self.backend = Box::new(refusing::Refusing { backend, next: Some(refused) });
+    }
+
+    /// Whether stores are held up.
+    #[cfg(test)]
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
     }
 }

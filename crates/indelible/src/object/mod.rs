@@ -9,8 +9,12 @@ mod prefault;
 mod reader;
 mod shared;
 mod stats;
+mod together;
+#[cfg(test)]
+mod together_tests;
 #[cfg(test)]
 mod torture;
+mod tracked;
 mod trust;
 mod writer;
 
@@ -20,6 +24,7 @@ pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
 pub(crate) use attach::{attach_core, attach_reader};
-pub(crate) use engine::{Core, psync_cores};
+pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;
+pub(crate) use together::psync_cores;

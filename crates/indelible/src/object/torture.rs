@@ -27,7 +27,7 @@ fn primary(object: &mut Object) -> Vec<u8> {
     writer.apply().unwrap();
     let entry = &writer.object().entry;
     let mut bytes = vec![0; entry.size.get() as usize];
-    core.pool.media.device().read(entry.primary_offset(), &mut bytes).unwrap();
+    core.tracked.pool.media.device().read(entry.primary_offset(), &mut bytes).unwrap();
     bytes
 }
 
@@ -73,7 +73,7 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
         match chance.below(8) {
             // A psync that fails between collecting and settling.
             0 => {
-                object.core_mut().shadow_mut().unwrap().collect(&mut Vec::new()).unwrap();
+                object.core_mut().tracked.shadow_mut().unwrap().collect(&mut Vec::new()).unwrap();
                 continue;
             }
             1 => object.psync_cut().unwrap(),

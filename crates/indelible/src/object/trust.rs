@@ -14,7 +14,7 @@ use crate::error::{Cause, Result};
 impl Core {
     pub(super) fn begin_trust(&mut self) -> Result<(), Cause> {
         let writer = self.writer()?;
-        if self.pool.is_untrusted() || !(writer.is_typed() || writer.is_blank()) {
+        if self.tracked.pool.is_untrusted() || !(writer.is_typed() || writer.is_blank()) {
             self.trust = Trust::Foreign;
         }
         Ok(())

@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use super::engine::{Core, psync_cores};
+use super::engine::Core;
 use super::origin::Trust;
 use super::stats::PsyncStats;
+use super::together::psync_cores;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen, placed};
@@ -232,10 +233,7 @@ impl Object {
     /// a write failed. This psync took effect as a whole or not at all; detach all objects of the pool in this process,
     /// and attach again: the attach finds out, and recovers every acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
-        self.pool
-            .alive()
-            .and_then(|()| self.core_mut().psync(false))
-            .map_err(|cause| self.error("psync", cause))
+        self.pool.alive().and_then(|()| self.core_mut().psync()).map_err(|cause| self.error("psync", cause))
     }
 
     /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
@@ -245,7 +243,10 @@ impl Object {
     /// # Errors
     /// As for [`psync`](Object::psync).
     pub fn psync_cut(&self) -> Result<()> {
-        self.pool.alive().and_then(|()| self.core().psync(true)).map_err(|cause| self.error("psync", cause))
+        self.pool
+            .alive()
+            .and_then(|()| psync_cores(&mut [&mut *self.core()], true))
+            .map_err(|cause| self.error("psync", cause))
     }
 
     /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that
@@ -385,13 +386,13 @@ impl Object {
     /// Counters of psync since the attach.
     #[must_use]
     pub fn stats(&self) -> PsyncStats {
-        self.core().stats
+        self.core().tracked.stats
     }
 
     /// Starts or stops taking times in [`stats`](Object::stats).
     pub fn set_timed(&mut self, timed: bool) {
         let core = self.core_mut();
-        core.stats.timed = timed;
+        core.tracked.stats.timed = timed;
         if let Ok(writer) = core.writer() {
             writer.set_timed(timed);
         }

@@ -47,7 +47,7 @@ pub unsafe fn psync(address: *const u8) -> Result<()> {
     let found = find("psync", address.addr())?;
     found.audited("psync")?;
     let Some(mut core) = found.core() else { return Ok(()) };
-    core.psync(false).map_err(|cause| found.error("psync", cause))
+    core.psync().map_err(|cause| found.error("psync", cause))
 }
 
 /// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. Each

@@ -289,6 +289,11 @@ impl Shadow {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.release()?))
     }
 
+    #[cfg(test)]
+    pub(crate) fn tracker(&mut self) -> &mut Tracker {
+        self.tracker.as_mut().unwrap()
+    }
+
     /// Whether dropping every page has become cheaper than scanning them. Cheap to ask after every psync.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, ShadowError> {

@@ -195,17 +195,13 @@ impl Cuts {
             let held = self.held.then_some(memory);
             let mut sources: Vec<Source<'_, '_>> =
                 (0..OBJECTS.len()).map(|object| Source { process, held: held.as_deref(), object }).collect();
-            let mut parts: Vec<(&mut Writer, &mut dyn Changes)> = writers
-                .iter_mut()
-                .zip(&mut sources)
-                .map(|(writer, source)| (writer, source as &mut dyn Changes))
-                .collect();
-            let staged = stage(&mut parts, None)?;
-            drop(parts);
+            let parts = writers.iter_mut().zip(&mut sources);
+            let parts = parts.map(|(writer, source)| (writer, source as &mut dyn Changes));
+            let staged = stage(parts, None)?;
             drop(sources);
             process.committing.store(true, Ordering::Relaxed);
             drop(held);
-            staged.commit(&mut writers.iter_mut().collect::<Vec<_>>())?;
+            staged.commit()?;
             process.committing.store(false, Ordering::Relaxed);
             process.medium.mark(number as u64);
         }

@@ -1,6 +1,8 @@
 //! Lines that differ from the last psync, found without settling anything: to tell whether there are any, and to undo them.
 
-use super::{Core, absent, pages};
+#![allow(unsafe_code)]
+
+use super::{Core, pages};
 use crate::error::Cause;
 use crate::shadow::lines_changed_among;
 use crate::sys::PAGE;
@@ -21,14 +23,12 @@ impl Core {
         mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,
     ) -> Result<(), Cause> {
         let fresh = self.fresh()?;
-        let (Some(writer), Some(shadow)) = (&self.writer, &mut self.shadow) else {
-            return Err(absent(&self.lost));
-        };
-        self.ranges.clear();
-        shadow.collect(&mut self.ranges)?;
+        let (writer, tracked) = self.halves()?;
+        tracked.collect()?;
+        let shadow = tracked.shadow()?;
         let zeros = PageImage([0; PAGE]);
         let mut primary = Box::new(zeros.clone());
-        for page in pages(&self.ranges) {
+        for page in pages(&tracked.ranges) {
             let then = if page < fresh {
                 writer.store().read_object(writer.object(), page * PAGE as u64, &mut primary.0)?;
                 &*primary

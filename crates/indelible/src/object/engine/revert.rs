@@ -2,11 +2,12 @@
 
 #![allow(unsafe_code)]
 
-use super::{Core, absent, pages};
+use super::{Core, pages};
 use crate::dirty::PageRange;
 use crate::error::Cause;
 use crate::object::compare::{LINE, extend};
 use crate::object::origin::Trust;
+use crate::object::tracked::Tracked;
 use crate::shadow::{Shadow, each_run};
 use indelible_store::error::StoreError;
 use indelible_store::store::PageImage;
@@ -51,35 +52,35 @@ impl Core {
             undo.push(Undo { page, lines, then });
             ControlFlow::Continue(())
         })?;
-        let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
+        let shadow = self.tracked.shadow()?;
         undo.iter().for_each(|undo| undo.apply(shadow));
-        for range in &self.ranges {
+        for range in &self.tracked.ranges {
             let start = range.start.max(fresh);
             if start < range.end() {
                 // A psync that failed may have left other bytes in the primary: the next one compares.
                 shadow.mark_again(PageRange { start, count: range.end() - start });
             }
         }
-        self.settle_undone(&undo);
+        settle_undone(&mut self.tracked, &undo);
         // Verified were the bytes that are gone.
         if self.trust == Trust::Verified {
             self.trust = Trust::Foreign;
         }
         Ok(())
     }
+}
 
-    /// Tells the tracker that all it reported equals the last psync. Pages for which that fails are reported again.
-    fn settle_undone(&mut self, undone: &[Undo]) {
-        self.changed.clear();
-        self.unchanged.clear();
-        let mut changed = undone.iter().map(|undo| undo.page).peekable();
-        for page in pages(&self.ranges) {
-            let runs = match changed.next_if_eq(&page) {
-                Some(_) => &mut self.changed,
-                None => &mut self.unchanged,
-            };
-            extend(runs, page);
-        }
-        let _ = self.settle();
+/// Tells the tracker that all it reported equals the last psync. Pages for which that fails are reported again.
+fn settle_undone(tracked: &mut Tracked, undone: &[Undo]) {
+    tracked.changed.clear();
+    tracked.unchanged.clear();
+    let mut changed = undone.iter().map(|undo| undo.page).peekable();
+    for page in pages(&tracked.ranges) {
+        let runs = match changed.next_if_eq(&page) {
+            Some(_) => &mut tracked.changed,
+            None => &mut tracked.unchanged,
+        };
+        extend(runs, page);
     }
+    let _ = tracked.settle();
 }

@@ -1,0 +1,56 @@
+//! For tests: a backend some of whose calls fail.
+
+use super::backend::Backend;
+use super::range::PageRange;
+use std::io;
+
+/// Calls that fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Settle,
+    Release,
+}
+
+/// Does what another backend does, but the next of such calls fails: a settle before it does anything, a release after it
+/// has let stores pass.
+pub(super) struct Refusing {
+    pub(super) backend: Box<dyn Backend>,
+    pub(super) next: Option<Refused>,
+}
+
+impl Refusing {
+    fn fails(&mut self, refused: Refused) -> io::Result<()> {
+        match self.next.take_if(|next| *next == refused) {
+            Some(_) => Err(io::ErrorKind::OutOfMemory.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Backend for Refusing {
+    fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
+        self.backend.collect(out)
+    }
+
+    fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        self.fails(Refused::Settle)?;
+        self.backend.settle(changed, unchanged)
+    }
+
+    fn hold(&mut self) -> io::Result<()> {
+        self.backend.hold()
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.backend.release()?;
+        self.fails(Refused::Release)
+    }
+
+    fn grow(&mut self, pages: usize) -> io::Result<()> {
+        self.backend.grow(pages)
+    }
+
+    fn as_any(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}

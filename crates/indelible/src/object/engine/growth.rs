@@ -1,0 +1,90 @@
+//! Growth of an attached object: the store finds the space, the shadow follows.
+
+#![allow(unsafe_code)]
+
+use super::{Core, pages};
+use crate::error::Cause;
+use crate::shadow::{Shadow, copy_page};
+use crate::sys::PAGE;
+
+impl Core {
+    /// Extends the object. Stores that were not psynced stay so.
+    ///
+    /// All that is likely to fail comes before the growth is published, and leaves everything as it was. If the
+    /// object moved and cannot be mapped from where it is, it is lost to this attachment: every call says so, and its
+    /// range stays mapped.
+    pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
+        let (writer, tracked) = self.halves()?;
+        // The dirty pages are collected before the primary moves, and copied only if it does.
+        tracked.collect()?;
+        let end = writer.object().entry.size.get() as usize;
+        let largest = tracked.pool.media.device().len();
+        let shadow = tracked.shadow_mut()?;
+        // A size beyond the pool's is refused by the store.
+        if size <= largest {
+            shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
+        }
+        let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
+        let entry = &writer.object().entry;
+        if !moved {
+            let grown = shadow.grow(entry.extent_len() as usize);
+            clear_behind(shadow, end);
+            return Ok(grown?);
+        }
+        let shadow = tracked.shadow()?;
+        let saved: Vec<_> = pages(&tracked.ranges).map(|page| (page, copy_of(shadow, page))).collect();
+        // SAFETY: the caller has the object exclusively.
+        unsafe { tracked.move_to(entry) }?;
+        let shadow = tracked.shadow()?;
+        for (page, bytes) in saved {
+            shadow.stored(page as usize * PAGE..(page as usize + 1) * PAGE);
+            // SAFETY: a page of the new shadow, which the caller has exclusively.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), shadow.page_bytes(page).cast_mut(), PAGE)
+            };
+        }
+        clear_behind(shadow, end);
+        Ok(())
+    }
+
+    /// Extends the object where it stands: its pages stay mapped throughout.
+    pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
+        let (writer, tracked) = self.halves()?;
+        writer.grow_in_place(size)?;
+        let len = writer.object().entry.extent_len() as usize;
+        Ok(tracked.shadow_mut()?.grow(len)?)
+    }
+
+    /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they could
+    /// not be mapped.
+    pub(crate) fn size(&self) -> usize {
+        let size = self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize);
+        size.min(self.tracked.mapped())
+    }
+
+    /// Bytes of addresses that are the object's, to grow into.
+    pub(crate) fn reach(&self) -> usize {
+        self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)
+    }
+}
+
+fn copy_of(shadow: &Shadow, page: u64) -> Box<[u8; PAGE]> {
+    let mut bytes = Box::new([0; PAGE]);
+    // SAFETY: a page of the shadow; the box lies outside.
+    unsafe { copy_page(shadow.page_bytes(page), &mut bytes) };
+    bytes
+}
+
+/// Clears the rest of the last page behind byte `end`, left by a shrink, if the shadow has a copy of
+/// its own: the primary was cleared, and the next comparison would bring it back. The caller has the object exclusively.
+fn clear_behind(shadow: &Shadow, end: usize) {
+    let (page, from) = ((end / PAGE) as u64, end % PAGE);
+    if from == 0 {
+        return;
+    }
+    if copy_of(shadow, page)[from..].iter().any(|byte| *byte != 0) {
+        shadow.stored(end..end + PAGE - from);
+        // SAFETY: within that page, which the caller has exclusively.
+        unsafe { std::ptr::write_bytes(shadow.page_bytes(page).cast_mut().add(from), 0, PAGE - from) };
+    }
+}

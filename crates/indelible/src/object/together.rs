@@ -1,0 +1,102 @@
+//! psync of several objects as one atomic step, and cuts: psyncs beside threads that store.
+
+use super::batch_source::Shadows;
+use super::engine::Core;
+use super::tracked::Tracked;
+use crate::error::Cause;
+use indelible_store::error::StoreError;
+use indelible_store::lane::BatchSource;
+use indelible_store::store::{Changes, Staged, Writer, stage};
+
+/// psync of several objects as one step. `cut`: other threads may store meanwhile; their stores wait
+/// until this one's content is fixed, or belong to the next psync.
+pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Cause> {
+    cores.iter_mut().try_for_each(|core| core.before_psync())?;
+    let (mut writers, mut tracked) = (Vec::with_capacity(cores.len()), Vec::with_capacity(cores.len()));
+    for core in cores.iter_mut() {
+        let (writer, half) = core.halves()?;
+        writers.push(writer);
+        tracked.push(half);
+    }
+    if cut { psync_cut(writers, &mut tracked) } else { psync_alone(&mut writers, &mut tracked) }?;
+    cores.iter_mut().for_each(|core| core.after_psync());
+    Ok(())
+}
+
+/// Nobody stores meanwhile.
+fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
+    for (writer, tracked) in writers.iter_mut().zip(tracked.iter_mut()) {
+        tracked.begin()?;
+        tracked.write_fresh(writer)?;
+    }
+    let mut parts = Vec::with_capacity(tracked.len());
+    for (writer, tracked) in writers.iter().zip(tracked.iter()) {
+        parts.push(tracked.part(&writer.object().entry)?);
+    }
+    let source = Shadows(&parts);
+    let staged = stage_all(writers.iter_mut().map(|writer| &mut **writer), tracked, Some(&source))?;
+    let result = commit(staged, tracked);
+    for (writer, tracked) in writers.iter().zip(tracked) {
+        tracked.finish(writer, &result)?;
+    }
+    Ok(result?)
+}
+
+/// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied. No page goes straight
+/// to the primary, either.
+fn psync_cut(writers: Vec<&mut Writer>, tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
+    let result = stage_held(writers, tracked).and_then(|staged| Ok(commit(staged, tracked)?));
+    if result.is_err() {
+        // Trackers may have been told that the pages that changed are durable: with the stores held up, before the commit.
+        tracked.iter().for_each(|tracked| tracked.mark_changed());
+    }
+    result
+}
+
+/// Stages with all stores held up, and settles; lets them pass again as soon as the content is fixed.
+fn stage_held<'w>(
+    writers: Vec<&'w mut Writer>,
+    tracked: &mut [&mut Tracked],
+) -> Result<Staged<'w, 'static>, Cause> {
+    let mut held = 0;
+    let result = (|| {
+        for tracked in tracked.iter_mut() {
+            tracked.shadow_mut()?.hold()?;
+            held += 1;
+        }
+        tracked.iter_mut().try_for_each(|tracked| tracked.begin())?;
+        let staged = stage_all(writers, tracked, None)?;
+        tracked.iter_mut().try_for_each(|tracked| tracked.settle())?;
+        Ok(staged)
+    })();
+    let mut released = Ok(());
+    for tracked in &mut tracked[..held] {
+        // Those behind one that fails must not stay held.
+        released = released.and(tracked.release());
+    }
+    released?;
+    result
+}
+
+fn stage_all<'w, 'l>(
+    writers: impl IntoIterator<Item = &'w mut Writer>,
+    tracked: &mut [&mut Tracked],
+    source: Option<&'l dyn BatchSource>,
+) -> Result<Staged<'w, 'l>, Cause> {
+    let mut comparisons = Vec::with_capacity(tracked.len());
+    for tracked in tracked {
+        comparisons.push(tracked.comparison()?);
+    }
+    let changes = comparisons.iter_mut().map(|comparison| comparison as &mut dyn Changes);
+    Ok(stage(writers.into_iter().zip(changes), source)?)
+}
+
+/// Its time is the first object's.
+fn commit(staged: Staged<'_, '_>, tracked: &mut [&mut Tracked]) -> Result<(), StoreError> {
+    let start = tracked.first().and_then(|first| first.stats.start());
+    let result = staged.commit();
+    if let Some(first) = tracked.first_mut() {
+        first.stats.committed(start);
+    }
+    result
+}

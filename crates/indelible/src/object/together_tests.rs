@@ -1,0 +1,59 @@
+//! Cuts of several objects that fail on the way, with the trackers told already that what had changed is durable: nothing is
+//! lost to the next psync, and nobody is left waiting.
+
+use super::Object;
+use super::together::psync_cores;
+use crate::dirty::Refused;
+use crate::pool::{Pool, PoolOptions, Tracking};
+use crate::sys::PAGE;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+/// Pages of an object, all of which change.
+const PAGES: usize = 9;
+
+fn objects(pool: &Pool) -> [Object; 3] {
+    NAMES.map(|name| pool.create_attached(name, (PAGES * PAGE) as u64).unwrap())
+}
+
+fn cut(objects: &mut [Object]) -> Result<(), crate::error::Cause> {
+    let mut cores: Vec<_> = objects.iter_mut().map(Object::core_mut).collect();
+    psync_cores(&mut cores, true)
+}
+
+fn a_cut_that_fails_loses_nothing(tracking: Tracking, refused: Refused, by: usize) {
+    let about = format!("{tracking:?}, {refused:?} by object {by}");
+    let folder = tempfile::tempdir().unwrap();
+    let pool = PoolOptions::new().tracking(tracking).format(folder.path().join("pool"), 16 << 20).unwrap();
+    let mut objects = objects(&pool);
+    for round in 1..=2 {
+        objects.iter_mut().for_each(|object| object.as_mut_slice().fill(round));
+        if round == 1 {
+            cut(&mut objects).unwrap();
+        }
+    }
+    objects[by].core_mut().tracked.shadow_mut().unwrap().tracker().refuse(refused);
+    let refusal = cut(&mut objects).unwrap_err();
+    assert!(format!("{refusal:?}").contains("OutOfMemory"), "{about}: {refusal:?}");
+    for object in &mut objects {
+        assert!(!object.core_mut().tracked.shadow_mut().unwrap().tracker().is_held(), "{about}: held");
+    }
+    cut(&mut objects).unwrap();
+    drop(objects);
+    for name in NAMES {
+        let object = pool.attach(name).unwrap();
+        assert!(object.as_slice().iter().all(|byte| *byte == 2), "{about}: stores to {name} were lost");
+    }
+}
+
+#[test]
+fn a_cut_that_fails_after_settling_loses_nothing_and_holds_nobody_up() {
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
+        if !tracking.is_available() {
+            indelible_testing::not_tested(format_args!("tracking by {tracking:?}"));
+            continue;
+        }
+        for refused in [Refused::Settle, Refused::Release] {
+            (0..NAMES.len()).for_each(|by| a_cut_that_fails_loses_nothing(tracking, refused, by));
+        }
+    }
+}

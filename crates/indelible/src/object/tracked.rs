@@ -1,0 +1,197 @@
+//! The shadow of an object attached for writing, and what a psync learns about its pages: which may differ from the primary,
+//! which do. It knows the store's writer only where a call is given it, so that a psync that is staged can have the
+//! writer while the shadow goes on.
+//!
+//! Invariants of [`Tracked`]:
+//! 1. A page that the tracker does not report equals the primary in every byte, and so does a line that it does not
+//!    count among those of a page.
+//! 2. `primary`, where it is not null, points at the object's first byte in the medium's own mapping,
+//!    which lives as long as `pool`.
+
+#![allow(unsafe_code)]
+
+mod fresh;
+
+use super::batch_source::Part;
+use super::compare::Comparison;
+use super::stats::PsyncStats;
+use crate::dirty::PageRange;
+use crate::error::Cause;
+use crate::pool::Inner as PoolInner;
+use crate::shadow::Shadow;
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::Entry;
+use indelible_store::store::Writer;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A writable shadow, and the lists of its psyncs.
+pub(super) struct Tracked {
+    shadow: Option<Shadow>,
+    /// In the place of `shadow`, after a growth that could not be finished: a placeholder mapping, so that stale
+    /// references do not fault.
+    lost: Option<Shadow>,
+    primary: *const u8,
+    pub(super) pool: Arc<PoolInner>,
+    /// Pages that may differ, as collected last.
+    pub(super) ranges: Vec<PageRange>,
+    /// Pages of them in which a line differed.
+    pub(super) changed: Vec<PageRange>,
+    /// The others.
+    pub(super) unchanged: Vec<PageRange>,
+    /// As `Comparison` has it.
+    pace: Option<(u64, Duration)>,
+    pub(super) stats: PsyncStats,
+}
+
+// SAFETY: `primary` points into the medium's mapping (2), which any thread may read by assembly.
+unsafe impl Send for Tracked {}
+
+/// Why there is no shadow.
+fn absent(lost: &Option<Shadow>) -> Cause {
+    if lost.is_some() { Cause::Store(StoreError::Poisoned) } else { Cause::Detached }
+}
+
+impl Tracked {
+    /// Maps the object.
+    pub(super) fn new(pool: Arc<PoolInner>, entry: &Entry) -> Result<Tracked, Cause> {
+        let shadow = pool.map(entry, true)?;
+        let mut tracked = Tracked {
+            shadow: Some(shadow),
+            lost: None,
+            primary: std::ptr::null(),
+            pool,
+            ranges: Vec::new(),
+            changed: Vec::new(),
+            unchanged: Vec::new(),
+            pace: None,
+            stats: PsyncStats::default(),
+        };
+        tracked.find_primary(entry);
+        Ok(tracked)
+    }
+
+    fn find_primary(&mut self, entry: &Entry) {
+        let offset = entry.primary_offset();
+        let base = self.pool.media.memory_base().filter(|_| !self.pool.avoids_holes(entry, true));
+        self.primary = match base {
+            // SAFETY: the extent lies within the pool, which is mapped whole.
+            Some(base) => unsafe { base.as_ptr().add(offset as usize) },
+            None => std::ptr::null(),
+        };
+    }
+
+    pub(super) fn shadow(&self) -> Result<&Shadow, Cause> {
+        self.shadow.as_ref().ok_or_else(|| absent(&self.lost))
+    }
+
+    pub(super) fn shadow_mut(&mut self) -> Result<&mut Shadow, Cause> {
+        self.shadow.as_mut().ok_or_else(|| absent(&self.lost))
+    }
+
+    /// Bytes that are mapped.
+    pub(super) fn mapped(&self) -> usize {
+        self.shadow.as_ref().or(self.lost.as_ref()).map_or(0, Shadow::len)
+    }
+
+    /// Unmaps the object.
+    pub(super) fn unmap(&mut self) {
+        (self.shadow, self.lost) = (None, None);
+    }
+
+    /// Maps the object from where its primary is now. After an error the object is lost: a placeholder has its range.
+    ///
+    /// # Safety
+    /// Nobody else uses the object until this returns.
+    pub(super) unsafe fn move_to(&mut self, entry: &Entry) -> Result<(), Cause> {
+        let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
+        // SAFETY: the caller's promise.
+        if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, true)) } {
+            self.lost = self.shadow.take();
+            return Err(error.into());
+        }
+        self.find_primary(entry);
+        Ok(())
+    }
+
+    /// Finds the pages that may differ from the primary. What is found here, and not settled, is found again.
+    pub(super) fn collect(&mut self) -> Result<(), Cause> {
+        let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
+        self.ranges.clear();
+        self.changed.clear();
+        self.unchanged.clear();
+        Ok(shadow.collect(&mut self.ranges)?)
+    }
+
+    /// As `collect`, at the beginning of a psync.
+    pub(super) fn begin(&mut self) -> Result<(), Cause> {
+        let start = self.stats.start();
+        self.collect()?;
+        self.stats.collected(start);
+        Ok(())
+    }
+
+    /// The pages that were collected, to be compared.
+    pub(super) fn comparison(&mut self) -> Result<Comparison<'_>, Cause> {
+        let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
+        Ok(Comparison {
+            shadow,
+            primary: self.primary,
+            ranges: &self.ranges,
+            changed: &mut self.changed,
+            unchanged: &mut self.unchanged,
+            stats: &mut self.stats,
+            pace: &mut self.pace,
+        })
+    }
+
+    /// The shadow as a source of lines that a batch borrows.
+    pub(super) fn part(&self, entry: &Entry) -> Result<Part, Cause> {
+        Ok(Part::new(entry.primary_offset(), self.shadow()?))
+    }
+
+    /// Lets stores pass again that were held up.
+    pub(super) fn release(&mut self) -> Result<(), Cause> {
+        Ok(self.shadow_mut()?.release()?)
+    }
+
+    /// Tells the tracker which pages had changed.
+    pub(super) fn settle(&mut self) -> Result<(), Cause> {
+        let start = self.stats.start();
+        if let Some(shadow) = &mut self.shadow {
+            if let Some((pages, took)) = self.pace.take() {
+                shadow.compared(pages, took);
+            }
+            shadow.settle(&self.changed, &self.unchanged)?;
+        }
+        self.stats.settled(start);
+        Ok(())
+    }
+
+    /// Has the next psync compare again what this one found changed.
+    pub(super) fn mark_changed(&self) {
+        if let Some(shadow) = &self.shadow {
+            self.changed.iter().for_each(|range| shadow.mark_again(*range));
+        }
+    }
+
+    /// Follows a commit during which nobody stored.
+    pub(super) fn finish(
+        &mut self,
+        writer: &Writer,
+        committed: &Result<(), StoreError>,
+    ) -> Result<(), Cause> {
+        if committed.is_err() {
+            self.mark_changed();
+            return Ok(());
+        }
+        self.settle()?;
+        if self.shadow_mut()?.renewal_due()? {
+            writer.apply()?;
+            // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
+            // caller's promise) keeps stores away until this returns.
+            unsafe { self.shadow_mut()?.renew() }?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
+
+use super::primary::Primary;
+use super::writer::Writer;
+use super::written::Direct;
+use crate::commit::expect_readings;
+use crate::error::{Result, StoreError};
+use crate::format::LINE;
+use crate::format::batch::kind;
+use crate::lane::{Batch, BatchSource};
+use crate::mutant::Mutant;
+use crate::recovery::Standing;
+use crate::store::lanes::Advance;
+use std::sync::Arc;
+
+/// An object's part of a psync: fills `batch` with the lines that changed.
+pub trait Changes {
+    /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from the
+    /// object's start, of the last line appended (0 if there is none).
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64>;
+}
+
+impl<F: FnMut(u64, &mut Batch) -> Result<u64>> Changes for F {
+    fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
+        self(primary.start(), batch)
+    }
+}
+
+/// psync of several objects of one pool as one atomic step. For the source see [`stage`].
+pub fn psync_all(
+    parts: &mut [(&mut Writer, &mut dyn Changes)],
+    source: Option<&dyn BatchSource>,
+) -> Result<()> {
+    if Mutant::SplitPsync.is_on() && parts.len() > 1 {
+        return parts.chunks_mut(1).try_for_each(|part| psync_all(part, source));
+    }
+    let parts = parts.iter_mut().map(|(writer, changes)| (&mut **writer, &mut **changes as &mut dyn Changes));
+    stage(parts, source)?.commit()
+}
+
+/// The writers of a psync. One alone, the usual case, needs no memory of its own.
+struct Writers<'w> {
+    first: &'w mut Writer,
+    others: Vec<&'w mut Writer>,
+}
+
+impl Writers<'_> {
+    fn iter(&self) -> impl Iterator<Item = &Writer> {
+        std::iter::once(&*self.first).chain(self.others.iter().map(|writer| &**writer))
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Writer> {
+        std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
+    }
+
+    /// Whether they have more than one lane between them.
+    ///
+    /// # Errors
+    /// One of them can make no psync, or not this one.
+    fn check(&self) -> Result<bool> {
+        let mut apart = false;
+        for writer in self.iter() {
+            if !Arc::ptr_eq(&writer.store, &self.first.store) {
+                return Err(StoreError::DifferentPools);
+            }
+            apart |= !Arc::ptr_eq(&writer.lane, &self.first.lane);
+            writer.check()?;
+        }
+        Ok(apart)
+    }
+
+    /// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
+    fn unite(&mut self) -> Result<()> {
+        let (store, lane) = (&self.first.store, &self.first.lane);
+        for writer in &mut self.others {
+            if Arc::ptr_eq(&writer.lane, lane) {
+                continue;
+            }
+            if !Mutant::UnsettledMove.is_on() {
+                writer.settle()?;
+            }
+            let mut object = writer.object;
+            store.update(|table| {
+                object = table.entry(object.offset)?;
+                store.bind(table, &mut object, lane.index)
+            })?;
+            writer.object = object;
+            writer.lane.forget(object.offset);
+            writer.lane = lane.clone();
+            lane.bound.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Space for the apply is claimed before the commit: a committed batch can always be applied.
+    fn reserve(&mut self, batch: &Batch) -> Result<()> {
+        let mut targets = batch.targets();
+        for section in batch.sections() {
+            let owner = self.iter_mut().find(|writer| writer.object.offset == section.entry.get());
+            let runs = targets.by_ref().take(section.runs.get() as usize);
+            let Some(writer) = owner else { continue };
+            for (target, lines) in runs {
+                writer.back(target, lines * LINE)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A psync whose content is fixed: stores made from now on belong to the next one. With a source, its bytes
+/// must not change before the commit is done. It has its writers until then, so that none of them is psynced, grown or
+/// detached in between. Dropped without a commit, it makes nothing durable.
+#[must_use = "nothing is durable before the commit"]
+pub struct Staged<'w, 'l> {
+    /// `None`: a psync of no object.
+    writers: Option<Writers<'w>>,
+    batch: Batch,
+    advances: Vec<Advance>,
+    source: Option<&'l dyn BatchSource>,
+}
+
+/// Collects the changes of several objects of one pool. With a source, which has the bytes of all of them,
+/// the batch may borrow lines where it pays ([`Batch::may_borrow`]).
+///
+/// Until the commit the writers are the psync's:
+///
+/// ```compile_fail,E0499
+/// # use indelible_store::{error::Result, store::{Changes, Writer, stage}};
+/// # fn example(writer: &mut Writer, changes: &mut dyn Changes) -> Result<()> {
+/// let staged = stage([(&mut *writer, changes)], None)?;
+/// writer.grow(8192)?; // error: `writer` is borrowed
+/// staged.commit()
+/// # }
+/// ```
+///
+/// # Errors
+/// `DifferentPools`, and those of [`Writer::psync`].
+pub fn stage<'w, 'c, 'l>(
+    parts: impl IntoIterator<Item = (&'w mut Writer, &'c mut (dyn Changes + 'c))>,
+    source: Option<&'l dyn BatchSource>,
+) -> Result<Staged<'w, 'l>> {
+    let mut parts = parts.into_iter();
+    let Some((first, changes)) = parts.next() else {
+        return Ok(Staged { writers: None, batch: Batch::new(), advances: Vec::new(), source });
+    };
+    let (others, other_changes): (Vec<_>, Vec<_>) = parts.unzip();
+    let mut writers = Writers { first, others };
+    let apart = writers.check()?;
+    writers.iter_mut().try_for_each(Writer::take_back_unproven)?;
+    if apart {
+        writers.unite()?;
+    }
+    let mut batch = std::mem::take(&mut writers.first.scratch);
+    batch.clear();
+    let capabilities = writers.first.store.device.capabilities();
+    batch.set_may_borrow(source.is_some() && capabilities.byte_addressable);
+    let mut advances = Vec::with_capacity(1 + writers.others.len());
+    advances.extend(writers.first.advance(changes, &mut batch)?);
+    for (writer, changes) in writers.others.iter().zip(other_changes) {
+        advances.extend(writer.advance(changes, &mut batch)?);
+    }
+    Ok(Staged { writers: Some(writers), batch, advances, source })
+}
+
+impl Writer {
+    /// Appends the object's changes to `batch`, as a section of it. `None`: there are none.
+    fn advance(&self, changes: &mut dyn Changes, batch: &mut Batch) -> Result<Option<Advance>> {
+        let before = batch.data_len();
+        let entry = &self.object.entry;
+        batch.begin(kind::PSYNC, self.object.offset, entry.binding.get());
+        let mut primary =
+            Primary::new(&*self.store.device, entry.primary_offset(), self.page_cache.as_deref());
+        let end = changes.collect(&mut primary, batch)?;
+        drop(primary);
+        let direct = self.publishable();
+        if batch.data_len() == before && direct.is_none() {
+            batch.cancel();
+            return Ok(None);
+        }
+        let published = self.standing.published.max(end).max(direct.unwrap_or(0));
+        let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
+        batch.set_progress(standing.published, standing.psyncs, standing.direct);
+        Ok(Some(Advance::new(&self.object, standing, self.page_cache.clone())))
+    }
+}
+
+impl Staged<'_, '_> {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.advances.is_empty()
+    }
+
+    /// Makes it durable and brings it into the primaries.
+    ///
+    /// # Errors
+    /// As for [`Writer::psync`].
+    pub fn commit(mut self) -> Result<()> {
+        let Some(mut writers) = self.writers.take() else { return Ok(()) };
+        let result = self.publish(&mut writers);
+        // For reuse of its memory.
+        writers.first.scratch = self.batch;
+        result
+    }
+
+    fn publish(&mut self, writers: &mut Writers<'_>) -> Result<()> {
+        if self.advances.is_empty() {
+            // Nothing differs from the primary; but a primary that went back to an earlier state is not the
+            // last psync.
+            return expect_readings(writers.first.lane.medium());
+        }
+        if u32::try_from(self.batch.count()).is_err() {
+            let why = "one psync changes less than 256 GiB: psync more often";
+            return Err(StoreError::BadSize { size: self.batch.data_len(), why });
+        }
+        writers.reserve(&self.batch)?;
+        let first = &*writers.first;
+        if self.batch.sealed_len() > first.lane.capacity() {
+            first.enlarge_lane(self.batch.sealed_len())?;
+        }
+        first.lane.commit(&mut self.batch, &self.advances, self.source)?;
+        for writer in writers.iter_mut() {
+            let own = |advance: &&Advance| advance.slot == writer.object.offset;
+            if let Some(advance) = self.advances.iter().find(own) {
+                writer.standing = advance.standing;
+                writer.direct = Direct::None;
+                writer.unsettled = true;
+            }
+        }
+        Ok(())
+    }
+}
