@@ -1,5 +1,7 @@
 //! Derive macros of Indelible.
 
+mod extendible;
+mod extension_fields;
 mod persist;
 mod plain;
 mod repr;
@@ -17,6 +19,22 @@ use proc_macro::TokenStream;
 pub fn derive_plain(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     plain::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct extendible: fields that later versions of a program add lie in blocks of their own, so that values of all versions are used
+/// by programs of all versions (docs/decisions/0037-extensions.md).
+///
+/// It comes before `#[derive(Persist)]`. The struct has one parameter, the lifetime of the heap. Fields of version 1 come first; those
+/// that were added in the next release are `#[extension(1)]`, in the one after that `#[extension(2)]`, and so on, and stay as they were
+/// released. `init = |item| …` computes the value that a field has before it is stored to; without it, that is the default. Types of
+/// such fields are `Copy`.
+///
+/// For a field `price` there are `price()`, `price_mut()`, and both with `try_`; for all of them `extend()` and `extended()`. The struct
+/// gets a field `extensions`, which is `Extensions::new()` in a new value.
+#[proc_macro_attribute]
+pub fn extendible(arguments: TokenStream, input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::ItemStruct);
+    extendible::expand(&arguments.into(), &input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Derives `indelible::Persist`: values of the type may live in the heap of an object.

@@ -1,7 +1,7 @@
 //! Parsing of `#[repr]`.
 
 use proc_macro2::TokenStream;
-use syn::{DeriveInput, Ident, Result};
+use syn::{Attribute, DeriveInput, Ident, Result};
 
 #[derive(Default)]
 pub(crate) struct Repr {
@@ -14,8 +14,12 @@ pub(crate) struct Repr {
 
 impl Repr {
     pub(crate) fn of(input: &DeriveInput) -> Result<Repr> {
+        Repr::of_attributes(&input.attrs)
+    }
+
+    pub(crate) fn of_attributes(attributes: &[Attribute]) -> Result<Repr> {
         let mut repr = Repr::default();
-        for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
             attribute.parse_nested_meta(|meta| {
                 repr.fixed |= meta.path.is_ident("C") || meta.path.is_ident("transparent");
                 repr.packed |= meta.path.is_ident("packed");

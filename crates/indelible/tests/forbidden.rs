@@ -3,6 +3,7 @@
 #![forbid(unsafe_code, unused, missing_debug_implementations, nonstandard_style)]
 
 use indelible::collections::{PBox, PHashMap, PString, PVec};
+use indelible::retention::{Extensions, extendible};
 use indelible::{Heap, Persist, Plain, Pool, StableHash};
 
 #[derive(Debug, Plain)]
@@ -32,6 +33,19 @@ enum Tree<'h, T: Persist<'h>> {
     Leaf(T),
     Inner { left: PBox<'h, Tree<'h, T>>, right: PBox<'h, Tree<'h, T>> },
     Nothing,
+}
+
+#[extendible]
+#[derive(Debug, Persist)]
+#[repr(C)]
+struct Extended<'h> {
+    r#type: PString<'h>,
+    #[extension(1, init = |it| it.r#type.len())]
+    letters: usize,
+    #[extension(1)]
+    r#loop: u8,
+    #[extension(2)]
+    more: i8,
 }
 
 #[derive(Debug, Persist)]
@@ -86,5 +100,11 @@ fn a_crate_that_forbids_unsafe_code_derives_everything() {
         .root_or_insert_with::<Made, _>("made", |heap| Made { number: 7, heap: PVec::new_in(heap) })
         .unwrap();
     assert_eq!((made.number, made.heap.len()), (7, 0));
+    let make = |heap| Extended { r#type: PString::from_in("four", heap), extensions: Extensions::new() };
+    let extended = heap.root_or_insert_with::<Extended, _>("extended", make).unwrap();
+    *extended.loop_mut() = 3;
+    assert_eq!((extended.letters(), extended.r#loop(), extended.more()), (4, 3, 0));
+    *extended.extended().r#loop += 1;
+    assert_eq!(extended.r#loop(), 4);
     heap.psync().unwrap();
 }

@@ -58,6 +58,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/roots.rs",
         "collections/root_value.rs",
         "collections/boxed.rs",
+        "collections/extensions.rs",
         "collections/option.rs",
         "collections/type_hash.rs",
         "collections/vec.rs",

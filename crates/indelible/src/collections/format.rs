@@ -1,5 +1,6 @@
 //! Layouts and constants for the test that compares FORMAT.md with the code.
 
+use super::extensions::Header;
 use super::fields::Field;
 use super::mutex::PMutex;
 use super::option::POption;
@@ -9,7 +10,7 @@ use super::vec::PVec;
 use super::{group, node};
 
 /// Constants by name.
-pub const CONSTANTS: [(&str, u64); 8] = [
+pub const CONSTANTS: [(&str, u64); 9] = [
     ("VERSION", crate::types::VERSION as u64),
     ("BYTE_KEYS", crate::types::BYTE_KEYS as u64),
     ("GROUP", group::GROUP as u64),
@@ -18,10 +19,11 @@ pub const CONSTANTS: [(&str, u64); 8] = [
     ("KEYS", node::KEYS as u64),
     ("LEAST", node::LEAST as u64),
     ("LEVELS", node::LEVELS as u64),
+    ("EXTENSIONS", crate::types::EXTENSIONS as u64),
 ];
 
 /// Structs by name, with their fields and size, for keys and values of 64 bits.
-pub const STRUCTS: [(&str, &[Field], usize); 7] = [
+pub const STRUCTS: [(&str, &[Field], usize); 8] = [
     ("collections::PVec", PVec::<'static, u64>::FIELDS, size_of::<PVec<'static, u64>>()),
     ("collections::POption", POption::<u64>::FIELDS, size_of::<POption<u64>>()),
     ("collections::Table", Table::<'static, u64, u64>::FIELDS, size_of::<Table<'static, u64, u64>>()),
@@ -29,4 +31,5 @@ pub const STRUCTS: [(&str, &[Field], usize); 7] = [
     ("collections::Leaf", node::Node::<u64, u64>::LEAF, node::Node::<u64, u64>::size(0)),
     ("collections::Inner", node::Node::<u64, u64>::INNER, node::Node::<u64, u64>::size(1)),
     ("collections::Lock", PMutex::<'static, u64>::FIELDS, size_of::<PMutex<'static, u64>>()),
+    ("collections::Extension", Header::FIELDS, size_of::<Header>()),
 ];

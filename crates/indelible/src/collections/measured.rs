@@ -1,8 +1,8 @@
 //! Descriptions of the types of programs say what the compiler does.
 
 use super::{
-    Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString,
-    PVec, Persist,
+    Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,
+    PRwLock, PString, PVec, Persist,
 };
 use crate::relative::Relative;
 use crate::types::Description;
@@ -91,6 +91,7 @@ fn types_are_measured_as_the_compiler_lays_them_out() {
     measured::<PBTreeMap<'static, PString<'static>, Kind<'static>>>();
     measured::<PRwLock<'static, Account<'static>>>();
     measured::<PBTreeSet<'static, PString<'static>>>();
+    measured::<[Extensions<'static, ()>; 2]>();
     measured::<PBinaryHeap<'static, Kind<'static>>>();
     measured::<*const u64>();
     measured::<AtomicPtr<Aligned>>();

@@ -85,6 +85,8 @@
 
 mod binary_heap;
 mod boxed;
+mod extension;
+mod extensions;
 mod fields;
 #[doc(hidden)]
 pub mod format;
@@ -130,6 +132,11 @@ mod verify;
 
 pub use binary_heap::PBinaryHeap;
 pub use boxed::PBox;
+#[doc(hidden)]
+pub use extension::{Extendible, Extension, ExtensionType, Identity, expect, initial};
+pub use extensions::Extensions;
+#[doc(hidden)]
+pub use extensions::Parts;
 #[doc(hidden)]
 pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};

@@ -68,7 +68,7 @@ impl<'h> HeapRef<'h> {
         unsafe { HeapRef::of(address) }
     }
 
-    fn heap(self) -> Result<&'h Heap> {
+    pub(super) fn heap(self) -> Result<&'h Heap> {
         self.seated().map_err(nowhere)
     }
 
@@ -77,6 +77,14 @@ impl<'h> HeapRef<'h> {
             Access::Reading => Err(HeapError::ReadOnly),
             // SAFETY: borrowed for 'h (1).
             Access::Writing { heap, .. } => Ok(unsafe { &*std::ptr::with_exposed_provenance(heap) }),
+        }
+    }
+
+    /// The error of an operation on a value; it names the object, unless that is a reader's.
+    pub(super) fn error(self, operation: &'static str, error: HeapError) -> Error {
+        match self.seated() {
+            Ok(heap) => heap.attached().error(operation, Cause::Heap(error)),
+            Err(_) => Error::new(operation, Cause::Heap(error)),
         }
     }
 

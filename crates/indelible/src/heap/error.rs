@@ -50,6 +50,10 @@ pub(crate) enum HeapError {
     Irreclaimable { name: String, why: String },
     #[error("root {name:?}: converting {step} failed: {why}")]
     Conversion { name: String, step: String, why: String },
+    #[error(
+        "extension {number} of {of} in the heap has {size} bytes and type {found:016x}, but this program's has {own} bytes and type {known:016x}:\n{lines}"
+    )]
+    ExtensionType { of: String, number: usize, size: u64, found: u64, own: u64, known: u64, lines: String },
     #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
     Untrusted { name: String },
     #[error("the object's bytes may have been stored by other means than typed code")]
@@ -84,9 +88,10 @@ impl HeapError {
             HeapError::Inside | HeapError::Locked { .. } => ErrorKind::Busy,
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
             HeapError::RootExists { .. } => ErrorKind::RootExists,
-            HeapError::RootType { .. } | HeapError::Irreclaimable { .. } | HeapError::Conversion { .. } => {
-                ErrorKind::RootType
-            }
+            HeapError::RootType { .. }
+            | HeapError::Irreclaimable { .. }
+            | HeapError::Conversion { .. }
+            | HeapError::ExtensionType { .. } => ErrorKind::RootType,
             HeapError::RootText { .. } | HeapError::OneRoot { .. } => ErrorKind::BadName,
             HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
@@ -114,6 +119,9 @@ impl HeapError {
             }
             HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",
+            HeapError::ExtensionType { .. } => {
+                "leave extensions as they were released, and add further ones behind them"
+            }
             HeapError::Irreclaimable { .. } => {
                 "convert it, or have the program that made it remove it with all that it leads to"
             }

@@ -8,6 +8,10 @@ pub(super) const VECTOR: u64 = 24;
 pub(super) const HASHED: u64 = 40;
 /// Bytes of an ordered map: root, levels, keys.
 pub(super) const ORDERED: u64 = 24;
+/// Bytes at the beginning of an extension: the next one, its size, its type.
+pub(super) const EXTENSION: u64 = 24;
+/// Extensions of a value at most.
+pub(crate) const EXTENSIONS: usize = 64;
 
 /// Slots of a hash table that are searched at once.
 pub(crate) const GROUP: usize = 16;

@@ -240,6 +240,7 @@ impl Description {
             Kind::Hashed { .. } => "PHashMap".to_owned(),
             Kind::Ordered { .. } => "PBTreeMap".to_owned(),
             Kind::Lock { word, .. } => (*word).to_owned(),
+            Kind::Extensions => "Extensions".to_owned(),
         }
     }
 

@@ -59,7 +59,7 @@ impl Description {
                 }
                 Kind::Opaque { parameters, .. } => pending.extend(parameters),
                 Kind::Hashed { .. } | Kind::Ordered { .. } | Kind::Lock { .. } => {}
-                Kind::Scalar { .. } | Kind::Pointer { .. } | Kind::Text => {}
+                Kind::Scalar { .. } | Kind::Pointer { .. } | Kind::Text | Kind::Extensions => {}
             }
         }
         false

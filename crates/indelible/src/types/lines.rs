@@ -18,6 +18,7 @@ impl Description {
             | Kind::Opaque { name, .. }
             | Kind::Alias { name, .. } => name.clone(),
             Kind::Text => "PString".to_owned(),
+            Kind::Extensions => "Extensions".to_owned(),
             Kind::Vector(element) => format!("PVec<{}>", self.name(*element)),
             Kind::Boxed { value, optional: false } => format!("PBox<{}>", self.name(*value)),
             Kind::Boxed { value, optional: true } => format!("Option<PBox<{}>>", self.name(*value)),

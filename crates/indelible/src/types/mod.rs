@@ -19,7 +19,7 @@ mod scalar;
 mod tests;
 pub(crate) mod walk;
 
-pub(crate) use containers::{EMPTY, GROUP, KEYS, LEAST, LEVELS, REMOVED};
+pub(crate) use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOVED};
 pub(crate) use difference::Relation;
 pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints};
 pub(crate) use parse::{MOST, Malformed};
@@ -109,6 +109,8 @@ pub(crate) enum Kind {
         name: String,
         of: TypeId,
     },
+    /// A link to a chain of blocks, by which later versions of a program extended a struct.
+    Extensions,
     /// A word, and a value in a block.
     Lock {
         word: &'static str,

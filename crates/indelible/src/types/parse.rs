@@ -144,6 +144,7 @@ impl<'t> Parser<'t> {
                 let (key, value) = (self.describe(depth + 1)?, self.describe(depth + 1)?);
                 self.made(Kind::Ordered { key, value })
             }
+            "Extensions" => self.made(Kind::Extensions),
             "PMutex" => self.lock("PMutex", depth),
             "PRwLock" => self.lock("PRwLock", depth),
             _ => self.define(word, depth),

@@ -5,7 +5,7 @@
 //! at later, from a list: the depth of the walk is that of types, not of the data. Cost: the bytes of all that is
 //! reachable and not plain, once.
 
-use super::containers::{GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
+use super::containers::{EXTENSION, EXTENSIONS, GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
 use super::path::{Kept, Path, Step};
 use super::{Description, Kind, Pointer, TypeId};
 use std::collections::HashSet;
@@ -181,6 +181,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Kind::Lock { value, .. } => self.boxed(of, *value, false, at + 8, path),
             Kind::Hashed { key, value, .. } => self.hashed(of, (*key, *value), at, path),
             Kind::Ordered { key, value } => self.ordered(of, (*key, *value), at, path),
+            Kind::Extensions => self.extensions(at, path),
         };
         if !right {
             self.visitor.wrong(at, "this is no value of its type", path);
@@ -267,6 +268,29 @@ impl<'w, V: Visitor> Walk<'w, V> {
             }
             _ => false,
         }
+    }
+
+    /// A chain of extensions. Their bytes own nothing, whatever version of a program made them.
+    fn extensions(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
+        let Some([mut block]) = self.memory.words(at) else { return false };
+        if self.is_nowhere(block) {
+            return true;
+        }
+        // A chain that leads back to one of its blocks ends where that is claimed again.
+        for _ in 0..EXTENSIONS {
+            let head = self.memory.words(block).filter(|_| self.memory.holds(block, EXTENSION, 8));
+            let Some([next, size]) = head else { return false };
+            if size < EXTENSION || !self.memory.holds(block, size, 8) {
+                self.visitor.wrong(block, "an extension of another size than it can have", path);
+                return true;
+            }
+            if !self.claim(block, size, path) || next == 0 {
+                return true;
+            }
+            block = next;
+        }
+        self.visitor.wrong(at, "more extensions than a value can have", path);
+        true
     }
 
     fn hashed(

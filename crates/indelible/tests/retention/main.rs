@@ -1,4 +1,4 @@
-//! Data that survive a change of their types: differences that are named, reset, conversion, migration in steps. A program
+//! Data that survive a change of their types: differences that are named, reset, conversion, migration in steps, extension. A program
 //! of its own, for its many versions of types.
 
 #[path = "../support/mod.rs"]
@@ -7,6 +7,9 @@ mod support;
 mod convert;
 mod crash;
 mod differences;
+mod extensions;
+mod extensions_crash;
+mod extensions_hostile;
 mod heaps;
 mod histories;
 mod reset;

@@ -1,0 +1,110 @@
+//! Types of extensions, as `#[extendible]` declares them.
+
+use super::persist::Persist;
+use super::place;
+use super::roots::{Described, Describing};
+use crate::error::Result;
+use crate::heap::HeapError;
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// One extension of a struct. It owns nothing, so that a program that does not know its type can copy and free it.
+pub trait Extension: Copy + Persist<'static> {
+    /// Name of the struct.
+    const OF: &'static str;
+    /// Its place in the chain, from 1.
+    const NUMBER: usize;
+
+    /// The type's, for as long as the program runs.
+    fn identity() -> &'static Identity;
+}
+
+/// A struct that has extensions.
+pub trait Extendible<'h>: Persist<'h> {
+    /// The types of its extensions, in order.
+    fn extension_types() -> Vec<ExtensionType>;
+}
+
+/// The number that a type of extensions is known by, once it was asked for.
+#[derive(Debug)]
+pub struct Identity(OnceLock<u64>);
+
+/// The functions that describe an extension.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtensionType(Describing);
+
+impl Identity {
+    /// Not known yet.
+    #[must_use]
+    pub const fn new() -> Identity {
+        Identity(OnceLock::new())
+    }
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Identity::new()
+    }
+}
+
+impl ExtensionType {
+    /// That of a type.
+    #[must_use]
+    pub fn of<E: Extension>() -> ExtensionType {
+        ExtensionType(Describing::of::<E>())
+    }
+
+    pub(crate) fn describe(self) -> Described {
+        self.0.describe()
+    }
+}
+
+/// The number that a type of extensions is known by in an object: half of its fingerprint.
+#[inline]
+pub(super) fn identity<E: Extension>() -> u64 {
+    *E::identity().0.get_or_init(|| Describing::of::<E>().describe().info().fingerprint as u64)
+}
+
+/// The error for an extension of another type.
+#[cold]
+pub(super) fn differs<E: Extension>(own: usize, size: u64, found: u64) -> HeapError {
+    let described = Describing::of::<E>().describe();
+    let lines = described.read().map(|of| of.lines()).unwrap_or_default();
+    let (of, number, own, known) = (E::OF.to_owned(), E::NUMBER, own as u64, identity::<E>());
+    HeapError::ExtensionType { of, number, size, found, own, known, lines }
+}
+
+/// Initial values that are computed from others at most, one within the other.
+const DEEPEST: usize = 64;
+
+/// The initial value of a field, computed from the struct that is extended.
+///
+/// # Panics
+/// If initial values are computed from each other.
+pub fn initial<B, T>(init: impl FnOnce(&B) -> T, base: &B) -> T {
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    }
+
+    struct Left;
+
+    impl Drop for Left {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+
+    assert!(
+        DEPTH.get() < DEEPEST,
+        "initial values of extensions are computed from each other, without an end"
+    );
+    DEPTH.set(DEPTH.get() + 1);
+    let _left = Left;
+    init(base)
+}
+
+/// The result, or a panic with the error's text.
+#[inline]
+pub fn expect<T>(result: Result<T>) -> T {
+    place::expect(result)
+}
