@@ -1,7 +1,6 @@
 //! Which files there are.
 
-use crate::index::Version;
-use crate::text::version;
+use crate::text::{Version, version};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 

@@ -1,20 +1,11 @@
 //! Interface of a word index, with either implementation.
 
-use crate::text::Digest;
+use crate::text::{Digest, Version};
 use anyhow::Result;
 use indelible::{Object, ReadObject};
 use std::fmt;
 use std::hash::Hash;
 use std::path::Path;
-
-/// How a file is recognised as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Bytes.
-    pub size: u64,
-    /// When it was changed, in nanoseconds since 1970.
-    pub modified: i64,
-}
 
 /// A file that is done. Those that hold no text have no words.
 #[derive(Clone, Copy, Debug)]

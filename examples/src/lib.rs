@@ -10,5 +10,5 @@ mod progress;
 mod text;
 
 pub use commands::run;
-pub use index::{Damage, File, Fuse, Index, Reader, Totals, Version, Word, ensure};
-pub use text::{Digest, hash};
+pub use index::{Damage, File, Fuse, Index, Reader, Totals, Word, ensure};
+pub use text::{Digest, Version, hash};

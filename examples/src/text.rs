@@ -9,8 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-use crate::index::Version;
-
 /// Longer ones are no words, but data in disguise.
 const LONGEST: usize = 48;
 /// More text than this is left alone.
@@ -33,6 +31,15 @@ impl Hasher for Short {
     fn finish(&self) -> u64 {
         self.0
     }
+}
+
+/// How a file is recognised as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Bytes.
+    pub size: u64,
+    /// When it was changed, in nanoseconds since 1970.
+    pub modified: i64,
 }
 
 /// Words of a text.

@@ -1,7 +1,7 @@
 //! Effects of the global options on every command.
 
-use crate::args::Global;
 use crate::failure::Result;
+use crate::global::Global;
 use crate::terminal::detail;
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions};
 use std::path::Path;
@@ -12,11 +12,13 @@ pub struct Context {
     pub options: PoolOptions,
     /// Print JSON.
     pub json: bool,
+    /// The command lines of `pmo` and `mkpmo`, for what is made of them.
+    pub command_lines: fn() -> [clap::Command; 2],
 }
 
 impl Context {
     /// From the command line.
-    pub fn new(global: &Global) -> Self {
+    pub fn new(global: &Global, command_lines: fn() -> [clap::Command; 2]) -> Self {
         let mut options = PoolOptions::new()
             .medium(global.medium)
             .tracking(global.tracking)
@@ -24,7 +26,7 @@ impl Context {
         if let Some(wait) = global.wait {
             options = options.wait(wait);
         }
-        Context { options, json: global.json }
+        Context { options, json: global.json, command_lines }
     }
 
     /// Opens a pool that is to be changed.

@@ -18,8 +18,8 @@ pub enum Exit {
     Unsuitable = 9,
 }
 
-/// The codes in words, for help and the manual page.
-pub const CODES: [(Exit, &str); 10] = [
+/// The codes in words.
+const CODES: [(Exit, &str); 10] = [
     (Exit::Fine, "it was done"),
     (Exit::Failed, "the operating system, the device or the kernel failed"),
     (Exit::Usage, "the command line, a name or a size makes no sense"),
@@ -31,6 +31,15 @@ pub const CODES: [(Exit, &str); 10] = [
     (Exit::Full, "the pool or the file system has no room"),
     (Exit::Unsuitable, "not a pool, of another version, or not usable on this machine"),
 ];
+
+/// The exit codes, for help and the manual page.
+pub fn exit_codes() -> String {
+    let mut text = "Exit codes:".to_owned();
+    for (exit, meaning) in CODES {
+        text += &format!("\n  {}  {meaning}", exit as u8);
+    }
+    text
+}
 
 impl From<ErrorKind> for Exit {
     fn from(kind: ErrorKind) -> Self {

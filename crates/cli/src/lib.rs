@@ -13,6 +13,7 @@ mod context;
 mod exit;
 mod failure;
 mod glob;
+mod global;
 mod keys;
 mod out;
 mod process;
@@ -21,5 +22,6 @@ mod run;
 mod signatures;
 mod terminal;
 mod text;
+mod values;
 
 pub use run::{mkpmo, pmo};

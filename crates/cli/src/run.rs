@@ -1,11 +1,13 @@
 //! From arguments to an exit code.
 
-use crate::args::{Cli, Global, MkPmo, default_pool};
+use crate::args::{Cli, MkPmo, command_lines};
 use crate::commands;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::global::Global;
 use crate::terminal::{self, Style};
+use crate::values::default_pool;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Error, Parser};
 use std::ffi::OsString;
@@ -35,7 +37,7 @@ pub fn mkpmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn begin(global: &Global) -> Context {
     let Global { json, quiet, verbose, color, .. } = *global;
     terminal::set(Style { json, quiet, verbose, color });
-    Context::new(global)
+    Context::new(global, command_lines)
 }
 
 /// If an argument is missing and PMO_POOL names a pool, it is the pool that was left out.

@@ -1,10 +1,12 @@
 //! Errors, named by operation: what was to be done, to which object of which pool, why it did not
 //! happen, and what to do about it.
 
+mod heap;
 mod system;
 
+pub(crate) use heap::HeapError;
+
 use crate::dirty::DirtyError;
-use crate::heap::HeapError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::shadow::ShadowError;
@@ -133,7 +135,6 @@ pub(crate) enum Cause {
     Stray(String),
     #[error("{0}")]
     Unsupported(String),
-    /// The heap stands above this module, which errors do not mind: they are everywhere.
     #[error(transparent)]
     Heap(#[from] HeapError),
 }

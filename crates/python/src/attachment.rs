@@ -13,94 +13,14 @@
 
 use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
+use crate::held::Held;
 use crate::process;
-use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
+use indelible::{Error, Object};
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
-
-/// An attached object, or the heap in it.
-pub(crate) enum Held {
-    Writer(Object),
-    Reader(ReadObject),
-    Heap(Heap),
-    ReadHeap(ReadHeap),
-}
-
-impl Held {
-    pub(crate) fn base(&self) -> *const u8 {
-        match self {
-            Held::Writer(object) => object.as_ptr(),
-            Held::Reader(object) => object.as_ptr(),
-            Held::Heap(heap) => heap.base(),
-            Held::ReadHeap(heap) => heap.object().as_ptr(),
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Held::Writer(object) => object.len(),
-            Held::Reader(object) => object.len(),
-            Held::Heap(heap) => heap.size(),
-            Held::ReadHeap(heap) => heap.object().len(),
-        }
-    }
-
-    pub(crate) fn writable(&self) -> bool {
-        matches!(self, Held::Writer(_) | Held::Heap(_))
-    }
-
-    /// See `Object::prefault`.
-    pub(crate) fn prefault(&mut self, range: Range<usize>) -> indelible::Result<usize> {
-        match self {
-            Held::Writer(object) => object.prefault(range),
-            Held::Reader(object) => object.prefault(range),
-            Held::Heap(heap) => heap.object().prefault(range),
-            Held::ReadHeap(heap) => heap.object().prefault(range),
-        }
-    }
-
-    /// The object of a writer.
-    pub(crate) fn object(&mut self) -> Option<&Object> {
-        match self {
-            Held::Writer(object) => Some(object),
-            Held::Heap(heap) => Some(heap.object()),
-            _ => None,
-        }
-    }
-
-    /// Whether a fork of the process has the memory, too.
-    fn is_inherited(&self) -> bool {
-        match self {
-            Held::Reader(object) => object.is_inherited(),
-            Held::ReadHeap(heap) => heap.object().is_inherited(),
-            Held::Writer(_) | Held::Heap(_) => false,
-        }
-    }
-
-    /// Whether a detach would lose stores. What cannot be told is not warned of.
-    fn is_unsynced(&mut self) -> bool {
-        let unsynced = match self {
-            Held::Writer(object) => object.is_unsynced(),
-            Held::Heap(heap) => heap.is_unsynced(),
-            Held::Reader(_) | Held::ReadHeap(_) => Ok(false),
-        };
-        unsynced.unwrap_or(false)
-    }
-
-    fn detach(self) -> Result<(), Error> {
-        match self {
-            Held::Writer(object) => object.detach(),
-            Held::Reader(object) => object.detach(),
-            Held::Heap(heap) => heap.into_object().detach(),
-            // It has no other end than being dropped.
-            Held::ReadHeap(_) => Ok(()),
-        }
-    }
-}
 
 /// See the module.
 pub(crate) struct Attachment {
@@ -302,7 +222,7 @@ impl Attachment {
 
     /// Makes everything stored durable.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
-        self.with(py, "psync", |held| crate::psync::one(held, cut))
+        self.with(py, "psync", |held| held.psync(cut))
     }
 
     /// The end of a `with` block: psyncs, unless an exception is on its way.

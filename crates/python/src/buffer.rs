@@ -8,7 +8,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::attachment::{Attachment, Held};
+use crate::attachment::Attachment;
+use crate::held::Held;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;

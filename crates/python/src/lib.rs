@@ -11,6 +11,7 @@ mod buffer;
 mod dict;
 mod error;
 mod guard;
+mod held;
 mod object;
 mod pool;
 mod process;

@@ -2,8 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::attachment::{Attachment, Held};
+use crate::attachment::Attachment;
 use crate::buffer::{self, Bytes};
+use crate::held::Held;
 use crate::pool::Pool;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! A pool, and what its table says.
 
-use crate::attachment::Held;
 use crate::error::{closed, exception, forked};
+use crate::held::Held;
 use crate::object::Object;
 use crate::process;
 use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, Stat, Tracking};

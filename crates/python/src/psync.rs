@@ -1,25 +1,14 @@
-//! psync of one object, and of several as one step.
+//! psync of several objects as one step.
 
-use crate::attachment::{Attachment, Held};
+use crate::attachment::Attachment;
 use crate::dict::Dict;
 use crate::error::{closed, exception};
+use crate::held::Held;
 use crate::object::Object;
-use indelible::Error;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// psync of one object. Those attached for reading have nothing to psync.
-pub(crate) fn one(held: &mut Held, cut: bool) -> Result<(), Error> {
-    match held {
-        Held::Writer(object) if cut => object.psync_cut(),
-        Held::Writer(object) => object.psync(),
-        Held::Heap(heap) if cut => heap.psync_cut(),
-        Held::Heap(heap) => heap.psync(),
-        Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
-    }
-}
 
 /// Makes the stores to all of `objects` durable as one step.
 #[pyfunction]
@@ -44,7 +33,7 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
         let (mut objects, mut heaps) = (Vec::new(), Vec::new());
         for (attachment, held) in &mut locked {
             match held.as_mut().and_then(|held| held.as_mut()) {
-                Some(held) if found.len() == 1 => return Ok(one(held, cut)),
+                Some(held) if found.len() == 1 => return Ok(held.psync(cut)),
                 Some(Held::Writer(object)) => objects.push(object),
                 Some(Held::Heap(heap)) => heaps.push(heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}

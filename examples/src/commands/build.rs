@@ -4,10 +4,10 @@
 //! falls between two files, so that what is durable is always a set of whole files.
 
 use crate::corpus::{Corpus, default_folders};
-use crate::index::{Fuse, Index, Reader, Version, kill_self};
+use crate::index::{Fuse, Index, Reader, kill_self};
 use crate::place::Place;
 use crate::progress::Progress;
-use crate::text::{self, Digest};
+use crate::text::{self, Digest, Version};
 use anyhow::{Context, Result};
 use indicatif::{HumanBytes, HumanCount};
 use std::io;

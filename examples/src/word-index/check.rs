@@ -7,6 +7,7 @@
 //! 4. every posting is on the list of its word and among those of its file, and nowhere else;
 //! 5. all counts and totals are the sums they should be.
 
+use crate::arena::Record;
 use crate::layout::{File, INITIALS, Node, Root, Table, Word, initials};
 use crate::reader::Reader;
 use anyhow::Result;
@@ -106,7 +107,7 @@ fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
 }
 
 /// Walks a table: buckets, hashes, number.
-fn table<'a, T: Node + 'a>(
+fn table<'a, T: Node + Record + 'a>(
     reader: Reader<'a>,
     table: &Table<T>,
     space: &mut Space,

@@ -7,7 +7,6 @@
 //!                                               (word, file, count; those of a file side by side)
 //! ```
 
-use crate::arena::Record;
 use indelible::Plain;
 
 pub(crate) const MAGIC: [u8; 8] = *b"WORDS\0\r\n";
@@ -96,7 +95,7 @@ pub(crate) struct File {
 }
 
 /// An entry of a hash table.
-pub(crate) trait Node: Record {
+pub(crate) trait Node {
     fn hash(&self) -> u64;
     fn next(&self) -> *mut Self;
     fn next_mut(&mut self) -> &mut *mut Self;

@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         self.root.free.addr().saturating_sub(self.view.base().addr()) as u64
     }
 
-    fn find<T: Node + 'a>(
+    fn find<T: Node + Record + 'a>(
         self,
         table: &Table<T>,
         hash: u64,
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The chains of a table.
-    pub(crate) fn buckets<T: Node>(self, table: &Table<T>) -> Result<&'a [*mut T], Damage>
+    pub(crate) fn buckets<T: Node + Record>(self, table: &Table<T>) -> Result<&'a [*mut T], Damage>
     where
         *mut T: Record,
     {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything in a table.
-    pub(crate) fn each<T: Node + 'a>(
+    pub(crate) fn each<T: Node + Record + 'a>(
         self,
         table: &Table<T>,
     ) -> Result<impl Iterator<Item = Result<(*mut T, &'a T)>>> {

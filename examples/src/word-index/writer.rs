@@ -1,6 +1,6 @@
 //! The index as its builder changes it.
 
-use crate::arena::{Arena, View};
+use crate::arena::{Arena, Record, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
 use crate::reader::Reader;
 use anyhow::{Context, Result, bail};
@@ -162,7 +162,7 @@ impl Native {
         Ok(())
     }
 
-    fn table<T: Node>(&mut self) -> Result<Table<T>> {
+    fn table<T: Node + Record>(&mut self) -> Result<Table<T>> {
         let buckets = self.alloc(BUCKETS * 8)?.cast();
         Ok(Table { buckets, bucket_count: BUCKETS, len: 0 })
     }
@@ -188,7 +188,7 @@ impl Native {
     }
 
     /// The node before `target` in a list; `None` if it is the first.
-    fn before<T: crate::arena::Record>(
+    fn before<T: Record>(
         &self,
         first: *mut T,
         target: *mut T,
@@ -231,7 +231,7 @@ impl Native {
         Ok(word)
     }
 
-    fn insert<T: Node>(&mut self, of: fn(&mut Root) -> &mut Table<T>, node: *mut T) -> Result<()> {
+    fn insert<T: Node + Record>(&mut self, of: fn(&mut Root) -> &mut Table<T>, node: *mut T) -> Result<()> {
         let mut table = *of(self.root()?);
         if table.len >= table.bucket_count {
             table = self.enlarge(table)?;
@@ -242,7 +242,7 @@ impl Native {
         Ok(())
     }
 
-    fn link<T: Node>(&mut self, table: &Table<T>, node: *mut T) -> Result<()> {
+    fn link<T: Node + Record>(&mut self, table: &Table<T>, node: *mut T) -> Result<()> {
         let bucket = table.bucket(self.arena.view().get(node)?.hash());
         let next = std::mem::replace(self.arena.get(bucket)?, node);
         *self.arena.get(node)?.next_mut() = next;
@@ -250,7 +250,7 @@ impl Native {
     }
 
     /// Moves everything to twice as many buckets.
-    fn enlarge<T: Node>(&mut self, old: Table<T>) -> Result<Table<T>> {
+    fn enlarge<T: Node + Record>(&mut self, old: Table<T>) -> Result<Table<T>> {
         let chains = self.reader()?.buckets(&old)?.to_vec();
         let bucket_count = old.bucket_count * 2;
         let new = Table { buckets: self.alloc(bucket_count * 8)?.cast(), bucket_count, len: old.len };

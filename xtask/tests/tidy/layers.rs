@@ -1,17 +1,10 @@
 //! Layers: imports and dependencies point downwards.
 
-use crate::sources::{root, sources};
+use crate::sources::{root, shipped, sources};
 
 /// Modules that a file names through `prefix`, `use` lists included.
 fn imports(text: &str, prefix: &str) -> Vec<String> {
-    let code: String = text
-        .split("#[cfg(test)]")
-        .next()
-        .unwrap_or("")
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let code = shipped(text);
     code.split(prefix)
         .skip(1)
         .filter(|rest| !rest.is_empty())

@@ -39,3 +39,35 @@ pub fn sources(folder: &str) -> BTreeMap<String, String> {
     assert!(!files.is_empty(), "no sources in {folder}: the test looks in the wrong place");
     files
 }
+
+/// The code that is shipped, without comments.
+pub fn shipped(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let mut parts = code.split("#[cfg(test)]");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| kept += behind_item(part));
+    kept
+}
+
+/// The code behind the item that it begins with: a `mod` or `use` line, or anything with a body.
+fn behind_item(code: &str) -> &str {
+    let mut depth = 0;
+    for (at, letter) in code.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            // The last arm of a match, say.
+            return &code[at..];
+        }
+        if depth == 0 && (letter == ';' || letter == '}') {
+            // A `use` line with braces goes on to its semicolon.
+            let rest = &code[at + 1..];
+            return rest.strip_prefix(';').unwrap_or(rest);
+        }
+    }
+    ""
+}

@@ -1,12 +1,12 @@
 //! `pmo attach-check`: can this object be attached, and what happens when it is?
 
-use crate::args::pool;
 use crate::bytes::exactly;
 use crate::context::Context;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::Out;
 use crate::text::span;
+use crate::values::pool;
 use clap::Args;
 use indelible::{Object, Pool, ReadObject};
 use serde::Serialize;

@@ -1,13 +1,13 @@
 //! `pmo cat`: an object's bytes on standard output.
 
 use crate::alike;
-use crate::args::{pool, size};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::Out;
 use crate::progress;
+use crate::values::{pool, size};
 use clap::Args;
 use indelible::{ErrorKind, Pool};
 use indelible_store::error::StoreError;

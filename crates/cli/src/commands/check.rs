@@ -1,12 +1,12 @@
 //! `pmo check`: is everything in a pool as it should be?
 
-use crate::args::pool;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::{Out, show};
 use crate::progress;
 use crate::text::{count, printable};
+use crate::values::pool;
 use clap::Args;
 use indelible::Severity;
 use serde::Serialize;

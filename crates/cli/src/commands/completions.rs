@@ -1,9 +1,9 @@
 //! `pmo completions`: for the shell.
 
-use crate::args::{Cli, MkPmo};
+use crate::context::Context;
 use crate::failure::Result;
 use crate::out::Out;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::{Shell, generate};
 
 /// Print completions for a shell, of pmo and mkpmo
@@ -48,12 +48,13 @@ _pmo_objects() {
 complete -F _pmo_objects -o nosort -o bashdefault -o default pmo
 "#;
 
-pub fn run(args: &Completions) -> Result {
+pub fn run(context: &Context, args: &Completions) -> Result {
+    let [mut pmo, mut mkpmo] = (context.command_lines)();
     let mut text = Vec::new();
-    generate(args.shell, &mut Cli::command(), "pmo", &mut text);
+    generate(args.shell, &mut pmo, "pmo", &mut text);
     // zsh looks for one command in a file.
     if args.shell != Shell::Zsh {
-        generate(args.shell, &mut MkPmo::command(), "mkpmo", &mut text);
+        generate(args.shell, &mut mkpmo, "mkpmo", &mut text);
     }
     if args.shell == Shell::Bash {
         text.extend(OBJECTS.as_bytes());

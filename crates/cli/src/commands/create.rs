@@ -1,13 +1,13 @@
 //! `pmo create`: a new object (S0.8).
 
 use crate::alike;
-use crate::args::{pool, size};
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::failure::{Result, object};
 use crate::keys::{KeyArgs, RoleKeyArgs};
 use crate::out::confirm;
+use crate::values::{pool, size};
 use clap::Args;
 use indelible::CreateOptions;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! `pmo format`: a file or device becomes a pool (S0.6).
 
-use crate::args::size;
 use crate::bytes::human;
 use crate::commands::stat::PoolReport;
 use crate::context::Context;
@@ -8,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::confirm;
 use crate::signatures;
+use crate::values::size;
 use clap::Args;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};

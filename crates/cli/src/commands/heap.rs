@@ -1,6 +1,5 @@
 //! `pmo heap`: what is in the heap of an object, and whether all of it is reachable.
 
-use crate::args::pool;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -8,6 +7,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::text::{address, count, printable};
+use crate::values::pool;
 use clap::{Args, Subcommand};
 use indelible::heap::{AuditedPointer, HeapAudit, HeapFinding};
 use indelible::{Pool, ReadHeap};

@@ -1,6 +1,5 @@
 //! `pmo ls`: the objects of a pool, by name.
 
-use crate::args::pool;
 use crate::bytes::human;
 use crate::commands::stat::{ObjectReport, flags};
 use crate::context::Context;
@@ -11,6 +10,7 @@ use crate::out::Out;
 use crate::process::Holder;
 use crate::terminal::note;
 use crate::text::{address, hex, printable, time};
+use crate::values::pool;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, Stat, State};
 use serde::Serialize;

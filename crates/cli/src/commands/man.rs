@@ -1,9 +1,10 @@
 //! `pmo man`: manual pages.
 
-use crate::args::{Cli, MkPmo, exit_codes};
+use crate::context::Context;
+use crate::exit::exit_codes;
 use crate::failure::{Failure, Result};
 use crate::out::Out;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,22 +20,23 @@ pub struct Man {
     dir: Option<PathBuf>,
 }
 
-pub fn run(args: &Man) -> Result {
+pub fn run(context: &Context, args: &Man) -> Result {
+    let [pmo, mkpmo] = (context.command_lines)();
     let Some(dir) = &args.dir else {
         let mut out = Out::new();
-        out.bytes(&page(Cli::command())?)?;
+        out.bytes(&page(pmo)?)?;
         return out.finish();
     };
     std::fs::create_dir_all(dir).map_err(|error| Failure::file("make the directory", dir, &error))?;
-    write(dir, MkPmo::command())?;
-    let mut pmo = Cli::command();
-    pmo.build();
-    for command in pmo.get_subcommands().filter(|command| command.get_name() != "help") {
+    write(dir, mkpmo)?;
+    let mut built = pmo.clone();
+    built.build();
+    for command in built.get_subcommands().filter(|command| command.get_name() != "help") {
         // Names live as long as the program, to clap.
         let name: &'static str = format!("pmo-{}", command.get_name()).leak();
         write(dir, command.clone().name(name).display_name(name))?;
     }
-    write(dir, Cli::command())
+    write(dir, pmo)
 }
 
 fn write(dir: &Path, command: Command) -> Result {

@@ -1,11 +1,11 @@
 //! `pmo metrics`: a pool in numbers, for monitoring.
 
-use crate::args::pool;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::glob::Glob;
 use crate::out::Out;
 use crate::process::Holder;
+use crate::values::pool;
 use clap::Args;
 use indelible::Stat;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! `pmo migrate --plan`: the types in an object beside those of a program.
 
-use crate::args::pool;
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -8,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::text::{count, printable};
+use crate::values::pool;
 use clap::Args;
 use indelible::retention::Comparison;
 use indelible::{ReadHeap, Root, TypeInfo};

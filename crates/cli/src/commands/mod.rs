@@ -73,8 +73,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args),
+        Command::Completions(args) => completions::run(context, args),
+        Command::Man(args) => man::run(context, args),
         Command::Metrics(args) => metrics::run(context, args),
     }
 }

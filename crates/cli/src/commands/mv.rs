@@ -1,13 +1,13 @@
 //! `pmo mv`: another name for an object.
 
 use crate::alike;
-use crate::args::pool;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::failure::{Result, object};
 use crate::keys::KeyArgs;
 use crate::out::show;
 use crate::terminal::detail;
+use crate::values::pool;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! `pmo put`: bytes into an object, as one psync.
 
 use crate::alike;
-use crate::args::{pool, size};
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -10,6 +9,7 @@ use crate::keys::KeyArgs;
 use crate::out::confirm;
 use crate::progress;
 use crate::terminal::detail;
+use crate::values::{pool, size};
 use clap::Args;
 use indelible::{CreateOptions, ErrorKind, Object, Pool};
 use indicatif::ProgressBar;

@@ -1,6 +1,5 @@
 //! `pmo resize`: another size for an object nobody has (S0.7).
 
-use crate::args::{pool, size};
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
@@ -8,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::confirm;
+use crate::values::{pool, size};
 use clap::Args;
 use std::path::PathBuf;
 

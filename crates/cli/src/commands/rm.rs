@@ -1,7 +1,6 @@
 //! `pmo rm`: objects are destroyed (S0.9).
 
 use crate::alike;
-use crate::args::pool;
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -10,6 +9,7 @@ use crate::glob::Glob;
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::terminal::{detail, note};
+use crate::values::pool;
 use clap::Args;
 use indelible::{ErrorKind, Pool, State};
 use serde::Serialize;

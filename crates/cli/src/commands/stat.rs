@@ -1,13 +1,13 @@
 //! `pmo stat`: a pool, or an object, in numbers.
 
 use crate::alike;
-use crate::args::pool;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::process::Holder;
 use crate::text::{address, count, hex, printable, time};
+use crate::values::pool;
 use clap::Args;
 use indelible::{Pool, Stat as ObjectStat, State};
 use serde::Serialize;

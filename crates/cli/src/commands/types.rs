@@ -1,6 +1,5 @@
 //! `pmo types`: the types of the roots in an object.
 
-use crate::args::pool;
 use crate::bytes::exactly;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -8,6 +7,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::text::printable;
+use crate::values::pool;
 use clap::Args;
 use indelible::ReadHeap;
 use indelible::retention::{FieldDefinition, TypeDefinition};

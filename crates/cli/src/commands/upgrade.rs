@@ -1,11 +1,11 @@
 //! `pmo upgrade`: makes a pool of an earlier format one of this format.
 
-use crate::args::pool;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::progress;
 use crate::text::count;
+use crate::values::pool;
 use clap::Args;
 use indelible_store::format::VERSION;
 use serde::Serialize;

@@ -31,7 +31,7 @@ impl<'a> Directory<'a> {
         }
         let (version, features) = (header.version.load(Relaxed), header.features.load(Relaxed));
         if version != VERSION || features & !LONG_ROOTS != 0 {
-            return Err(HeapError::Version { version, features });
+            return Err(HeapError::Version { version, features, known: VERSION });
         }
         let pages = header.pages.load(Relaxed);
         if !(MIN_PAGES..=MAX_PAGES).contains(&pages) || pages > window.pages() {
@@ -45,8 +45,8 @@ impl<'a> Directory<'a> {
         Ok(directory)
     }
 
-    /// Makes a heap of all pages of a blank object.
-    pub(super) fn format(window: &'a Window) -> Result<()> {
+    /// Makes a heap of all pages of a blank object, with the entries for chunks that the header has room for.
+    pub(super) fn format(window: &'a Window) -> Result<Directory<'a>> {
         let pages = window.pages();
         if !(MIN_PAGES..=MAX_PAGES).contains(&pages) {
             return Err(HeapError::Size { pages });
@@ -66,7 +66,7 @@ impl<'a> Directory<'a> {
         chunk.put(0, Entry { kind: Kind::Header, class: 0, pages: 1 });
         header.chunks[0].store(Use::Pages { header: 1, largest: largest(&chunk.used()) }.pack(), Relaxed);
         header.magic.store(MAGIC, Relaxed);
-        Directory::open(window)?.reserve()
+        Directory::open(window)
     }
 
     pub(super) fn frontier(&self) -> u64 {
@@ -88,7 +88,7 @@ impl<'a> Directory<'a> {
         self.pages.saturating_sub(chunk * CHUNK_PAGES).min(CHUNK_PAGES)
     }
 
-    fn entries(&self) -> Result<&'a [AtomicU64]> {
+    pub(super) fn entries(&self) -> Result<&'a [AtomicU64]> {
         let (page, capacity) = (self.header.directory.load(Relaxed), self.header.capacity.load(Relaxed));
         if page == 0 {
             if capacity != INLINE_CHUNKS as u64 || self.frontier() > capacity {
@@ -139,58 +139,5 @@ impl<'a> Directory<'a> {
             Use::Pages { header, .. } => ChunkRef::open(self.window, number, header, self.len_of(number)),
             _ => damaged(number * CHUNK_PAGES * PAGE, "this chunk should be divided into pages"),
         }
-    }
-
-    /// Makes room for an entry for every chunk: a directory twice as long, in the heap's own pages.
-    pub(super) fn reserve(&self) -> Result<()> {
-        let capacity = self.header.capacity.load(Relaxed);
-        if self.chunks() <= capacity {
-            return Ok(());
-        }
-        let pages = (self.chunks().max(2 * capacity) * 8).div_ceil(PAGE);
-        let mut hints = super::pages::Hints::default();
-        let found =
-            super::pages::Pages { directory: *self, hints: &mut hints }.allocate(pages, 1, Kind::Meta, 0)?;
-        let Some(run) = found else {
-            let needed = (pages * PAGE) as usize;
-            return Err(HeapError::Full { needed, largest: 0 });
-        };
-        if !run.zero {
-            self.window.fill(run.page * PAGE, (pages * PAGE) as usize, 0)?;
-        }
-        let new: &[AtomicU64] = self.window.slice(run.page * PAGE, (pages * PAGE / 8) as usize)?;
-        self.window.mark_dirty(run.page * PAGE, (self.frontier() * 8) as usize);
-        for (new, old) in new.iter().zip(&self.entries()?[..self.frontier() as usize]) {
-            new.store(old.load(Relaxed), Relaxed);
-        }
-        let old = self.header.directory.load(Relaxed);
-        self.header.directory.store(run.page, Relaxed);
-        self.header.capacity.store(pages * PAGE / 8, Relaxed);
-        self.window.mark_dirty(0, PAGE as usize);
-        if old != 0 {
-            super::pages::Pages { directory: *self, hints: &mut hints }.free(old, Kind::Meta)?;
-        }
-        Ok(())
-    }
-
-    /// Takes in pages that the object got since.
-    pub(super) fn extend(&self) -> Result<()> {
-        let (old, new) = (self.pages, self.window.pages().min(MAX_PAGES));
-        if new <= old {
-            return Ok(());
-        }
-        let last = (old - 1) / CHUNK_PAGES;
-        let longer = Directory { pages: new, ..*self };
-        if let Use::Pages { header, .. } = self.get(last)? {
-            let chunk = self.chunk(last)?;
-            let (from, to) = (self.len_of(last), longer.len_of(last));
-            if to > from {
-                chunk.mark(from, to - from, false);
-                self.set(last, Use::Pages { header, largest: largest(&chunk.used()) })?;
-            }
-        }
-        self.header.pages.store(new, Relaxed);
-        self.window.mark_dirty(0, PAGE as usize);
-        longer.reserve()
     }
 }

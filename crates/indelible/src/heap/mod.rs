@@ -12,6 +12,7 @@ mod allocation_bytes;
 mod allocator;
 mod audit;
 mod cache;
+mod capacity;
 mod check;
 mod chunk;
 mod class;

@@ -76,7 +76,7 @@ impl RawHeap {
         if !window.writable {
             return Err(HeapError::ReadOnly);
         }
-        Directory::format(&window)?;
+        Directory::format(&window)?.reserve()?;
         RawHeap::with(window, extent.reach, options)
     }
 

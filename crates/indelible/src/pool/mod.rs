@@ -362,7 +362,8 @@ impl PoolOptions {
         if !zeroed && !self.force {
             options::refuse_data(path, &media)?;
         }
-        let store = Store::format(media.device().clone(), identity(), &self.as_format(zeroed))?;
+        let store =
+            Store::format(media.device().clone(), identity(), &self.as_format(zeroed, windows::known))?;
         media.publish(path)?;
         let superblock = store.superblock();
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
@@ -399,7 +400,7 @@ impl PoolOptions {
         let path = Path::new("(device)");
         let open = || -> Result<Pool, Cause> {
             let store = if format {
-                Store::format(device.clone(), identity(), &self.as_format(true))?
+                Store::format(device.clone(), identity(), &self.as_format(true, windows::known))?
             } else {
                 Store::open(device.clone(), identity())?
             };

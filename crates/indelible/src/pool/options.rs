@@ -1,6 +1,5 @@
 //! How pools are opened and objects created.
 
-use super::windows;
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault;
@@ -306,8 +305,9 @@ impl PoolOptions {
         media::OpenOptions { choice: self.medium.choice(), access, allow_remote: self.allow_remote }
     }
 
-    pub(super) fn as_format(&self, zeroed: bool) -> FormatOptions {
-        let known = if self.window.is_none() { windows::known() } else { Vec::new() };
+    /// `known`: finds the windows to keep away from, unless one was asked for.
+    pub(super) fn as_format(&self, zeroed: bool, known: impl FnOnce() -> Vec<Window>) -> FormatOptions {
+        let known = if self.window.is_none() { known() } else { Vec::new() };
         FormatOptions { label: self.label.clone(), force: self.force, zeroed, window: self.window, known }
     }
 

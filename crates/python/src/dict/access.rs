@@ -3,9 +3,9 @@
 use super::table::{PythonDict, ROOT};
 use super::value::{Found, New};
 use super::{Dict, values};
-use crate::attachment::Held;
 use crate::block::Block;
 use crate::error::read_only;
+use crate::held::Held;
 use indelible::collections::HeapRef;
 use indelible::{Error, ErrorKind, Heap};
 use pyo3::intern;

@@ -1,7 +1,7 @@
 //! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
-use crate::attachment::Held;
+use crate::held::Held;
 use indelible::collections::RootTypes;
 use indelible::{Error, ErrorKind, Heap, ReadHeap};
 

@@ -13,9 +13,10 @@ mod value;
 
 pub(crate) use iterator::DictIterator;
 
-use crate::attachment::{Attachment, Held};
+use crate::attachment::Attachment;
 use crate::block::{Block, Counts};
 use crate::error::own;
+use crate::held::Held;
 use crate::pool::{Pool, writable};
 use attach::{attach, version};
 use given::text;

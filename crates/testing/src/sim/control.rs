@@ -10,6 +10,20 @@ use super::model::Model;
 use crate::seed::derived;
 use indelible_store::medium::{LockKey, LockMode};
 
+impl CrashImage {
+    /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
+    /// independent one.
+    #[must_use]
+    pub fn medium(&self) -> SimMedium {
+        SimMedium::holding(
+            self.contents.clone(),
+            self.blocks.after_cut(&self.contents),
+            self.len,
+            self.config,
+        )
+    }
+}
+
 impl SimMedium {
     /// The process behind this handle dies: its locks are free, its later operations fail, what it
     /// wrote stays visible.

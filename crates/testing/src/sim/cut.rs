@@ -3,12 +3,11 @@
 use super::blocks::Blocks;
 use super::choice::Choice;
 use super::config::SimConfig;
-use super::medium::SimMedium;
 use super::pages::Pages;
 use std::fmt;
 
 /// The moment of a power cut and the choice of pending writes that it left: with the same log, all that is
-/// needed to get an image again ([`SimMedium::crash_at`]).
+/// needed to get an image again ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Events with smaller numbers happened, later ones did not.
@@ -36,18 +35,6 @@ pub struct CrashImage {
 }
 
 impl CrashImage {
-    /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
-    /// independent one.
-    #[must_use]
-    pub fn medium(&self) -> SimMedium {
-        SimMedium::holding(
-            self.contents.clone(),
-            self.blocks.after_cut(&self.contents),
-            self.len,
-            self.config,
-        )
-    }
-
     /// How to get this image again.
     #[must_use]
     pub fn cut(&self) -> Cut {

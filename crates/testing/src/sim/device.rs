@@ -1,11 +1,11 @@
 //! The medium as the store sees it.
 
 use super::config::Discard;
+use super::errors::Asker;
 use super::event::{EventKind, Extent};
 use super::fault::{Fault, OpKind};
 use super::medium::{Shared, SimMedium};
 use super::pages::PAGE;
-use super::writeback::Asker;
 use crate::seed::derived;
 use indelible_store::format::TABLE_ROOT;
 use indelible_store::medium::{

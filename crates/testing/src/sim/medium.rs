@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::config::SimConfig;
+use super::errors::Errors;
 use super::event::{Event, EventKind, Extent, Fill};
 use super::fault::{Fault, Faults, OpKind, eio, killed};
 use super::locks::LockTable;
@@ -9,7 +10,6 @@ use super::model::Model;
 use super::pages::{PAGE, Pages};
 use super::recording::Recording;
 use super::watch::Watch;
-use super::writeback::Errors;
 use indelible_store::medium::MediumError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct SimMedium {
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
-    /// The last error of the file that each of its [`Asker`](super::writeback::Asker)s was told of.
+    /// The last error of the file that each of its [`Asker`](super::errors::Asker)s was told of.
     pub(super) cursors: [u64; 2],
 }
 

@@ -75,6 +75,7 @@ mod config;
 mod control;
 mod cut;
 mod device;
+mod errors;
 mod event;
 mod fault;
 mod images;

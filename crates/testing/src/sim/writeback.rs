@@ -1,58 +1,13 @@
-//! Write-back errors of the file: who is told of them, and what becomes of the pages.
+//! Writing back that fails: what becomes of the pages, and whom a medium tells.
 
+use super::errors::Asker;
 use super::event::{EventKind, Extent};
-use super::fault::{eio, enospc};
 use super::medium::{Shared, SimMedium};
 use crate::seed::derived;
 use indelible_store::medium::MediumError;
 
 /// At most so many operations pass between a failure and the eviction of what it left.
 const SOON: u64 = 60;
-
-/// The file's error, as `errseq_t` keeps it: a number that grows with each error that is not yet known to be one
-/// of those reported, and whether somebody was told of the last.
-#[derive(Default)]
-pub(super) struct Errors {
-    sequence: u64,
-    seen: bool,
-    no_space: bool,
-}
-
-impl Errors {
-    /// The cursor of a handle that is opened now.
-    pub(super) fn sample(&self) -> u64 {
-        if self.seen { self.sequence } else { 0 }
-    }
-
-    /// A page could not be written back.
-    fn set(&mut self, no_space: bool) {
-        if self.seen || self.sequence == 0 {
-            self.sequence += 1;
-        }
-        (self.seen, self.no_space) = (false, no_space);
-    }
-
-    fn is_due(&self, cursor: u64) -> bool {
-        self.sequence != cursor
-    }
-
-    /// Tells a handle what it does not know yet.
-    fn check_and_advance(&mut self, cursor: &mut u64) -> Result<(), MediumError> {
-        if !self.is_due(*cursor) {
-            return Ok(());
-        }
-        (self.seen, *cursor) = (true, self.sequence);
-        Err(if self.no_space { enospc() } else { eio() })
-    }
-}
-
-/// The cursor of a question: a handle is two descriptions of the file, one for barriers and one for
-/// everything else.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
-    Barrier,
-    DurableWrite,
-}
 
 impl Shared {
     /// Writing back failed. The pages of `event` are clean but lost, and everybody is to be told.

@@ -5,10 +5,10 @@ mod lanes;
 mod superblock;
 mod table;
 
-use crate::args::pool;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::text::time;
+use crate::values::pool;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};

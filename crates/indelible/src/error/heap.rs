@@ -1,0 +1,134 @@
+//! Errors of a heap. They stand with the others, below the heap, as whatever has a cause may have one of these.
+
+use super::ErrorKind;
+
+/// Why the heap refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HeapError {
+    #[error("the object holds no heap")]
+    NotAHeap,
+    #[error("the object holds data: formatting a heap would overwrite it")]
+    NotBlank,
+    #[error("the heap has version {version} and features {features:#x}; this is version {known}")]
+    Version { version: u32, features: u32, known: u32 },
+    #[error("the object has {pages} pages; a heap has between 3 and 2^32")]
+    Size { pages: u64 },
+    #[error("damaged at offset {offset:#x}: {what}")]
+    Damaged { offset: u64, what: &'static str },
+    #[error("no room for {needed} bytes; the largest free piece has {largest}")]
+    Full { needed: usize, largest: u64 },
+    #[error("{count} times {size} bytes are more than memory can have")]
+    Overflow { count: usize, size: usize },
+    #[error("blocks cannot be aligned to {align}: {why}")]
+    Alignment { align: usize, why: &'static str },
+    #[error("{address:#x} is not an address in this heap that was allocated")]
+    Foreign { address: usize },
+    #[error("{address:#x} lies inside the block at {block:#x}, not at its start")]
+    Interior { address: usize, block: usize },
+    #[error("{size} bytes of a root in a block that has {room} from there on")]
+    Beyond { size: u64, room: u64 },
+    #[error("the block at {address:#x} is free already")]
+    DoubleFree { address: usize },
+    #[error("{what} of the block at {address:#x} was overwritten")]
+    Overwritten { address: usize, what: &'static str },
+    #[error("the object is attached for reading")]
+    ReadOnly,
+    #[error("an empty container outside any object has no heap to allocate in")]
+    Nowhere,
+    #[error("this thread has a lock of the object")]
+    Inside,
+    #[error("a thread has had a lock of the object for {waited:?}, or forgot the guard of one")]
+    Locked { waited: std::time::Duration },
+    #[error("there is no root {name:?}")]
+    RootMissing { name: String },
+    #[error("there is a root {name:?} already")]
+    RootExists { name: String },
+    #[error("root {name:?} is of another type; {difference}")]
+    RootType { name: String, difference: String },
+    #[error("root {name:?} cannot be reset: {why}")]
+    Irreclaimable { name: String, why: String },
+    #[error("root {name:?}: converting {step} failed: {why}")]
+    Conversion { name: String, step: String, why: String },
+    #[error(
+        "extension {number} of {of} in the heap has {size} bytes and type {found:016x}, but this program's has {own} bytes and type {known:016x}:\n{lines}"
+    )]
+    ExtensionType { of: String, number: usize, size: u64, found: u64, own: u64, known: u64, lines: String },
+    #[error("root {name:?}: the object's bytes may have been stored by other means than typed code")]
+    Untrusted { name: String },
+    #[error("the object's bytes may have been stored by other means than typed code")]
+    ForeignBytes,
+    #[error("root {name:?} was asked for twice")]
+    OneRoot { name: String },
+    #[error("at offset {offset:#x}: {what}; {more} more findings")]
+    Findings { offset: u64, what: String, more: usize },
+    #[error("a {ty} has atomics: a reader's pages cannot be stored to")]
+    Atomics { ty: String },
+    #[error("{what} of {len} bytes; {least} to {most} bytes of UTF-8 can be kept")]
+    RootText { what: &'static str, len: usize, least: usize, most: usize },
+}
+
+impl HeapError {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            HeapError::NotAHeap => ErrorKind::NotAHeap,
+            HeapError::NotBlank => ErrorKind::Exists,
+            HeapError::Version { .. } => ErrorKind::Version,
+            HeapError::Size { .. } | HeapError::Overflow { .. } | HeapError::Beyond { .. } => {
+                ErrorKind::BadSize
+            }
+            HeapError::Damaged { .. } => ErrorKind::Damaged,
+            HeapError::Full { .. } => ErrorKind::HeapFull,
+            HeapError::Alignment { .. } => ErrorKind::BadAlignment,
+            HeapError::Foreign { .. } | HeapError::Interior { .. } => ErrorKind::NotABlock,
+            HeapError::DoubleFree { .. } => ErrorKind::DoubleFree,
+            HeapError::Overwritten { .. } => ErrorKind::Overwritten,
+            HeapError::ReadOnly => ErrorKind::ReadOnly,
+            HeapError::Nowhere => ErrorKind::NotAttached,
+            HeapError::Inside | HeapError::Locked { .. } => ErrorKind::Busy,
+            HeapError::RootMissing { .. } => ErrorKind::RootMissing,
+            HeapError::RootExists { .. } => ErrorKind::RootExists,
+            HeapError::RootType { .. }
+            | HeapError::Irreclaimable { .. }
+            | HeapError::Conversion { .. }
+            | HeapError::ExtensionType { .. } => ErrorKind::RootType,
+            HeapError::RootText { .. } | HeapError::OneRoot { .. } => ErrorKind::BadName,
+            HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
+            HeapError::Findings { .. } => ErrorKind::Damaged,
+            HeapError::Atomics { .. } => ErrorKind::ReadOnly,
+        }
+    }
+
+    /// Advice, if it differs from that for the kind of error.
+    pub(crate) fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            HeapError::NotBlank => "use a new object, or fill its first page with zeros",
+            HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
+            HeapError::Size { .. } => "create or resize the object accordingly",
+            HeapError::Overflow { .. } => "ask for less",
+            HeapError::Beyond { .. } => {
+                "give the size of the root's own data, or make the block larger first"
+            }
+            HeapError::Damaged { .. } | HeapError::Findings { .. } => {
+                "`Heap::check` lists all that is wrong; go back to a copy of the object"
+            }
+            HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
+            HeapError::Inside => "give the lock back first",
+            HeapError::Locked { .. } => {
+                "drop the guard, then try again; one that was forgotten (`mem::forget`) ends with the attachment, and `psync` needs none"
+            }
+            HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
+            HeapError::RootText { .. } => "shorten it",
+            HeapError::ExtensionType { .. } => {
+                "leave extensions as they were released, and add further ones behind them"
+            }
+            HeapError::Irreclaimable { .. } => {
+                "convert it, or have the program that made it remove it with all that it leads to"
+            }
+            HeapError::Conversion { .. } => {
+                "correct the converter, or the data with the program that made them"
+            }
+            HeapError::OneRoot { .. } => "give two names",
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! A directory that is long enough for all chunks of the heap: it lies in the heap's own pages.
+
+use super::chunk::largest;
+use super::directory::Directory;
+use super::error::{HeapError, Result};
+use super::layout::{CHUNK_PAGES, Kind, MAX_PAGES, PAGE, Use};
+use super::pages::{Hints, Pages};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Directory<'_> {
+    /// Makes room for an entry for every chunk: a directory twice as long, in the heap's own pages.
+    pub(super) fn reserve(&self) -> Result<()> {
+        let capacity = self.header.capacity.load(Relaxed);
+        if self.chunks() <= capacity {
+            return Ok(());
+        }
+        let pages = (self.chunks().max(2 * capacity) * 8).div_ceil(PAGE);
+        let mut hints = Hints::default();
+        let found = Pages { directory: *self, hints: &mut hints }.allocate(pages, 1, Kind::Meta, 0)?;
+        let Some(run) = found else {
+            let needed = (pages * PAGE) as usize;
+            return Err(HeapError::Full { needed, largest: 0 });
+        };
+        if !run.zero {
+            self.window.fill(run.page * PAGE, (pages * PAGE) as usize, 0)?;
+        }
+        let new: &[AtomicU64] = self.window.slice(run.page * PAGE, (pages * PAGE / 8) as usize)?;
+        self.window.mark_dirty(run.page * PAGE, (self.frontier() * 8) as usize);
+        for (new, old) in new.iter().zip(&self.entries()?[..self.frontier() as usize]) {
+            new.store(old.load(Relaxed), Relaxed);
+        }
+        let old = self.header.directory.load(Relaxed);
+        self.header.directory.store(run.page, Relaxed);
+        self.header.capacity.store(pages * PAGE / 8, Relaxed);
+        self.window.mark_dirty(0, PAGE as usize);
+        if old != 0 {
+            Pages { directory: *self, hints: &mut hints }.free(old, Kind::Meta)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in pages that the object got since.
+    pub(super) fn extend(&self) -> Result<()> {
+        let (old, new) = (self.pages, self.window.pages().min(MAX_PAGES));
+        if new <= old {
+            return Ok(());
+        }
+        let last = (old - 1) / CHUNK_PAGES;
+        let longer = Directory { pages: new, ..*self };
+        if let Use::Pages { header, .. } = self.get(last)? {
+            let chunk = self.chunk(last)?;
+            let (from, to) = (self.len_of(last), longer.len_of(last));
+            if to > from {
+                chunk.mark(from, to - from, false);
+                self.set(last, Use::Pages { header, largest: largest(&chunk.used()) })?;
+            }
+        }
+        self.header.pages.store(new, Relaxed);
+        self.window.mark_dirty(0, PAGE as usize);
+        longer.reserve()
+    }
+}

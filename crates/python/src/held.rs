@@ -1,0 +1,95 @@
+//! The four kinds of attachment, behind one interface.
+
+use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
+use std::ops::Range;
+
+/// An attached object, or the heap in it.
+pub(crate) enum Held {
+    Writer(Object),
+    Reader(ReadObject),
+    Heap(Heap),
+    ReadHeap(ReadHeap),
+}
+
+impl Held {
+    pub(crate) fn base(&self) -> *const u8 {
+        match self {
+            Held::Writer(object) => object.as_ptr(),
+            Held::Reader(object) => object.as_ptr(),
+            Held::Heap(heap) => heap.base(),
+            Held::ReadHeap(heap) => heap.object().as_ptr(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Held::Writer(object) => object.len(),
+            Held::Reader(object) => object.len(),
+            Held::Heap(heap) => heap.size(),
+            Held::ReadHeap(heap) => heap.object().len(),
+        }
+    }
+
+    pub(crate) fn writable(&self) -> bool {
+        matches!(self, Held::Writer(_) | Held::Heap(_))
+    }
+
+    /// See `Object::prefault`.
+    pub(crate) fn prefault(&mut self, range: Range<usize>) -> indelible::Result<usize> {
+        match self {
+            Held::Writer(object) => object.prefault(range),
+            Held::Reader(object) => object.prefault(range),
+            Held::Heap(heap) => heap.object().prefault(range),
+            Held::ReadHeap(heap) => heap.object().prefault(range),
+        }
+    }
+
+    /// The object of a writer.
+    pub(crate) fn object(&mut self) -> Option<&Object> {
+        match self {
+            Held::Writer(object) => Some(object),
+            Held::Heap(heap) => Some(heap.object()),
+            _ => None,
+        }
+    }
+
+    /// Whether a fork of the process has the memory, too.
+    pub(crate) fn is_inherited(&self) -> bool {
+        match self {
+            Held::Reader(object) => object.is_inherited(),
+            Held::ReadHeap(heap) => heap.object().is_inherited(),
+            Held::Writer(_) | Held::Heap(_) => false,
+        }
+    }
+
+    /// Whether a detach would lose stores. What cannot be told is not warned of.
+    pub(crate) fn is_unsynced(&mut self) -> bool {
+        let unsynced = match self {
+            Held::Writer(object) => object.is_unsynced(),
+            Held::Heap(heap) => heap.is_unsynced(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(false),
+        };
+        unsynced.unwrap_or(false)
+    }
+
+    /// Makes everything stored durable. Those attached for reading have nothing to psync.
+    pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Error> {
+        match self {
+            Held::Writer(object) if cut => object.psync_cut(),
+            Held::Writer(object) => object.psync(),
+            Held::Heap(heap) if cut => heap.psync_cut(),
+            Held::Heap(heap) => heap.psync(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn detach(self) -> Result<(), Error> {
+        match self {
+            Held::Writer(object) => object.detach(),
+            Held::Reader(object) => object.detach(),
+            Held::Heap(heap) => heap.into_object().detach(),
+            // It has no other end than being dropped.
+            Held::ReadHeap(_) => Ok(()),
+        }
+    }
+}
