@@ -10,6 +10,9 @@ const NOT_RUN: &str = "not run";
 /// Columns of the table of mutants that other campaigns fill, or the long form.
 const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
+/// Of them, those with mutants of their own choice: the campaign whose record has the verdicts.
+const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
+
 /// The campaigns there are, and what they do.
 const LAYERS: [(&str, &str); 13] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
@@ -78,6 +81,7 @@ fn layers(records: &[Record]) -> String {
 
 fn mutants(records: &[Record]) -> String {
     let Some(record) = record(records, "mutants") else { return format!("{NOT_RUN}.") };
+    let record = &with_verdicts_of_others(record, records);
     let mut out =
         format!("{} caught, {} missed. {}", record.caught.len(), record.missed.len(), fewest(record));
     let mut columns: BTreeSet<&str> =
@@ -98,6 +102,28 @@ fn mutants(records: &[Record]) -> String {
         let _ = write!(out, "\n| {mutant} | {} |", cells(&mut columns.iter().map(mark).chain([by.as_str()])));
     }
     out
+}
+
+/// The record of mutants, with the verdicts of campaigns that were run apart from it.
+fn with_verdicts_of_others(record: &Record, records: &[Record]) -> Record {
+    let mut all = record.clone();
+    for (column, layer) in RECORDED {
+        let Some(other) = self::record(records, layer) else { continue };
+        // "NoFence on 6.1 devdax": noticed wherever it was run, or not.
+        let named =
+            |names: &[String], mutant: &str| names.iter().any(|n| n.split(' ').next() == Some(mutant));
+        for (mutant, row) in &mut all.table {
+            let (caught, missed) = (named(&other.caught, mutant), named(&other.missed, mutant));
+            if row.contains_key(column) || !(caught || missed) {
+                continue;
+            }
+            row.insert(column.to_owned(), !missed);
+            if let Some(count) = all.detectors.get_mut(mutant) {
+                *count += u64::from(!missed);
+            }
+        }
+    }
+    all
 }
 
 /// How many detectors noticed a mutant: as counted, else the columns that did.
@@ -196,6 +222,25 @@ mod tests {
             table.contains("Fewer than two detectors noticed 2 of them: ApplyFirst, NoFence."),
             "{table}"
         );
+    }
+
+    #[test]
+    fn verdicts_of_campaigns_that_were_run_apart_count() {
+        let mut record = Record::new("mutants", Mode::Long, String::new(), 1);
+        for mutant in ["NoFence", "NoWriteBack", "ApplyFirst"] {
+            record.table.insert(mutant.into(), BTreeMap::from([("tests".to_owned(), true)]));
+            record.detectors.insert(mutant.into(), 1);
+        }
+        let mut rig = Record::new("power-cut", Mode::Long, String::new(), 1);
+        rig.caught = vec!["NoFence on 6.1 devdax".into(), "NoWriteBack on 6.1 devdax".into()];
+        rig.missed = vec!["NoWriteBack on 6.12 devdax".into()];
+        let table = mutants(&[record, rig]);
+        assert!(
+            table.contains("Fewer than two detectors noticed 2 of them: ApplyFirst, NoWriteBack."),
+            "{table}"
+        );
+        assert!(table.contains("| NoFence | not run | not run | not run | x | x | 2 |"), "{table}");
+        assert!(table.contains("| NoWriteBack | not run | not run | not run | . | x | 1 |"), "{table}");
     }
 
     #[test]
