@@ -187,7 +187,11 @@ impl Tracked {
         }
         self.settle()?;
         if self.shadow_mut()?.renewal_due()? {
-            writer.apply()?;
+            match writer.apply() {
+                // The psync is done. The renewal only spares time, and is due again after the next one.
+                Err(StoreError::HeldStill { .. }) => return Ok(()),
+                applied => applied?,
+            }
             // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
             // caller's promise) keeps stores away until this returns.
             unsafe { self.shadow_mut()?.renew() }?;
