@@ -35,7 +35,7 @@ fn the_page_for_rust_is_true() {
         assert_eq!(block, "cargo install --path indelible/crates/cli\n");
         install_tool(project, &bin);
     });
-    assert_eq!(compared, 6);
+    assert_eq!(compared, 7);
 }
 
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.
