@@ -30,6 +30,11 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
         Some(only) if all.iter().any(|target| target == only) => vec![only.to_owned()],
         Some(only) => return Err(format!("no fuzz target {only}; there are {}", all.join(", "))),
     };
+    let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
+    let mut record = match only {
+        None => Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0),
+        Some(_) => last(mode)?,
+    };
     let work = build_folder().join("fuzz-work");
     let text = work.display().to_string();
     let mut plant =
@@ -46,11 +51,6 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     // Building is not fuzzing.
     let begin = Instant::now();
     let worked = processor_seconds();
-    let mode = if minutes >= 60 { Mode::Long } else { Mode::Short };
-    let mut record = Record::new("fuzz", mode, format!("cargo xtask fuzz --minutes {minutes}"), 0);
-    if only.is_some() {
-        record = last(mode)?;
-    }
     let whole_pool = |target: &String| WHOLE_POOLS.contains(&target.as_str());
     let time =
         |target| if whole_pool(target) { (minutes * 60).div_ceil(WHOLE_POOLS.len() as u64) } else { minutes };

@@ -2,12 +2,12 @@
 //! no block lost.
 
 use crate::heaps::sound;
-use crate::support::{self, Ground, World};
+use crate::rounds::Rounds;
+use crate::support::{Ground, World};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
 use indelible::retention::Migrating;
 use indelible::{Heap, Persist, Tracking};
-use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
-use std::sync::Arc;
+use indelible_testing::{Limits, Seeded};
 
 const TEXTS: u64 = 40;
 const ITEMS: u64 = 45;
@@ -146,45 +146,20 @@ fn verify(heap: &mut Heap) -> u64 {
     round
 }
 
+const PROGRAM: Rounds = Rounds { advance, verify };
+
 #[test]
 fn a_power_cut_finds_the_old_values_or_the_new_ones() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     format(&mut Heap::format(world.format().create_attached("o", 1 << 20).unwrap()).unwrap());
-    let sim = world.sim().unwrap();
-    let record = |sim: &SimMedium| {
-        let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
-        sim.mark(0);
-        for _ in 0..7 {
-            let round = advance(&mut heap);
-            heap.psync().unwrap();
-            sim.mark(round);
-        }
-    };
-    let verify_image = |image: &CrashImage| -> Result<(), String> {
-        let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
-        let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
-        let (found, said) = (verify(&mut heap), image.last_mark().unwrap_or(0));
-        // It goes on from there.
-        advance(&mut heap);
-        assert_eq!(verify(&mut heap), found + 1);
-        if found == said || found == said + 1 { Ok(()) } else { Err(format!("round {found}, said {said}")) }
-    };
     let limits = Limits { exhaustive: 4, singles: 2, random: 3, points: 120, seed: 1 };
-    let report = for_each_crash(sim, record, verify_image, &limits).unwrap();
-    assert!(report.distinct > 80, "only {} images", report.distinct);
+    PROGRAM.survive_power_cuts(&world, 7, &limits, 80);
 }
 
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn work() {
-    let Some(path) = std::env::var_os("WORK_POOL") else { return };
-    let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
-    let mut heap = Heap::open(options.open(path).unwrap().attach("o").unwrap()).unwrap();
-    loop {
-        let round = advance(&mut heap);
-        heap.psync().unwrap();
-        println!("ROUND {round}");
-    }
+    PROGRAM.work();
 }
 
 #[test]
@@ -192,14 +167,6 @@ fn killed_at_any_moment_the_values_are_the_old_ones_or_the_new_ones() {
     for ground in [Ground::Memory, Ground::File] {
         let world = World::new(ground, Tracking::Auto, false);
         format(&mut Heap::format(world.format().create_attached("o", 1 << 20).unwrap()).unwrap());
-        let mut random = Seeded::new(12);
-        let mut said = 0;
-        for _ in 0..20 {
-            said = support::killed_at_work(&world, "crash::work", random.usize(..12)).unwrap_or(said);
-            let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
-            let found = verify(&mut heap);
-            assert!(found >= said, "round {said} was said to be durable, {found} is there");
-        }
-        assert!(said > 40, "only {said} rounds");
+        PROGRAM.survive_kills(&world, "crash::work", &mut Seeded::new(12), [20, 12], 40);
     }
 }

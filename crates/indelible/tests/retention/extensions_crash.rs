@@ -2,10 +2,10 @@
 
 use crate::extensions::{make, v1, v3};
 use crate::heaps::sound;
-use crate::support::{self, Ground, World};
+use crate::rounds::Rounds;
+use crate::support::{Ground, World};
 use indelible::{Heap, Tracking};
-use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
-use std::sync::Arc;
+use indelible_testing::{Limits, Seeded};
 
 const ITEMS: u32 = 60;
 /// Items that a round extends.
@@ -67,56 +67,25 @@ fn verify(heap: &mut Heap) -> u64 {
     round
 }
 
+const PROGRAM: Rounds = Rounds { advance, verify };
+
 #[test]
 fn a_power_cut_finds_values_extended_whole_or_not_at_all() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     format(&world);
-    let sim = world.sim().unwrap();
-    let record = |sim: &SimMedium| {
-        let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
-        sim.mark(0);
-        for _ in 0..=ROUNDS {
-            let round = advance(&mut heap);
-            heap.psync().unwrap();
-            sim.mark(round);
-        }
-    };
-    let verify_image = |image: &CrashImage| -> Result<(), String> {
-        let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
-        let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
-        let (found, said) = (verify(&mut heap), image.last_mark().unwrap_or(0));
-        advance(&mut heap);
-        assert_eq!(verify(&mut heap), found + 1);
-        if found == said || found == said + 1 { Ok(()) } else { Err(format!("round {found}, said {said}")) }
-    };
     let limits = Limits { exhaustive: 4, singles: 2, random: 3, points: 60, seed: 3 };
-    let report = for_each_crash(sim, record, verify_image, &limits).unwrap();
-    assert!(report.distinct > 40, "only {} images", report.distinct);
+    PROGRAM.survive_power_cuts(&world, ROUNDS + 1, &limits, 40);
 }
 
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn work() {
-    let Some(path) = std::env::var_os("WORK_POOL") else { return };
-    let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
-    let mut heap = Heap::open(options.open(path).unwrap().attach("o").unwrap()).unwrap();
-    loop {
-        let round = advance(&mut heap);
-        heap.psync().unwrap();
-        println!("ROUND {round}");
-    }
+    PROGRAM.work();
 }
 
 #[test]
 fn killed_while_values_are_extended_they_are_whole() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     format(&world);
-    let (mut random, mut said) = (Seeded::new(5), 0);
-    for _ in 0..10 {
-        said = support::killed_at_work(&world, "extensions_crash::work", random.usize(..20)).unwrap_or(said);
-        let mut heap = Heap::open(world.open().attach("o").unwrap()).unwrap();
-        let found = verify(&mut heap);
-        assert!(found >= said, "round {said} was said to be durable, {found} is there");
-    }
-    assert!(said > 20, "only {said} rounds");
+    PROGRAM.survive_kills(&world, "extensions_crash::work", &mut Seeded::new(5), [10, 20], 20);
 }

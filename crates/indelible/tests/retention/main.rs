@@ -13,5 +13,6 @@ mod extensions_hostile;
 mod heaps;
 mod histories;
 mod reset;
+mod rounds;
 mod steps;
 mod versions;

@@ -13,7 +13,7 @@
 //!
 //! Lock order, outermost first: an object (kernel lock, never waited for) → a lane's apply lock → a writer lane's state → an
 //! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
-//! locks, the kept lanes. Under the table an apply lock is tried, and not waited for. A lane's kernel lock is taken under the table and never waited for.
+//! locks, the kept lanes. Under the table neither an apply lock nor the kernel lock of a lane is waited for: they are tried.
 //!
 //! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
 //! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers

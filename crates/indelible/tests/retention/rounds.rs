@@ -1,0 +1,80 @@
+//! Programs of rounds, each durable with its number, under power cuts and kills.
+
+use crate::support::{self, World};
+use indelible::Heap;
+use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
+use std::sync::Arc;
+
+/// A program on the heap of object `o`.
+pub struct Rounds {
+    /// Makes one round, and returns its number.
+    pub advance: fn(&mut Heap) -> u64,
+    /// Checks everything, and returns the number of the round that is found.
+    pub verify: fn(&mut Heap) -> u64,
+}
+
+fn opened(world: &World) -> Heap {
+    Heap::open(world.open().attach("o").unwrap()).unwrap()
+}
+
+impl Rounds {
+    /// Cuts the power in `rounds` rounds: each image, of which there are more than `least`, has the last round that was said or
+    /// the next, and goes on from there.
+    pub fn survive_power_cuts(&self, world: &World, rounds: u64, limits: &Limits, least: u64) {
+        let sim = world.sim().unwrap();
+        let record = |sim: &SimMedium| {
+            let mut heap = opened(world);
+            sim.mark(0);
+            for _ in 0..rounds {
+                let round = (self.advance)(&mut heap);
+                heap.psync().unwrap();
+                sim.mark(round);
+            }
+        };
+        let verify_image = |image: &CrashImage| -> Result<(), String> {
+            let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
+            let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
+            let (found, said) = ((self.verify)(&mut heap), image.last_mark().unwrap_or(0));
+            (self.advance)(&mut heap);
+            assert_eq!((self.verify)(&mut heap), found + 1);
+            if found == said || found == said + 1 {
+                Ok(())
+            } else {
+                Err(format!("round {found}, said {said}"))
+            }
+        };
+        let report = for_each_crash(sim, record, verify_image, limits).unwrap();
+        assert!(report.distinct > least, "only {} images", report.distinct);
+    }
+
+    /// Makes rounds until this process is killed: the ignored test that [`survive_kills`](Rounds::survive_kills) starts.
+    pub fn work(&self) {
+        let Some(path) = std::env::var_os("WORK_POOL") else { return };
+        let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
+        let mut heap = Heap::open(options.open(path).unwrap().attach("o").unwrap()).unwrap();
+        loop {
+            let round = (self.advance)(&mut heap);
+            heap.psync().unwrap();
+            println!("ROUND {round}");
+        }
+    }
+
+    /// Kills the test `work` so many times, each within `longest` rounds: no round that was said is missing, and more than `least`
+    /// were said.
+    pub fn survive_kills(
+        &self,
+        world: &World,
+        work: &str,
+        random: &mut Seeded,
+        [kills, longest]: [usize; 2],
+        least: u64,
+    ) {
+        let mut said = 0;
+        for _ in 0..kills {
+            said = support::killed_at_work(world, work, random.usize(..longest)).unwrap_or(said);
+            let found = (self.verify)(&mut opened(world));
+            assert!(found >= said, "round {said} was said to be durable, {found} is there");
+        }
+        assert!(said > least, "only {said} rounds");
+    }
+}
