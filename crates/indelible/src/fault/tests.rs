@@ -106,7 +106,10 @@ impl Area {
         assert_eq!(done, 0);
     }
 
+    /// Once the last fault is wholly answered: its thread goes on when its own page is there, before those ahead of it are.
     fn present(&self) -> Vec<usize> {
+        assert!(self.served.range.take());
+        assert_eq!(self.served.range.next(), None, "another thread's fault");
         let found = mmap::resident(self.mapping.addr(), PAGES).unwrap();
         found.iter().enumerate().filter_map(|(page, there)| there.then_some(page)).collect()
     }
