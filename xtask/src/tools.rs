@@ -29,6 +29,7 @@ const ADDRESS: &[&str] = &[
     "--skip=a_jump_into_an_object_dies_as_without_us",
     "--skip=s0_15_access_after_detach_is_a_fault",
     "--skip=an_access_to_closed_pages_is_a_fault",
+    "--skip=a_fork_reads_no_zeros_where_pages_are_missing",
 ];
 /// Tests that do not map objects at fixed addresses.
 const THREAD: [&[&str]; 2] = [

@@ -46,6 +46,25 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
     Ok(())
 }
 
+/// Makes the rest of a page read as zeros, durably, whose first bytes are somebody's.
+///
+/// Blocks that were never written are left alone. They read as zeros, and a first write that failed there would be held against
+/// whoever writes to the page later: nobody zeroes it any more.
+///
+/// # Errors
+/// Those of [`Medium::unwritten`] and of [`Medium::write_durable`].
+pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
+    let unwritten = if Mutant::SpaceUnproven.is_on() { vec![] } else { medium.unwritten(offset, len)? };
+    let mut at = offset;
+    for hole in unwritten.into_iter().chain(std::iter::once(offset + len..offset + len)) {
+        if at < hole.start {
+            medium.write_durable(at, &vec![0; (hole.start - at) as usize])?;
+        }
+        at = hole.end;
+    }
+    Ok(())
+}
+
 /// Writes `bytes` to space that nobody uses, durably.
 ///
 /// # Errors

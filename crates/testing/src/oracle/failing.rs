@@ -15,8 +15,11 @@ const KINDS: [(OpKind, u64); 7] = [
 ];
 const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Short];
 
+/// The last line, or so, of each object as it is at first: in the page that it shares with space that it may grow into.
+const AT: [u32; 3] = [8950, 4950, 19_950];
+
 /// Ways in which a program goes on behind a failure.
-const TAILS: u64 = 4;
+const TAILS: u64 = 5;
 
 /// Shows `judge` the program with each operation of each of its steps failing in each way, and going on in one of
 /// several ways, which `seed` chooses; of all these programs every `stride`th. `judge` says whether the failure was
@@ -74,10 +77,12 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let all = Step::Psync { objects: (0..NAMES.len()).collect() };
     let take_over = |process, value| {
         (0..3).flat_map(move |object| {
+            // Without its log, what was psynced rests on the primary alone.
             [
                 (process, Step::Attach { object }),
-                (process, Step::Store { object, at: 70 * u32::from(value), len: 100, value }),
+                (process, Step::Store { object, at: AT[object], len: 100, value }),
                 (process, Step::Psync { objects: vec![object] }),
+                (process, Step::Checkpoint { object }),
             ]
         })
     };
@@ -112,6 +117,22 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
                 (other, failing(&Step::Attach { object: 0 }, OpKind::Barrier, choice % 3)),
             ]);
             steps.extend(take_over(other, 0xd3));
+        }
+        // Another holds an object still meanwhile; the same again, and a detach, which is refused and poisons.
+        3 => {
+            steps.push((other, Step::Hold { object: 0 }));
+            steps.extend([again.clone(), (process, all.clone()), (process, Step::Detach { object: 0 })]);
+            steps.extend([
+                (process, Step::Attach { object: 0 }),
+                (process, all),
+                (other, Step::LetGo),
+                again,
+            ]);
+            steps.extend(take_over(process, 0xd5));
+            steps.extend([(other, Step::Hold { object: 0 }), (process, Step::Die)]);
+            steps.extend(take_over(other, 0xd6));
+            steps.push((other, Step::LetGo));
+            steps.extend(take_over(other, 0xd7));
         }
         // Somebody who has nothing to do with it fills lanes, and checkpoints.
         _ => {

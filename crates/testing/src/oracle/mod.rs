@@ -22,12 +22,16 @@
 //! 7. Nobody finds an object `Held` that no process has attached, with one exception, of which the module `left` is the whole
 //!    rule: a process whose attach or detach of it failed may keep the lane that the object is bound to, for as long
 //!    as it has another object attached for writing.
+//! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened, but for a detach, which
+//!    poisons its lane. The holder sees what the last psync left; of a psync that failed, either; and it sees the same until it
+//!    lets go.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
 
 mod cuts;
 mod failing;
+mod hold;
 mod left;
 mod model;
 mod pools;
@@ -112,6 +116,12 @@ pub enum Step {
     Checkpoint {
         object: usize,
     },
+    /// Holds an object still that a process has attached for writing, and looks. An object that it held before goes on.
+    Hold {
+        object: usize,
+    },
+    /// Looks at the object that it holds once more, and lets it go on.
+    LetGo,
     /// The process dies between two steps. Another takes its place.
     Die,
     /// The process dies in the `nth` operation of this kind that the step makes, if it makes so many;

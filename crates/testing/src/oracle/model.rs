@@ -16,6 +16,14 @@ pub(super) enum Answer {
     Poisoned,
 }
 
+/// How an object is attached for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    Well,
+    /// A psync of it failed, or it is on a lane with one that did.
+    Poisoned,
+}
+
 /// An object as a process has it attached.
 #[derive(Clone, PartialEq)]
 pub(super) enum Attached {
@@ -73,6 +81,15 @@ impl Model {
         }
     }
 
+    /// How a process has the object attached for writing, if one has.
+    pub(super) fn writing(&self, object: usize) -> Option<Writing> {
+        (0..PROCESSES).find_map(|process| match self.attached.get(&(process, object)) {
+            Some(Attached::Writing { poisoned: true, .. }) => Some(Writing::Poisoned),
+            Some(Attached::Writing { .. }) => Some(Writing::Well),
+            _ => None,
+        })
+    }
+
     fn held(&self, object: usize, for_reading: bool) -> bool {
         (0..PROCESSES).filter_map(|process| self.attached.get(&(process, object))).any(|attached| {
             match attached {
@@ -115,6 +132,7 @@ impl Model {
             | Step::Resize { object, .. }
             | Step::Attach { object }
             | Step::Read { object }
+            | Step::Hold { object }
                 if !self.has(object) =>
             {
                 Answer::NotFound
@@ -133,7 +151,7 @@ impl Model {
                 own if own.iter().any(|object| self.is_poisoned(process, *object)) => Answer::Poisoned,
                 _ => Answer::Done,
             },
-            Step::Die | Step::WritebackFails { .. } => Answer::Done,
+            Step::Hold { .. } | Step::LetGo | Step::Die | Step::WritebackFails { .. } => Answer::Done,
             Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object }
                 if self.is_poisoned(process, object) =>
             {
@@ -192,7 +210,11 @@ impl Model {
             Step::DieIn { ref step, .. } | Step::FailIn { ref step, .. } => self.take(process, step),
             Step::Die => self.die(process),
             // Loaded bytes are stored once it is known where the object's virgin part begins.
-            Step::Load { .. } | Step::Checkpoint { .. } | Step::WritebackFails { .. } => {}
+            Step::Load { .. }
+            | Step::Checkpoint { .. }
+            | Step::Hold { .. }
+            | Step::LetGo
+            | Step::WritebackFails { .. } => {}
         }
     }
 }

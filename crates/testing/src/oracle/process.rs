@@ -1,6 +1,7 @@
 //! A process of a program: its handle on the medium, and the calls it makes.
 
-use super::model::{Attached, Model};
+use super::hold::Hold;
+use super::model::{Attached, Model, Writing};
 use super::{NAMES, Step};
 use crate::pool::{Borrowing, Lines, contents, page, process, take};
 use crate::sim::SimMedium;
@@ -12,6 +13,7 @@ use indelible_store::table::{CreateOptions, Key, Located};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// See the module.
 pub(super) struct Process {
@@ -19,6 +21,7 @@ pub(super) struct Process {
     pub(super) store: Arc<Store>,
     writers: BTreeMap<usize, Writer>,
     readers: BTreeMap<usize, Reader>,
+    pub(super) hold: Option<Hold>,
 }
 
 /// The answer to a call, and the stores that the process made with it.
@@ -28,6 +31,8 @@ pub(super) struct Seen {
     object: Option<(usize, Located, Vec<u8>)>,
     /// Bytes of an object that are now this value.
     loaded: Option<(usize, Range<usize>, u8)>,
+    /// An object that was held still has changed.
+    pub(super) moved: bool,
 }
 
 impl Seen {
@@ -87,7 +92,9 @@ impl Process {
     pub(super) fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
         let medium = Arc::new(medium.handle());
         let store = Store::open(medium.clone(), process(pid))?;
-        Ok(Process { medium, store, writers: BTreeMap::new(), readers: BTreeMap::new() })
+        // Nobody lets go while another waits: one step follows the other.
+        store.set_patience(Duration::ZERO);
+        Ok(Process { medium, store, writers: BTreeMap::new(), readers: BTreeMap::new(), hold: None })
     }
 
     pub(super) fn is_poisoned(&self, object: usize) -> bool {
@@ -97,7 +104,7 @@ impl Process {
     /// Makes the call; `world` has what this process, number `own`, stored.
     pub(super) fn call(&mut self, own: usize, step: &Step, world: &Model, seen: &mut Seen) -> Result<()> {
         let key = Key::default();
-        let Process { store, writers, readers, .. } = self;
+        let Process { store, writers, readers, hold, .. } = self;
         match *step {
             Step::Create { object, size, sparse } => {
                 let how = CreateOptions { size: size.into(), sparse, ..CreateOptions::default() };
@@ -149,6 +156,15 @@ impl Process {
                     writer.checkpoint()?;
                 }
             }
+            Step::Hold { object } => {
+                *hold = None;
+                *hold = store.hold_still(NAMES[object], key)?.map(Hold::begin).transpose()?;
+                // Of a psync that failed it may show what a power cut undoes.
+                if let (Some(hold), Some(Writing::Well)) = (hold, world.writing(object)) {
+                    seen.object = Some((object, *hold.object(), hold.shown().to_vec()));
+                }
+            }
+            Step::LetGo => seen.moved = !hold.take().map_or(Ok(true), Hold::end)?,
             Step::Store { .. }
             | Step::Die
             | Step::DieIn { .. }

@@ -1,5 +1,6 @@
 //! A program on a pool, held against the model.
 
+use super::hold;
 use super::left::Left;
 use super::model::{Answer, Model};
 use super::process::{Process, Seen};
@@ -127,6 +128,7 @@ impl Run<'_> {
             Step::FailIn { kind, nth, fault, lasts: true, .. } => self.medium.fail_from(kind, nth, fault),
             _ => {}
         }
+        let refused_detach = matches!(step.call(), Step::Detach { .. }) && self.is_any_held();
         let caller = &mut self.processes[process];
         let due = caller.medium.error_due();
         let mut seen = Seen::default();
@@ -142,6 +144,7 @@ impl Run<'_> {
         let worlds = match result {
             Ok(()) => {
                 self.left.done(step.call());
+                self.held(process, step.call(), &seen)?;
                 agreeing(futures, &seen)?
             }
             Err(error) => self.refused(process, step.call(), futures, &error, failed || due)?,
@@ -150,10 +153,26 @@ impl Run<'_> {
         for world in &mut self.worlds {
             seen.stored(world, process);
         }
-        self.poison(process, failed || due)?;
+        self.poison(process, failed || due || refused_detach)?;
         self.dedup();
         self.left.settle(&self.worlds);
         Ok(())
+    }
+
+    fn is_any_held(&self) -> bool {
+        self.processes.iter().any(|process| process.hold.is_some())
+    }
+
+    /// A hold began, or ended.
+    fn held(&self, process: usize, call: &Step, seen: &Seen) -> Verdict {
+        match *call {
+            Step::Hold { object } => {
+                let hold = self.processes[process].hold.as_ref();
+                hold::judge(&self.worlds, object, hold)
+            }
+            _ if seen.moved => Err("it changed while it was held still".into()),
+            _ => Ok(()),
+        }
     }
 
     /// The worlds that are left when a call answers with an error.
@@ -191,6 +210,7 @@ impl Run<'_> {
             // No failure leaves a hold behind, but for those.
             E::Held { .. } => return Err(contrary()),
             E::Poisoned => poisoned.contains(&process),
+            E::HeldStill { .. } => self.is_any_held(),
             _ => false,
         };
         self.left.failed(process, call);
@@ -198,7 +218,8 @@ impl Run<'_> {
         if !(may_fail || beside || detached) {
             return Err(contrary());
         }
-        let nothing = matches!(error, E::Medium(_) | E::NoSpace | E::NoRoom { .. }) || beside && !may_fail;
+        let nothing = matches!(error, E::Medium(_) | E::NoSpace | E::NoRoom { .. } | E::HeldStill { .. })
+            || beside && !may_fail;
         let worlds = if nothing || self.is_certain(process, call) {
             futures.into_iter().map(|future| future.before).collect()
         } else {

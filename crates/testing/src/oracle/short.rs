@@ -81,6 +81,7 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             alone(vec![attach(0), store(0, 100, 64, 3), psync(&[0]), S::Grow { object: 0, size: 60_000 }]),
         ),
         ("shrink", Start::Used, alone(vec![S::Resize { object: 2, size: 5000 }])),
+        ("resize in place", Start::Used, alone(vec![S::Resize { object: 1, size: 9000 }])),
         ("resize by moving", Start::Used, alone(vec![S::Resize { object: 0, size: 60_000 }])),
         (
             "changes of the table across the end of its lane",
@@ -119,6 +120,23 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
                 ),
                 (1, S::Read { object: 0 }),
                 (1, S::Read { object: 1 }),
+            ]),
+        ),
+        (
+            "held still, and dead meanwhile",
+            Start::Used,
+            Program(vec![
+                (0, attach(0)),
+                (0, store(0, 0, 128, 1)),
+                (0, psync(&[0])),
+                (1, S::Hold { object: 0 }),
+                (0, store(0, 64, 128, 2)),
+                (0, psync(&[0])),
+                (0, S::Die),
+                (2, attach(0)),
+                (1, S::LetGo),
+                (2, attach(0)),
+                (2, psync(&[0])),
             ]),
         ),
         (

@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// Tries again as long as a lane that has to be recovered is held still: with the table locked nobody waits for that.
-    fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
+    pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
             match attempt() {
@@ -166,6 +166,10 @@ impl Store {
         };
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
         let lane = self.choose_lane(table, found, search)?;
+        if undefined(table, &object)?.is_some() && self.apply_locks.is_held(lane.index)? {
+            // To clear it is a change of the lane, and once the object is bound it would be too late to refuse.
+            return Err(self.apply_locks.refused(lane.index));
+        }
         self.bind(table, &mut object, lane.index)?;
         if table.root.boot != self.identity.boot {
             table.root.boot = self.identity.boot;

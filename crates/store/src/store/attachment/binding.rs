@@ -56,6 +56,19 @@ impl Store {
         Ok(stale.then_some(lane))
     }
 
+    /// Refuses to touch an object that is held still by the lane that it was attached to. A hold that begins later
+    /// looks at the table again, which the caller has locked, and finds that nobody has the object attached.
+    ///
+    /// # Errors
+    /// `HeldStill`.
+    pub(in crate::store) fn expect_not_held(&self, object: &Located) -> Result<()> {
+        let lane = object.entry.lane.get();
+        if object.is_bound() && lane < LANES && self.apply_locks.is_held(lane)? {
+            return Err(self.apply_locks.refused(lane));
+        }
+        Ok(())
+    }
+
     /// Recovers the object if its last writer died (S0.12, S0.26); the lane found is this process's
     /// to use.
     pub(in crate::store) fn recover(
@@ -68,7 +81,10 @@ impl Store {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
             // Its last detach settled it but could not say so in the table.
-            Some(_) => return Ok(None),
+            Some(_) => {
+                self.expect_not_held(object)?;
+                return Ok(None);
+            }
             None => {}
         }
         match self.acquire(table, lane)? {

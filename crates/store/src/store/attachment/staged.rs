@@ -76,8 +76,10 @@ impl Writers<'_> {
             if Arc::ptr_eq(&writer.lane, lane) {
                 continue;
             }
+            let left = writer.lane.clone();
+            let changing = left.change()?;
             if !Mutant::UnsettledMove.is_on() {
-                writer.settle()?;
+                writer.settle_within(&changing)?;
             }
             let mut object = writer.object;
             store.update(|table| {
@@ -85,7 +87,7 @@ impl Writers<'_> {
                 store.bind(table, &mut object, lane.index)
             })?;
             writer.object = object;
-            writer.lane.forget(object.offset);
+            left.forget(object.offset);
             writer.lane = lane.clone();
             lane.bound.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }

@@ -5,7 +5,7 @@
 
 use super::attach::undefined;
 use crate::error::{Part, Result, StoreError};
-use crate::medium::{LockKey, Medium, Overlay};
+use crate::medium::{LockKey, LockMode, Medium, Overlay};
 use crate::recovery::{clear_left, replay};
 use crate::space::TableTransaction;
 use crate::store::locks::ApplyLock;
@@ -50,8 +50,18 @@ impl Store {
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
-        let live = object.is_bound() && self.is_taken(object.entry.lane.get())?;
+        // Nothing else would keep it: a lane is also taken by processes that have other objects on it.
+        let live =
+            object.is_bound() && self.has_writer(&object)? && self.is_taken(object.entry.lane.get())?;
         Ok(live.then_some(object))
+    }
+
+    /// Whether a process has the object for itself, this one or another.
+    fn has_writer(&self, object: &Located) -> Result<bool> {
+        match self.object_locks.readers(object.offset) {
+            Some(readers) => Ok(readers == 0),
+            None => Ok(self.device.probe(LockKey::Object(object.offset))? == Some(LockMode::Exclusive)),
+        }
     }
 
     /// Whether a process has the lane, this one or another.

@@ -58,20 +58,12 @@ impl Writer {
         self.end()
     }
 
-    /// Makes the primary and the progress line durable in place, so that the lane is not needed.
+    /// Makes the primary and the progress line durable in place, so that the lane is not needed. The object then leaves its
+    /// lane, or moves, within the same change: nobody holds it still by a lane that it is no longer on.
     ///
     /// # Errors
     /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
-    /// count for this object. `HeldStill`: nothing happened.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        if !self.unsettled && !self.lane.is_poisoned() {
-            return Ok(());
-        }
-        let lane = self.lane.clone();
-        self.settle_within(&lane.change()?)
-    }
-
-    /// As [`settle`](Writer::settle), as a part of a larger change.
+    /// count for this object.
     pub(super) fn settle_within(&mut self, changing: &Changing<'_>) -> Result<()> {
         if self.lane.is_poisoned() {
             return Err(StoreError::Poisoned);
@@ -92,31 +84,41 @@ impl Writer {
 
     fn end(&mut self) -> Result<()> {
         let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
-        let result = if self.lane.is_poisoned() {
-            // The entry still says W: the next attach recovers from the lane.
-            Err(StoreError::Poisoned)
-        } else {
-            self.unsettled &= !Mutant::UnsettledDetach.is_on();
-            let cancelled = match self.cancel_direct() {
-                // The progress line still announces it, and the next attach takes it back.
-                Err(StoreError::NoSpace) => Ok(()),
-                done => done,
-            };
-            let settled = cancelled.and_then(|()| self.settle());
-            if settled.is_err() {
-                // Makes the next attach recover, however long the lane lives on.
-                self.lane.poison();
-            }
-            settled.and_then(|()| {
+        let lane = self.lane.clone();
+        let (result, changing) = match self.settle_for_good(&lane) {
+            Ok(changing) => {
                 // The lane has nothing of the object any more. But as long as this process has the lane, another
                 // process that finds the object bound to it in the table waits for it.
-                self.unbind().inspect_err(|_| self.store.give_up_lane(&self.lane))
-            })
+                let unbound = self.unbind().inspect_err(|_| self.store.give_up_lane(&lane));
+                (unbound, Some(changing))
+            }
+            Err(error) => {
+                // The entry still says W. Makes the next attach recover from the lane, however long the lane lives on.
+                lane.poison();
+                (Err(error), None)
+            }
         };
-        self.lane.forget(self.object.offset);
-        self.store.forget_failed_lanes();
+        lane.forget(self.object.offset);
         drop(object_lock);
+        drop(changing);
+        self.store.forget_failed_lanes();
         result
+    }
+
+    /// Settles the object, as a part of the change in which it is detached.
+    fn settle_for_good<'a>(&mut self, lane: &'a WriterLane) -> Result<Changing<'a>> {
+        if lane.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
+        self.unsettled &= !Mutant::UnsettledDetach.is_on();
+        match self.cancel_direct() {
+            // The progress line still announces it, and the next attach takes it back.
+            Err(StoreError::NoSpace) => {}
+            cancelled => cancelled?,
+        }
+        let changing = lane.change()?;
+        self.settle_within(&changing)?;
+        Ok(changing)
     }
 
     fn unbind(&mut self) -> Result<()> {

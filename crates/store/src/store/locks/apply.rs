@@ -34,9 +34,9 @@ const HELD: u64 = 2;
 /// Lanes of which this process says something.
 #[derive(Default)]
 struct Own {
-    /// Whose primaries it changes, where no word says so.
+    /// Those whose primaries it changes, where no word says so.
     changing: BTreeSet<u32>,
-    /// Whose primaries it holds still.
+    /// Those whose primaries it holds still.
     held: BTreeSet<u32>,
 }
 
@@ -115,6 +115,16 @@ impl ApplyLocks {
                 let wanted = lock(&self.own).held.contains(&lane);
                 Ok(wanted || self.device.probe(LockKey::ApplyGate(lane))?.is_some())
             }
+        }
+    }
+
+    /// Whether somebody has the primaries of the lane still, asked by any process. What a holder that died left does not
+    /// count.
+    pub(in crate::store) fn is_held(&self, lane: u32) -> Result<bool> {
+        match self.word(lane) {
+            Some(word) if self.is_wanted(lane)? => Ok(!self.take_back(lane, word)?),
+            Some(_) => Ok(false),
+            None => self.is_wanted(lane),
         }
     }
 

@@ -38,6 +38,10 @@ impl Store {
 
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
+        self.unless_held_still(|| self.destroy_now(name, key))
+    }
+
+    fn destroy_now(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         self.update_then(
             |table| {
                 let object = table.object(name)?;
@@ -45,6 +49,7 @@ impl Store {
                     return Err(StoreError::WrongKey);
                 }
                 let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+                self.expect_not_held(&object)?;
                 if Mutant::DiscardFirst.is_on() {
                     let medium = table.pages().medium();
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;

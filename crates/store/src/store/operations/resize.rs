@@ -1,7 +1,7 @@
 //! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
 
 use crate::error::{Result, StoreError};
-use crate::format::entry::STATE_D;
+use crate::format::entry::{NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
 use crate::medium::LockMode;
 use crate::store::attachment::renumber;
@@ -9,27 +9,13 @@ use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{Key, Located};
 use std::sync::Arc;
-use zerocopy::little_endian::U64;
+use zerocopy::little_endian::{U32, U64};
 
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         self.reap()?;
-        let (mut object, object_lock, recovered) = self.update(|table| {
-            let object = table.object(name)?;
-            if !object.opens_for_writing(key) {
-                return Err(StoreError::WrongKey);
-            }
-            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-            let recovered = self.recover(table, &object)?;
-            let mut object = object;
-            object.entry.state = STATE_D;
-            object.entry.lane = zerocopy::little_endian::U32::new(crate::format::entry::NO_LANE);
-            renumber(table, &mut object)?;
-            table.put_entry(&object)?;
-            Ok((object, object_lock, recovered))
-        })?;
-        drop(recovered);
+        let (mut object, object_lock) = self.unless_held_still(|| self.take_recovered(name, key))?;
         if pages_for(size) < object.entry.pages.get() {
             self.shrink(&mut object, size)?;
         } else {
@@ -37,6 +23,26 @@ impl Store {
         }
         drop(object_lock);
         Ok(object)
+    }
+
+    /// Takes an object nobody has attached, recovered.
+    fn take_recovered(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, ObjectLock)> {
+        let (object, object_lock, recovered) = self.update(|table| {
+            let mut object = table.object(name)?;
+            if !object.opens_for_writing(key) {
+                return Err(StoreError::WrongKey);
+            }
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+            let recovered = self.recover(table, &object)?;
+            object.entry.state = STATE_D;
+            object.entry.lane = U32::new(NO_LANE);
+            renumber(table, &mut object)?;
+            table.put_entry(&object)?;
+            // The lane that was recovered is given back once that is published.
+            Ok((object, object_lock, recovered))
+        })?;
+        drop(recovered);
+        Ok((object, object_lock))
     }
 
     fn shrink(&self, object: &mut Located, size: u64) -> Result<()> {

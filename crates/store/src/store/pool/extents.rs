@@ -2,8 +2,9 @@
 
 use super::Store;
 use crate::error::Result;
+use crate::format::PAGE;
 use crate::format::entry::FLAG_SPARSE;
-use crate::medium::{Medium, ReserveError, clear_fresh, write_fresh};
+use crate::medium::{Medium, ReserveError, clear_fresh, clear_rest, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::table::Located;
@@ -20,13 +21,20 @@ impl Store {
         object: &Located,
         from: u64,
     ) -> Result<()> {
-        let start = object.entry.primary_offset() + from;
-        let len = object.entry.extent_len() - from;
+        let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
+        let medium = table.pages().medium();
+        let rest = from.next_multiple_of(PAGE) - from;
+        if rest > 0 && !broken {
+            clear_rest(medium, object.entry.primary_offset() + from, rest)?;
+        }
+        let start = object.entry.primary_offset() + from + rest;
+        let len = object.entry.extent_len() - from - rest;
+        if len == 0 {
+            return Ok(());
+        }
         let virgin = table.root.virgin.get();
         let sparse = object.entry.has(FLAG_SPARSE);
         let used = virgin.saturating_sub(start).min(len);
-        let medium = table.pages().medium();
-        let broken = Mutant::NoZeroing.is_on() || Mutant::EarlyCreate.is_on();
         if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
             // One durable write, without the barrier that others' writes would wait for.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
