@@ -10,14 +10,14 @@ use crate::table::Key;
 use loom::thread::{Builder, JoinHandle};
 use std::sync::{Arc, OnceLock};
 
-const POOL: u64 = 1 << 20;
+pub(crate) const POOL: u64 = 1 << 20;
 /// The lane of so small a pool.
 const LANE: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 const NAMES: [&str; 3] = ["a", "b", "large"];
 
 /// A pool with objects `a`, `b` and `large`, made once, by the store as it is built: nothing of that is to be explored.
-fn image() -> &'static [u8] {
+pub(crate) fn image() -> &'static [u8] {
     use indelible_store as real;
     use real::medium::Medium as _;
     static MADE: OnceLock<Vec<u8>> = OnceLock::new();
@@ -37,7 +37,7 @@ fn image() -> &'static [u8] {
 }
 
 /// A thread with a stack that the store fits into.
-fn spawn<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+pub(crate) fn spawn<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     Builder::new().stack_size(1 << 18).spawn(body).unwrap()
 }
 
@@ -63,7 +63,7 @@ fn psync(writer: &mut Writer, line: u64, value: u8) -> Result<()> {
     })
 }
 
-fn attach(store: &Arc<Store>, name: &str) -> Writer {
+pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 

@@ -2,13 +2,18 @@
 
 use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
+use crate::sync::AtomicU64;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Memory whose durable writes are dear, so that commits are grouped.
+/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with one word for the lane.
+///
+/// Threads may be interrupted at any read and write if they are `steps`, else only while a durable write waits.
 pub(crate) struct Shared {
     memory: Arc<VolatileMedium>,
+    word: Option<AtomicU64>,
+    steps: Option<AtomicU64>,
     /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of the writes decides.
     until_failure: AtomicU32,
 }
@@ -17,7 +22,19 @@ const NEVER: u32 = u32::MAX;
 
 impl Shared {
     pub(crate) fn new(memory: Arc<VolatileMedium>) -> Self {
-        Shared { memory, until_failure: AtomicU32::new(NEVER) }
+        Shared { memory, word: None, steps: None, until_failure: AtomicU32::new(NEVER) }
+    }
+
+    /// One whose reads and writes are steps; with a word it is memory.
+    pub(crate) fn in_steps(memory: Arc<VolatileMedium>, word: bool) -> Self {
+        let word = word.then(|| AtomicU64::new(0));
+        Shared { word, steps: Some(AtomicU64::new(0)), ..Self::new(memory) }
+    }
+
+    fn step(&self) {
+        if let Some(steps) = &self.steps {
+            steps.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Has one durable write fail, after so many more that succeed. Nothing of it is written.
@@ -42,9 +59,11 @@ impl Medium for Shared {
         false
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.step();
         self.memory.read(offset, buf)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.step();
         self.memory.write(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
@@ -68,7 +87,11 @@ impl Medium for Shared {
         self.memory.discard(offset, len);
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { tear_unit: 8, ..Capabilities::DISK }
+        let of = if self.word.is_some() { Capabilities::MEMORY } else { Capabilities::DISK };
+        Capabilities { tear_unit: 8, ..of }
+    }
+    fn shared_word(&self, _offset: u64) -> Option<&AtomicU64> {
+        self.word.as_ref()
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())
