@@ -18,10 +18,9 @@ const QUICK: &[Step] = &[
 /// The steps that `--all` adds.
 const REST: &[Step] = &[
     Step::new("protocol faults are caught", 50, || {
-        done(step(
-            "mutants",
-            &["test", "-p", "indelible-store", "--features", "mutants", "--test", "main", "mutants"],
-        ))
+        let of = |package, test| ["test", "-p", package, "--features", "mutants", "--test", test, "mutants"];
+        step("mutants", &of("indelible-store", "main"))?;
+        done(step("mutants of retention", &of("indelible", "retention")))
     }),
     Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 30, || {

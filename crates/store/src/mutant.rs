@@ -3,25 +3,29 @@
 //!
 //! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
 
-/// Lists each mutant once: its name, and the rule it breaks.
+/// Lists each mutant once, in its group: its name, and the rule it breaks.
 macro_rules! mutants {
-    ($($(#[doc = $rule:literal])+ $name:ident,)+) => {
-        /// One rule of the protocol, broken.
+    ($($(#[doc = $what:literal])+ $group:ident { $($(#[doc = $rule:literal])+ $name:ident,)+ })+) => {
+        /// One rule, broken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Mutant {
-            $($(#[doc = $rule])+ $name,)+
+            $($($(#[doc = $rule])+ $name,)+)+
         }
 
         #[cfg(feature = "mutants")]
         impl Mutant {
+            $($(#[doc = $what])+ pub const $group: &[Mutant] = &[$(Mutant::$name,)+];)+
+
             /// All of them.
-            pub const ALL: &[Mutant] = &[$(Mutant::$name,)+];
+            fn all() -> impl Iterator<Item = Mutant> {
+                [$(Mutant::$group,)+].concat().into_iter()
+            }
 
             /// The rule it breaks.
             #[must_use]
             pub fn rule(self) -> &'static str {
                 match self {
-                    $(Mutant::$name => concat!($($rule,)+).trim_ascii(),)+
+                    $($(Mutant::$name => concat!($($rule,)+).trim_ascii(),)+)+
                 }
             }
         }
@@ -29,128 +33,163 @@ macro_rules! mutants {
 }
 
 mutants! {
-    /// The primary changes before the batch is durable.
-    ApplyFirst,
-    /// The primary changes before a batch in pieces is durable.
-    ApplyPiecesFirst,
-    /// A psync returns before its batch is durable.
-    NotDurable,
-    /// A psync returns before its batch, written in pieces, is durable.
-    PiecesNotDurable,
-    /// A take-over of a lane whose checkpoint failed writes the copy of the header that is durable for certain.
-    SureCopyRisked,
-    /// A batch of a durable write of several says that those before it there are durable.
-    WatermarkAhead,
-    /// An object, or a section of a batch, that only a later release knows how to use is used all the same.
-    UnknownUsed,
-    /// psync of several objects publishes one batch for each.
-    SplitPsync,
-    /// A psync changes primaries that another process holds still.
-    HoldIgnored,
-    /// The checksum of a batch leaves its data out.
-    ShortChecksum,
-    /// Batches of an earlier lap are accepted.
-    AnyGeneration,
-    /// Batches are accepted out of sequence.
-    AnySequence,
-    /// A checkpoint does not wait for what was applied.
-    EarlyCheckpoint,
-    /// A checkpoint starts the lane again under the same generation.
-    SameGeneration,
-    /// Lines on their way to a primary are forgotten by the progress of the object.
-    ProgressForgotten,
-    /// An object changes its lane before its primary is durable.
-    UnsettledMove,
-    /// A detach gives the lane up before the primary is durable.
-    UnsettledDetach,
-    /// Recovery does not look into the dead writer's lane.
-    LaneForgotten,
-    /// Recovery leaves the last batch out.
-    LastBatchForgotten,
-    /// Recovery lets the oldest content of a line win.
-    OldestWins,
-    /// After a checkpoint that failed, the directory alone states the generation of a lane.
-    GenerationUnstated,
-    /// Recovery voids the lane before what it replayed is durable.
-    EarlyVoid,
-    /// Recovery leaves a direct write that no psync published.
-    IntentIgnored,
-    /// An attach leaves what an unpublished direct write put into the primary.
-    DirectKept,
-    /// Recovery replays sections of attaches that are long over.
-    BindingIgnored,
-    /// Batches that are visible in a lane are taken for durable.
-    VisibleIsDurable,
-    /// Recovery takes an object whose entry it cannot read for one that was destroyed.
-    UnreadIsAbsent,
-    /// A damaged batch before intact ones counts as the end of its lane.
-    DamageIgnored,
-    /// A dead writer's lane that is damaged stops every process that looks for a lane.
-    RefusedBlocksAll,
-    /// Recovery does not ask whether psyncs were applied that the lane lacks.
-    AppliedIgnored,
-    /// A batch with one wrong bit counts as torn.
-    BitIgnored,
-    /// The generation of a lane is what the copies of its header say, whatever its batches are.
-    CopiesAlone,
-    /// The superblock is written before the table.
-    SuperblockFirst,
-    /// A change of the table reaches its pages before it is published.
-    TableFirst,
-    /// The table's lane is voided before what it redoes is durable.
-    EarlyTableCheckpoint,
-    /// A process does not look at what others did to the table.
-    StaleTable,
-    /// Destroyed space is handed out with what was in it.
-    NoZeroing,
-    /// Calls that rely on the primary do not wait for lines that wait in memory.
-    ApplyForgotten,
-    /// An object exists before its zeros are durable.
-    EarlyCreate,
-    /// Space is discarded before the destruction is published.
-    DiscardFirst,
-    /// The space of a destroyed object stays taken.
-    LeakedSpace,
-    /// An object that grows takes its new place before the copy is durable.
-    EarlyExchange,
-    /// A repair builds where the table in force says that nothing was ever written.
-    UnsaidSite,
-    /// A table whose batches are lost goes on saying what was never written.
-    UnwrittenKept,
-    /// A failed barrier is tried again.
-    BarrierRetried,
-    /// A failed barrier is the business of the lane alone that asked for it.
-    FailureNotShared,
-    /// A failed durable write is the business of the lane alone that made it.
-    FaultOfOneWrite,
-    /// The other report of a failure that was counted is left to the next caller that asks.
-    ReportsLeft,
-    /// Recovery takes a barrier's word for blocks whose first write failed before.
-    RedoUnproven,
-    /// Space is used as if no earlier write to it could have failed.
-    SpaceUnproven,
-    /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they are.
-    ClearedInPart,
-    /// The first write to a block of the table, or of a lane, is left to the batch that needs it durable.
-    FirstWriteLeft,
-    /// A psync publishes a direct write that ended without a barrier.
-    OpenDirectPublished,
-    /// Readings are relied on without asking whether pages were lost, dropped and read again.
-    ReadingsTrusted,
-    /// Lost pages are asked for before the readings that are relied on, not after.
-    AskedTooEarly,
-    /// Writers of two processes get the same object.
-    Unlocked,
-    /// A process takes a lane that another one has.
-    LaneUnclaimed,
-    /// Readings without a lock are believed although the table changed meanwhile.
-    ReadUnchecked,
-    /// Nodes of the table are kept although another process changed it.
-    NodesKept,
-    /// Lines are stored but not written back from the caches (in the mapped half).
-    NoWriteBack,
-    /// Written-back lines are not waited for (in the mapped half).
-    NoFence,
+    /// Of the protocol: `pmo-evidence mutants` has every layer of evidence look for them.
+    PROTOCOL {
+        /// The primary changes before the batch is durable.
+        ApplyFirst,
+        /// The primary changes before a batch in pieces is durable.
+        ApplyPiecesFirst,
+        /// A psync returns before its batch is durable.
+        NotDurable,
+        /// A psync returns before its batch, written in pieces, is durable.
+        PiecesNotDurable,
+        /// A take-over of a lane whose checkpoint failed writes the copy of the header that is durable for certain.
+        SureCopyRisked,
+        /// A batch of a durable write of several says that those before it there are durable.
+        WatermarkAhead,
+        /// An object, or a section of a batch, that only a later release knows how to use is used all the same.
+        UnknownUsed,
+        /// psync of several objects publishes one batch for each.
+        SplitPsync,
+        /// A psync changes primaries that another process holds still.
+        HoldIgnored,
+        /// The checksum of a batch leaves its data out.
+        ShortChecksum,
+        /// Batches of an earlier lap are accepted.
+        AnyGeneration,
+        /// Batches are accepted out of sequence.
+        AnySequence,
+        /// A checkpoint does not wait for what was applied.
+        EarlyCheckpoint,
+        /// A checkpoint starts the lane again under the same generation.
+        SameGeneration,
+        /// Lines on their way to a primary are forgotten by the progress of the object.
+        ProgressForgotten,
+        /// An object changes its lane before its primary is durable.
+        UnsettledMove,
+        /// A detach gives the lane up before the primary is durable.
+        UnsettledDetach,
+        /// Recovery does not look into the dead writer's lane.
+        LaneForgotten,
+        /// Recovery leaves the last batch out.
+        LastBatchForgotten,
+        /// Recovery lets the oldest content of a line win.
+        OldestWins,
+        /// After a checkpoint that failed, the directory alone states the generation of a lane.
+        GenerationUnstated,
+        /// Recovery voids the lane before what it replayed is durable.
+        EarlyVoid,
+        /// Recovery leaves a direct write that no psync published.
+        IntentIgnored,
+        /// An attach leaves what an unpublished direct write put into the primary.
+        DirectKept,
+        /// Recovery replays sections of attaches that are long over.
+        BindingIgnored,
+        /// Batches that are visible in a lane are taken for durable.
+        VisibleIsDurable,
+        /// Recovery takes an object whose entry it cannot read for one that was destroyed.
+        UnreadIsAbsent,
+        /// A damaged batch before intact ones counts as the end of its lane.
+        DamageIgnored,
+        /// A dead writer's lane that is damaged stops every process that looks for a lane.
+        RefusedBlocksAll,
+        /// Recovery does not ask whether psyncs were applied that the lane lacks.
+        AppliedIgnored,
+        /// A batch with one wrong bit counts as torn.
+        BitIgnored,
+        /// The generation of a lane is what the copies of its header say, whatever its batches are.
+        CopiesAlone,
+        /// The superblock is written before the table.
+        SuperblockFirst,
+        /// A change of the table reaches its pages before it is published.
+        TableFirst,
+        /// The table's lane is voided before what it redoes is durable.
+        EarlyTableCheckpoint,
+        /// A process does not look at what others did to the table.
+        StaleTable,
+        /// Destroyed space is handed out with what was in it.
+        NoZeroing,
+        /// Calls that rely on the primary do not wait for lines that wait in memory.
+        ApplyForgotten,
+        /// An object exists before its zeros are durable.
+        EarlyCreate,
+        /// Space is discarded before the destruction is published.
+        DiscardFirst,
+        /// The space of a destroyed object stays taken.
+        LeakedSpace,
+        /// An object that grows takes its new place before the copy is durable.
+        EarlyExchange,
+        /// A repair builds where the table in force says that nothing was ever written.
+        UnsaidSite,
+        /// A table whose batches are lost goes on saying what was never written.
+        UnwrittenKept,
+        /// A failed barrier is tried again.
+        BarrierRetried,
+        /// A failed barrier is the business of the lane alone that asked for it.
+        FailureNotShared,
+        /// A failed durable write is the business of the lane alone that made it.
+        FaultOfOneWrite,
+        /// The other report of a failure that was counted is left to the next caller that asks.
+        ReportsLeft,
+        /// Recovery takes a barrier's word for blocks whose first write failed before.
+        RedoUnproven,
+        /// Space is used as if no earlier write to it could have failed.
+        SpaceUnproven,
+        /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they are.
+        ClearedInPart,
+        /// The first write to a block of the table, or of a lane, is left to the batch that needs it durable.
+        FirstWriteLeft,
+        /// A psync publishes a direct write that ended without a barrier.
+        OpenDirectPublished,
+        /// Readings are relied on without asking whether pages were lost, dropped and read again.
+        ReadingsTrusted,
+        /// Lost pages are asked for before the readings that are relied on, not after.
+        AskedTooEarly,
+        /// Writers of two processes get the same object.
+        Unlocked,
+        /// A process takes a lane that another one has.
+        LaneUnclaimed,
+        /// Readings without a lock are believed although the table changed meanwhile.
+        ReadUnchecked,
+        /// Nodes of the table are kept although another process changed it.
+        NodesKept,
+        /// Lines are stored but not written back from the caches (in the mapped half).
+        NoWriteBack,
+        /// Written-back lines are not waited for (in the mapped half).
+        NoFence,
+    }
+
+    /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.
+    RETENTION {
+        /// The fingerprint of a type leaves the structs within it out.
+        NestingIgnored,
+        /// The fingerprint of a type leaves the order and the places of its fields out.
+        OrderIgnored,
+        /// An extension of any type is taken for the program's if it has as many bytes.
+        ExtensionTypeIgnored,
+        /// An extension is linked before its initial value is computed.
+        ExtensionLinkedFirst,
+        /// An extension is allocated and linked outside the gate of the heap.
+        ExtensionUngated,
+        /// The link to an extension is not marked as dirty.
+        ExtensionUnmarked,
+        /// A thread that is second to link an extension keeps its block.
+        LoserKept,
+        /// A thread that is second to link an extension takes the place of the first.
+        LaterLinkWins,
+        /// A copy of a value has the first of its extensions alone.
+        CopyCutShort,
+        /// The first extension of a value is freed with it, and no other.
+        ChainKept,
+        /// The walk over values takes the first block of a chain for all of it.
+        ChainUnwalked,
+        /// The old value of a root is freed before the new one has its place.
+        OldFreedFirst,
+        /// A reset frees the block of the root, and none that its value owns.
+        ResetLeaks,
+        /// A migration in steps takes an element for converted before its converter succeeded.
+        ElementSkipped,
+    }
 }
 
 #[cfg(feature = "mutants")]
@@ -190,8 +229,8 @@ mod selected {
         static CHOSEN: OnceLock<Option<Mutant>> = OnceLock::new();
         *CHOSEN.get_or_init(|| {
             let name = std::env::var("INDELIBLE_MUTANT").ok()?;
-            let found = Mutant::ALL.iter().find(|mutant| format!("{mutant:?}") == name);
-            Some(*found.unwrap_or_else(|| panic!("INDELIBLE_MUTANT={name}: there is no such mutant")))
+            let found = Mutant::all().find(|mutant| format!("{mutant:?}") == name);
+            Some(found.unwrap_or_else(|| panic!("INDELIBLE_MUTANT={name}: there is no such mutant")))
         })
     }
 

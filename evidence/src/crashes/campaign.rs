@@ -321,7 +321,7 @@ mod tests {
         #[cfg(feature = "mutants")]
         {
             let mut caught = 0;
-            for mutant in indelible_store::Mutant::ALL {
+            for mutant in indelible_store::Mutant::PROTOCOL {
                 let (all, merged) =
                     indelible_store::with_mutant(*mutant, || (verdicts(&all), verdicts(&merged)));
                 for (all, merged) in all.into_iter().zip(merged) {

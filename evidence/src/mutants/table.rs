@@ -142,7 +142,7 @@ fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
 }
 
 pub(super) fn run(how: &Mutants) -> Result<()> {
-    let chosen: Vec<Mutant> = Mutant::ALL
+    let chosen: Vec<Mutant> = Mutant::PROTOCOL
         .iter()
         .copied()
         .filter(|mutant| how.only.is_empty() || how.only.contains(&format!("{mutant:?}")))

@@ -18,6 +18,7 @@ use super::place::{HeapRef, bounds_at, expect, free, lent, pointer, stored};
 use crate::error::{Error, Result};
 use crate::heap::{Heap, HeapError};
 use crate::types::EXTENSIONS;
+use indelible_store::Mutant;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
@@ -110,7 +111,8 @@ impl<'a> Cursor<'a> {
     fn value<E: Extension>(&self, at: *mut Header) -> Result<*mut E, HeapError> {
         // SAFETY: a header.
         let (size, description) = unsafe { ((*at).size, (*at).description) };
-        if size != size_of::<Block<E>>() as u64 || description != identity::<E>() {
+        let same = description == identity::<E>() || Mutant::ExtensionTypeIgnored.is_on();
+        if size != size_of::<Block<E>>() as u64 || !same {
             return Err(differs::<E>(size_of::<Block<E>>(), size, description));
         }
         // SAFETY: all of the block lies in the object.
@@ -209,9 +211,21 @@ impl<'h, C> Extensions<'h, C> {
         const { assert!(align_of::<E>() <= 16, "an extension is aligned to 16 bytes at most") };
         let heap = self.heap();
         heap.heap()?;
-        let value = make();
+        if Mutant::ExtensionLinkedFirst.is_on() {
+            // SAFETY: extensions of tests are values if their bytes are zero; the block is this value's.
+            unsafe {
+                self.link(heap, slot, std::mem::zeroed::<E>())?;
+                let at = self.find::<E>()?.ok_or_else(|| self.wrong(missing(&Cursor::new(self))))?;
+                at.write(make());
+            }
+            return Ok(());
+        }
+        self.link(heap, slot, make())
+    }
+
+    fn link<E: Extension>(&self, heap: HeapRef<'h>, slot: &AtomicU64, value: E) -> Result<()> {
         // A cut has the extension and the link to it, or neither.
-        let _inside = heap.enter();
+        let _inside = (!Mutant::ExtensionUngated.is_on()).then(|| heap.enter());
         let block = heap.bytes(size_of::<Block<E>>(), align_of::<Block<E>>())?.cast::<Block<E>>();
         let (size, description) = (size_of::<Block<E>>() as u64, identity::<E>());
         // SAFETY: a new block, large enough, which nobody knows of yet.
@@ -220,9 +234,11 @@ impl<'h, C> Extensions<'h, C> {
             stored(block.as_ptr(), 1);
         }
         let address = block.addr().get() as u64;
-        let none = |link: u64| link == 0 || link == heap.base();
+        let none = |link: u64| link == 0 || link == heap.base() || Mutant::LaterLinkWins.is_on();
         let linked = slot.fetch_update(AcqRel, Acquire, |link| none(link).then_some(address));
         match linked {
+            Ok(_) if Mutant::ExtensionUnmarked.is_on() => {}
+            Err(_) if Mutant::LoserKept.is_on() => {}
             // SAFETY: the link lies in the value or in an extension of it.
             Ok(_) => unsafe { stored(slot, 1) },
             // SAFETY: a block that nothing links to is still this function's.
@@ -243,8 +259,10 @@ impl<'h, C> Extensions<'h, C> {
         while let Some(at) = cursor.step().map_err(|error| self.wrong(error))? {
             // SAFETY: a header in the object.
             let (heap, size) = unsafe { (HeapRef::<'h>::of(at.addr()), (*at).size as usize) };
-            if heap.heap()?.usable_size(at.cast())? < size {
-                return Err(self.wrong(cursor.damage(at.addr(), "an extension larger than its block")));
+            if !heap.heap()?.usable_size(at.cast()).is_ok_and(|room| room >= size) {
+                return Err(
+                    self.wrong(cursor.damage(at.addr(), "an extension that has no block of its size"))
+                );
             }
             let block = heap.bytes(size, align_of::<Header>())?;
             let fixed = size_of::<AtomicU64>();
@@ -261,6 +279,9 @@ impl<'h, C> Extensions<'h, C> {
                 stored(block.as_ptr(), size);
             }
             last = block.cast::<AtomicU64>().as_ptr().cast_const();
+            if Mutant::CopyCutShort.is_on() {
+                break;
+            }
         }
         Ok(copy)
     }
@@ -324,8 +345,9 @@ impl<C> Drop for Extensions<'_, C> {
                 Err(_) => return,
             }
         }
+        let count = if Mutant::ChainKept.is_on() { cursor.passed.min(1) } else { cursor.passed };
         // SAFETY: the value's own blocks (1), which nobody refers to any more.
-        blocks[..cursor.passed].iter().for_each(|block| unsafe { free(*block) });
+        blocks[..count].iter().for_each(|block| unsafe { free(*block) });
     }
 }
 

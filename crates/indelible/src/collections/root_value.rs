@@ -14,6 +14,7 @@ use super::place::{HeapRef, discard, finally, free, lend, verify};
 use super::roots::Describing;
 use crate::error::Result;
 use crate::heap::Heap;
+use indelible_store::Mutant;
 
 /// The value of a root.
 pub struct RootValue<'h, T> {
@@ -66,8 +67,11 @@ impl OldValue<'_> {
     fn discard(self) {
         match self.0 {
             Old::Typed(discard) => discard(),
-            // SAFETY: blocks in use, the value's alone; no root leads to them any more.
-            Old::Blocks(blocks) => blocks.into_iter().for_each(|block| unsafe { free(block) }),
+            Old::Blocks(blocks) => {
+                let count = if Mutant::ResetLeaks.is_on() { 1 } else { blocks.len() };
+                // SAFETY: blocks in use, the value's alone; no root leads to them any more.
+                blocks.into_iter().take(count).for_each(|block| unsafe { free(block) });
+            }
         }
     }
 }
@@ -105,14 +109,23 @@ impl Heap {
         value: T,
     ) -> Result<&'h mut T> {
         heap.expect_own(&value);
-        let at = self.block_of_root::<T>(heap, name)?;
-        // SAFETY: a new block, large enough; then the invariants.
-        let new = unsafe {
-            at.write(value);
-            lend(at)
-        };
+        if Mutant::OldFreedFirst.is_on() {
+            old.discard();
+            return self.put(heap, name, value);
+        }
+        let new = self.put(heap, name, value)?;
         old.discard();
         Ok(new)
+    }
+
+    /// Has the root `name` refer to `value`, in a block of its own.
+    fn put<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str, value: T) -> Result<&'h mut T> {
+        let at = self.block_of_root::<T>(heap, name)?;
+        // SAFETY: a new block, large enough; then the invariants.
+        unsafe {
+            at.write(value);
+            Ok(lend(at))
+        }
     }
 
     /// Moves a root's value into one that takes its place. If it fails, the old value is as it was; `wrap` must not panic.

@@ -1,7 +1,9 @@
 //! The number that a description is known by.
 
 use super::{Description, Kind, TypeId};
+use indelible_store::Mutant;
 use indelible_store::format::checksum;
+use std::borrow::Cow;
 
 /// Version of the formats of the collections: part of every fingerprint.
 pub(crate) const VERSION: u32 = 1;
@@ -19,9 +21,28 @@ pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
 }
 
 fn of_version(text: &str, version: u32) -> u128 {
-    let version = version.to_le_bytes();
+    let (version, text) = (version.to_le_bytes(), broken(text));
     let half = |seed| u128::from(checksum(seed, &[&version, text.as_bytes()]));
     half(1) << 64 | half(2)
+}
+
+/// The text, unless one of the rules of fingerprints is broken.
+fn broken(text: &str) -> Cow<'_, str> {
+    let mut words: Vec<&str> = Vec::new();
+    if Mutant::NestingIgnored.is_on() {
+        let mut depth = 0;
+        for word in text.split(' ') {
+            depth -= i32::from(word == "}");
+            words.extend((depth <= 1).then_some(word));
+            depth += i32::from(word == "{");
+        }
+    } else if Mutant::OrderIgnored.is_on() {
+        words.extend(text.split(' ').map(|word| word.split('@').next().unwrap_or_default()));
+        words.sort_unstable();
+    } else {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(words.join(" "))
 }
 
 /// Version of the format of what a description describes.

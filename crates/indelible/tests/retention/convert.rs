@@ -279,7 +279,7 @@ impl Drop for Watched<'_> {
 }
 
 #[test]
-fn the_old_value_is_dropped_once_after_the_new_one_is_in_its_place() {
+pub fn the_old_value_is_dropped_once_after_the_new_one_is_in_its_place() {
     let (_dir, mut heap) = made();
     heap.root_or_insert_with("it", |h| Watched { text: PString::from_in(&name(1), h), number: 1 }).unwrap();
     let to_number = |old: &Watched<'_>, _: HeapRef<'_>| {

@@ -91,7 +91,7 @@ version!(aligned {
 });
 
 #[test]
-fn s4_03_each_change_of_a_struct_names_its_first_field() {
+pub fn s4_03_each_change_of_a_struct_names_its_first_field() {
     let cases = [
         (difference!(v1::Item, appended::Item), "Item.stock is there only"),
         (difference!(appended::Item, v1::Item), "Item.stock is here only"),

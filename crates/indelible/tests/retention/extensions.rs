@@ -6,6 +6,7 @@ use indelible::collections::{PBTreeMap, PBox, PHashMap, POption, PString, PVec};
 use indelible::retention::{Extensions, extendible};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, Pool, ReadHeap, Tracking};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// As it was released first.
 pub mod v1 {
@@ -128,7 +129,7 @@ fn s4_07_the_first_store_to_a_later_field_extends_and_no_other_access_does() {
 }
 
 #[test]
-fn s4_08_items_are_extended_one_by_one_across_runs() {
+pub fn s4_08_items_are_extended_one_by_one_across_runs() {
     let (dir, mut heap) = made();
     make(&mut heap, 12);
     for run in 0..4_u32 {
@@ -152,7 +153,7 @@ fn s4_08_items_are_extended_one_by_one_across_runs() {
 }
 
 #[test]
-fn s4_05_programs_of_all_versions_use_the_same_data() {
+pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let (dir, mut heap) = made();
     make(&mut heap, 6);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
@@ -190,7 +191,7 @@ fn s4_05_programs_of_all_versions_use_the_same_data() {
 }
 
 #[test]
-fn s4_09_a_copy_is_deep_and_freeing_a_value_frees_its_chain() {
+pub fn s4_09_a_copy_is_deep_and_freeing_a_value_frees_its_chain() {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
@@ -322,13 +323,38 @@ struct Raced<'h> {
 }
 
 #[test]
-fn the_loser_of_a_race_frees_its_block_and_uses_the_winners() {
+pub fn the_loser_of_a_race_frees_its_block_and_uses_the_winners() {
     let (_dir, mut heap) = made();
     let make = |_| Raced { number: 1, extensions: Extensions::new() };
     let raced = heap.root_or_insert_with::<Raced<'_>, _>("it", make).unwrap();
     RACES.set(true);
     assert_eq!((*raced.more_mut(), raced.more(), raced.number), (2, 2, 1));
     assert_eq!(sound(&mut heap), 2);
+}
+
+/// An unlucky number has no initial value.
+#[extendible]
+#[derive(Persist)]
+#[repr(C)]
+struct Unlucky<'h> {
+    number: u64,
+    #[extension(1, init = |it| {
+        assert!(it.number != 13, "unlucky");
+        it.number
+    })]
+    more: u64,
+}
+
+#[test]
+pub fn an_initial_value_that_panics_leaves_the_value_as_it_was() {
+    let (_dir, mut heap) = made();
+    let make = |_| Unlucky { number: 13, extensions: Extensions::new() };
+    let it = heap.root_or_insert_with::<Unlucky<'_>, _>("it", make).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| *it.more_mut())).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| it.extend())).is_err());
+    it.number = 12;
+    assert_eq!(it.more(), 12);
+    assert_eq!(sound(&mut heap), 1);
 }
 
 #[test]
@@ -372,7 +398,7 @@ fn a_full_heap_leaves_a_value_as_it_was() {
 }
 
 #[test]
-fn with_explicit_tracking_extensions_are_durable() {
+pub fn with_explicit_tracking_extensions_are_durable() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     let pool = world.format();
     let mut heap = Heap::format(pool.create_attached("o", 2 << 20).unwrap()).unwrap();

@@ -68,7 +68,7 @@ fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
 }
 
 #[test]
-fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
+pub fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);
     heap.root_ref::<v2::Items<'_>>("items").unwrap()[1].extend().unwrap();

@@ -281,7 +281,7 @@ fn histories(count: u64) {
 }
 
 #[test]
-fn generated_histories_open_as_their_own_type_or_fail_by_name() {
+pub fn generated_histories_open_as_their_own_type_or_fail_by_name() {
     histories(200);
 }
 

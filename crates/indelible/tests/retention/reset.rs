@@ -76,7 +76,7 @@ fn fill_everything(heap: &mut Heap, name: &str, count: u64) {
 }
 
 #[test]
-fn s4_02_a_reset_frees_all_that_the_old_value_owns_and_nothing_else() {
+pub fn s4_02_a_reset_frees_all_that_the_old_value_owns_and_nothing_else() {
     let (dir, mut heap) = made();
     heap.root_or_default::<PVec<'_, PString<'_>>>("kept").unwrap().push(text(1).as_str());
     let kept = sound(&mut heap);

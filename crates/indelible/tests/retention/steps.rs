@@ -93,7 +93,7 @@ fn an_abandoned_migration_leaves_the_old_container() {
 }
 
 #[test]
-fn a_converter_that_fails_stops_a_migration_at_its_element() {
+pub fn a_converter_that_fails_stops_a_migration_at_its_element() {
     let (_dir, mut heap) = made();
     make(&mut heap, 10);
     let fails = |old: &PString<'_>, panics: bool| -> Converted<u64> {

@@ -1,0 +1,54 @@
+//! With the feature `mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
+#![cfg(feature = "mutants")]
+
+use crate::{convert, differences, extensions, extensions_gate, extensions_hostile, histories, reset, steps};
+use indelible_store::{Mutant, with_mutant};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+type Test = (&'static str, fn());
+
+macro_rules! watches {
+    ($($mutant:ident: $($module:ident::$test:ident),+;)+) => {
+        /// Each mutant, and the tests that have to notice it.
+        const WATCHES: &[(Mutant, &[Test])] =
+            &[$((Mutant::$mutant, &[$((stringify!($test), $module::$test)),+])),+];
+    };
+}
+
+watches! {
+    NestingIgnored: histories::generated_histories_open_as_their_own_type_or_fail_by_name;
+    OrderIgnored: differences::s4_03_each_change_of_a_struct_names_its_first_field,
+        extensions_hostile::an_extension_of_another_type_is_an_error_that_shows_the_programs;
+    ExtensionTypeIgnored: extensions_hostile::an_extension_of_another_type_is_an_error_that_shows_the_programs;
+    ExtensionLinkedFirst: extensions::an_initial_value_that_panics_leaves_the_value_as_it_was;
+    ExtensionUngated: extensions_gate::a_cut_has_an_extension_and_the_link_to_it_or_neither;
+    ExtensionUnmarked: extensions::with_explicit_tracking_extensions_are_durable;
+    LoserKept: extensions::the_loser_of_a_race_frees_its_block_and_uses_the_winners;
+    LaterLinkWins: extensions::the_loser_of_a_race_frees_its_block_and_uses_the_winners;
+    CopyCutShort: extensions::s4_05_programs_of_all_versions_use_the_same_data;
+    ChainKept: extensions::s4_05_programs_of_all_versions_use_the_same_data,
+        extensions::s4_09_a_copy_is_deep_and_freeing_a_value_frees_its_chain;
+    ChainUnwalked: extensions::s4_08_items_are_extended_one_by_one_across_runs;
+    OldFreedFirst: convert::the_old_value_is_dropped_once_after_the_new_one_is_in_its_place;
+    ResetLeaks: reset::s4_02_a_reset_frees_all_that_the_old_value_owns_and_nothing_else;
+    ElementSkipped: steps::a_converter_that_fails_stops_a_migration_at_its_element;
+}
+
+#[test]
+fn every_broken_rule_is_noticed() {
+    let mut missed = Vec::new();
+    for (mutant, tests) in WATCHES {
+        for (name, test) in *tests {
+            if with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(test))).is_ok() {
+                missed.push(format!("{mutant:?} ({}) by {name}", mutant.rule()));
+            }
+        }
+    }
+    assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
+}
+
+#[test]
+fn every_rule_is_watched() {
+    let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
+    assert_eq!(watched, Mutant::RETENTION);
+}
