@@ -34,7 +34,7 @@ pub(crate) fn what_is_held_is_whole<const WORD: bool>() {
         store.set_patience(Duration::ZERO);
         let mut a = attach(&store, "a");
         psync(&mut a, 1).unwrap();
-        // What is shown is in the primary, not in the log.
+        // The lines are in the primary from here on, not in the log.
         a.checkpoint().unwrap();
         let thread = spawn(move || {
             // On a disk lines wait in memory for a checkpoint.
