@@ -361,10 +361,27 @@ fn because(cause: Option<&MediumError>) -> String {
 }
 
 impl StoreError {
+    /// The failure of the medium behind it; `None`: it says something of what the medium holds.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        match self {
+            StoreError::Failed(_) | StoreError::NoSpace => Some(Failure::Write),
+            StoreError::Medium(_) | StoreError::EntryRefused { cause: Some(_), .. } => Some(Failure::Read),
+            StoreError::LaneRefused { cause, .. } => cause.failure(),
+            _ => None,
+        }
+    }
+
     /// Damage of `part` at `offset`.
     pub(crate) fn damaged(part: Part, offset: u64) -> Self {
         StoreError::Damaged { part, offset }
     }
+}
+
+/// How a medium failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Read,
+    Write,
 }
 
 /// Result of the store half.

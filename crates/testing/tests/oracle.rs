@@ -320,7 +320,7 @@ fn an_object_that_is_held_still_does_not_leave_its_lane() {
     let destroy = |object| (0, Step::Destroy { object });
     let create = |object, size| (0, Step::Create { object, size, sparse: false });
     let written = |object| [(0, attach(object)), (0, store(object)), (0, psync.clone())];
-    let mut programs = [
+    let mut programs = vec![
         vec![(0, attach(2)), (0, attach(0)), (0, store(2)), (1, hold(2)), (0, psync.clone())],
         vec![(0, attach(2)), (1, hold(2)), (0, detach(2)), destroy(2), create(3, 30_000), create(2, 20_000)],
         vec![
@@ -337,6 +337,8 @@ fn an_object_that_is_held_still_does_not_leave_its_lane() {
         vec![(0, attach(0)), (0, Step::Die), (2, attach(1)), (1, hold(0))],
     ];
     programs[5].extend(written(0));
+    let repair = (0, Step::Repair { drop_damaged: false });
+    programs.push([vec![(0, attach(0)), (1, hold(0)), repair], written(0).to_vec()].concat());
     for (nth, mut steps) in programs.into_iter().enumerate() {
         steps.push((1, Step::LetGo));
         for start in [Start::Used, Start::Tight] {
@@ -346,4 +348,35 @@ fn an_object_that_is_held_still_does_not_leave_its_lane() {
             }
         }
     }
+}
+
+/// A repair took a write that failed, or a read that failed once, for damage, and gave up changes of the table; the pool was whole.
+#[test]
+fn a_repair_that_fails_gives_nothing_up() {
+    let kinds =
+        [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Reserve, OpKind::Verify];
+    let mut met = 0;
+    // A check reads hundreds of times before anything is written.
+    for (nth, kind) in (0..500).flat_map(|nth| kinds.map(|kind| (nth, kind))) {
+        if nth > 16 && (kind != OpKind::Read || nth % 3 > 0) {
+            continue;
+        }
+        for (fault, drop_damaged) in [(Fault::Io, true), (Fault::NoSpace, false), (Fault::Short, true)] {
+            let step = Box::new(Step::Repair { drop_damaged });
+            let psync = |process| {
+                [
+                    (process, Step::Attach { object: 1 }),
+                    (process, Step::Store { object: 1, at: 200, len: 300, value: 7 }),
+                    (process, Step::Psync { objects: vec![1] }),
+                ]
+            };
+            let mut program = Program(psync(0).to_vec());
+            program.0.push((0, Step::FailIn { step, kind, nth, fault, lasts: false }));
+            program.0.extend(psync(1));
+            let start = [Start::Used, Start::TableLaneFull][nth as usize % 2];
+            let pool = start.pool(media()[nth as usize % 6]);
+            met += u64::from(run_and_cut(&pool.medium(), &program, nth).unwrap());
+        }
+    }
+    assert!(met > 50, "{met}");
 }

@@ -5,6 +5,7 @@ use super::{
     Transfers,
 };
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
@@ -13,13 +14,24 @@ const PAGE: u64 = 4096;
 pub struct Overlay {
     under: Arc<dyn Device>,
     pages: Mutex<BTreeMap<u64, Box<[u8]>>>,
+    unread: AtomicBool,
 }
 
 impl Overlay {
     /// An overlay without writes.
     #[must_use]
     pub fn new(under: Arc<dyn Device>) -> Self {
-        Overlay { under, pages: Mutex::new(BTreeMap::new()) }
+        Overlay { under, pages: Mutex::new(BTreeMap::new()), unread: AtomicBool::new(false) }
+    }
+
+    /// Whether a read of the pool has failed. Who goes on without what was to be read knows it by this.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.unread.load(Ordering::Relaxed)
+    }
+
+    fn read_under(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.under.read(offset, buf).inspect_err(|_| self.unread.store(true, Ordering::Relaxed))
     }
 
     /// The pages that were written here: offset in the pool, content.
@@ -47,7 +59,7 @@ impl Medium for Overlay {
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.under.read(offset, buf)?;
+        self.read_under(offset, buf)?;
         let pages = self.pages.lock().unwrap_or_else(|e| e.into_inner());
         let end = offset + buf.len() as u64;
         for (&page, bytes) in pages.range(offset / PAGE * PAGE..end) {
@@ -68,7 +80,7 @@ impl Medium for Overlay {
                 std::collections::btree_map::Entry::Occupied(slot) => slot.into_mut(),
                 std::collections::btree_map::Entry::Vacant(slot) => {
                     let mut image = vec![0; PAGE.min(self.under.len() - page) as usize];
-                    self.under.read(page, &mut image)?;
+                    self.read_under(page, &mut image)?;
                     slot.insert(image.into_boxed_slice())
                 }
             };

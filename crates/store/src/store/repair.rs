@@ -8,7 +8,9 @@
 //!    root's numbers and the marks of typed objects are changed in place; what tears, the next repair puts right.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
 //! 4. Psynced data is given up only if the caller allows it, and the report says so.
-//! 5. An object that is marked as typed loses the mark before its content may change: see `trust`.
+//! 5. A failure of the medium is no damage: repair ends, and can be run again. What cannot be read counts as damaged if it
+//!    could not be read twice.
+//! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
 
 mod lanes;
 mod mend;
@@ -20,7 +22,7 @@ mod settled;
 mod table;
 mod trust;
 
-use crate::error::{Holder, Part, Result, StoreError};
+use crate::error::{Failure, Holder, Part, Result, StoreError};
 use crate::format::LANES;
 use crate::format::superblock::Superblock;
 use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
@@ -87,6 +89,8 @@ struct Repair {
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,
+    /// Something cannot be read, tried twice.
+    unreadable: bool,
 }
 
 impl Store {
@@ -146,6 +150,7 @@ impl Repair {
             len: superblock.length.get(),
             options: *options,
             actions: Vec::new(),
+            unreadable: false,
         };
         let mut survey = repair.survey(progress)?;
         if let Some(later) = survey.later.take().filter(|_| !Mutant::UnknownUsed.is_on()) {
@@ -157,8 +162,26 @@ impl Repair {
         Ok(repair.actions)
     }
 
-    fn survey(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Survey> {
-        Survey::make(self.medium.clone(), self.superblock, progress)
+    fn survey(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<Survey> {
+        let survey = Survey::make(self.medium.clone(), self.superblock, progress)?;
+        if !survey.medium.has_failed() {
+            return Ok(survey);
+        }
+        let again = Survey::make(self.medium.clone(), self.superblock, progress)?;
+        self.unreadable |= again.medium.has_failed();
+        Ok(again)
+    }
+
+    /// Passes on an error that tells of damage, to be acted upon.
+    ///
+    /// # Errors
+    /// That error, if the medium failed now (invariant 5).
+    fn damage(&self, error: StoreError) -> Result<StoreError> {
+        match error.failure() {
+            None => Ok(error),
+            Some(Failure::Read) if self.unreadable => Ok(error),
+            Some(_) => Err(error),
+        }
     }
 
     /// Invariant 1, for objects. Taking one needs the table, so that none is taken from here on.
@@ -294,6 +317,11 @@ impl LaneLocks {
                 return Err(held(&**device, key, true));
             }
             locks.taken = index + 1;
+            // Objects may be held still whose writer died: they have to stay as they are.
+            let gate = LockKey::ApplyGate(index);
+            if device.probe(gate)?.is_some() {
+                return Err(held(&**device, gate, false));
+            }
         }
         Ok(locks)
     }

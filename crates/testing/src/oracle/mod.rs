@@ -25,6 +25,7 @@
 //! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened, but for a detach, which
 //!    poisons its lane. The holder sees what the last psync left; of a psync that failed, either; and it sees the same until it
 //!    lets go.
+//! 9. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
@@ -122,6 +123,10 @@ pub enum Step {
     },
     /// Looks at the object that it holds once more, and lets it go on.
     LetGo,
+    /// The process dies, and the next one repairs the pool before it does anything else.
+    Repair {
+        drop_damaged: bool,
+    },
     /// The process dies between two steps. Another takes its place.
     Die,
     /// The process dies in the `nth` operation of this kind that the step makes, if it makes so many;

@@ -151,7 +151,11 @@ impl Model {
                 own if own.iter().any(|object| self.is_poisoned(process, *object)) => Answer::Poisoned,
                 _ => Answer::Done,
             },
-            Step::Hold { .. } | Step::LetGo | Step::Die | Step::WritebackFails { .. } => Answer::Done,
+            Step::Hold { .. }
+            | Step::LetGo
+            | Step::Repair { .. }
+            | Step::Die
+            | Step::WritebackFails { .. } => Answer::Done,
             Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object }
                 if self.is_poisoned(process, object) =>
             {
@@ -214,6 +218,7 @@ impl Model {
             | Step::Checkpoint { .. }
             | Step::Hold { .. }
             | Step::LetGo
+            | Step::Repair { .. }
             | Step::WritebackFails { .. } => {}
         }
     }

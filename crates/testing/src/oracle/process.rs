@@ -8,7 +8,9 @@ use crate::sim::SimMedium;
 use indelible_store::error::Result;
 use indelible_store::format::PAGE;
 use indelible_store::lane::Batch;
-use indelible_store::store::{Changes, Primary, Reader, Store, Writer, psync_all};
+use indelible_store::store::{
+    Changes, Primary, Reader, RepairAction, RepairOptions, Store, Writer, psync_all,
+};
 use indelible_store::table::{CreateOptions, Key, Located};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,6 +33,8 @@ pub(super) struct Seen {
     object: Option<(usize, Located, Vec<u8>)>,
     /// Bytes of an object that are now this value.
     loaded: Option<(usize, Range<usize>, u8)>,
+    /// A loss that a repair reports, or damage that it leaves.
+    pub(super) repair: Option<String>,
     /// An object that was held still has changed.
     pub(super) moved: bool,
 }
@@ -163,6 +167,12 @@ impl Process {
                 if let (Some(hold), Some(Writing::Well)) = (hold, world.writing(object)) {
                     seen.object = Some((object, *hold.object(), hold.shown().to_vec()));
                 }
+            }
+            Step::Repair { drop_damaged } => {
+                let how = RepairOptions { dry_run: false, drop_damaged };
+                let actions = Store::repair(self.medium.clone(), &how, &mut |_, _| {})?;
+                let wrong = |action: &&RepairAction| action.lost.is_some() || !action.done;
+                seen.repair = actions.iter().find(wrong).map(ToString::to_string);
             }
             Step::LetGo => seen.moved = !hold.take().map_or(Ok(true), Hold::end)?,
             Step::Store { .. }

@@ -52,7 +52,7 @@ fn step(rng: &mut Rng) -> Step {
     let object = rng.usize(..NAMES.len());
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
-    match rng.u8(..118) {
+    match rng.u8(..120) {
         0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
         8..11 => Step::Destroy { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
@@ -81,7 +81,8 @@ fn step(rng: &mut Rng) -> Step {
         100 => Step::WritebackFails { no_space: rng.bool() },
         101..112 => failing(rng),
         112..115 => Step::Hold { object },
-        _ => Step::LetGo,
+        115..118 => Step::LetGo,
+        _ => Step::Repair { drop_damaged: rng.bool() },
     }
 }
 

@@ -100,6 +100,9 @@ impl Program {
 
 impl Run<'_> {
     fn step(&mut self, process: usize, step: &Step) -> Verdict {
+        if let Step::Repair { .. } = step.call() {
+            self.replace(process)?;
+        }
         let futures: Vec<Future> = self.worlds.iter().map(|world| future(world, process, step)).collect();
         if futures.iter().all(|future| future.answer == Answer::Nothing) {
             return Ok(());
@@ -170,6 +173,9 @@ impl Run<'_> {
                 let hold = self.processes[process].hold.as_ref();
                 hold::judge(&self.worlds, object, hold)
             }
+            Step::Repair { .. } if seen.repair.is_some() => {
+                Err(format!("a repair of what is whole: {:?}", seen.repair))
+            }
             _ if seen.moved => Err("it changed while it was held still".into()),
             _ => Ok(()),
         }
@@ -206,6 +212,7 @@ impl Run<'_> {
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
         let beside = match error {
+            E::Held { .. } if matches!(call, Step::Repair { .. }) => true,
             E::Held { .. } if self.left.may_hold(process, call) => true,
             // No failure leaves a hold behind, but for those.
             E::Held { .. } => return Err(contrary()),
@@ -235,8 +242,14 @@ impl Run<'_> {
 
     /// Whether a call that failed did not happen, because it would have poisoned its objects.
     fn is_certain(&self, process: usize, call: &Step) -> bool {
-        matches!(call, Step::Psync { .. } | Step::Grow { .. } | Step::Load { .. } | Step::Checkpoint { .. })
-            && !call.objects().iter().any(|object| self.processes[process].is_poisoned(*object))
+        matches!(
+            call,
+            Step::Repair { .. }
+                | Step::Psync { .. }
+                | Step::Grow { .. }
+                | Step::Load { .. }
+                | Step::Checkpoint { .. }
+        ) && !call.objects().iter().any(|object| self.processes[process].is_poisoned(*object))
     }
 
     fn newly_poisoned(&self, process: usize, object: usize) -> bool {

@@ -140,6 +140,20 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
+            "repaired after a death",
+            Start::Used,
+            Program(vec![
+                (0, attach(0)),
+                (0, store(0, 0, 128, 1)),
+                (0, psync(&[0])),
+                (0, S::Die),
+                (1, S::Repair { drop_damaged: true }),
+                (1, attach(0)),
+                (1, store(0, 64, 128, 2)),
+                (1, psync(&[0])),
+            ]),
+        ),
+        (
             "another process recovers",
             Start::Used,
             Program(vec![

@@ -90,6 +90,7 @@ impl SettledRepair<'_> {
         let (generation, lost) = match replayed {
             Ok((log, _)) => (log.generation, None),
             Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
+                let error = self.damage(error)?;
                 // Above every generation in it, so that no batch of it counts again.
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
@@ -166,6 +167,7 @@ impl SettledRepair<'_> {
             let recovered = match replay(&table, lane, &directory) {
                 Ok((_, recovered)) => recovered,
                 Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
+                    let error = self.damage(error)?;
                     let given_up = wanted.iter().filter(|object| object.lane == lane);
                     self.distrust(given_up.map(|object| object.offset))?;
                     self.did(

@@ -78,6 +78,7 @@ impl Repair {
             self.close_gap(survey, start, progress)?;
             self.doubt(survey, progress)?;
         } else if let Err(error) = catch_up(&*medium, seed, &mut log, false) {
+            let error = self.damage(error)?;
             self.doubt(survey, progress)?;
             self.did(
                 Part::Record,
