@@ -30,6 +30,8 @@ const ADDRESS: &[&str] = &[
     "--skip=s0_15_access_after_detach_is_a_fault",
     "--skip=an_access_to_closed_pages_is_a_fault",
     "--skip=a_fork_reads_no_zeros_where_pages_are_missing",
+    // They leave no room for mappings, of which AddressSanitizer needs its own.
+    "--skip=cannot_be_mapped",
     // It compares what the compiler makes of a struct.
     "--skip=other_fields_compile_to_the_instructions_of_a_plain_struct",
 ];
