@@ -22,6 +22,11 @@ const REST: &[Step] = &[
         step("mutants", &of("indelible-store", "main"))?;
         done(step("mutants of retention", &of("indelible", "retention")))
     }),
+    Step::new("ten thousand histories of types", 20, || {
+        let test =
+            ["test", "-p", "indelible", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
+        done(step("histories of types", &test))
+    }),
     Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 30, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];

@@ -13,7 +13,10 @@ use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
 use crate::heap::{Heap, HeapError, Place, ReadHeap, Root, RootCache, TypeInfo};
-use crate::types::{Description, Malformed};
+use crate::types::{Description, Malformed, fingerprints_are_broken};
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// Description of a type, with which its roots are compared.
 pub(crate) struct Described {
@@ -64,9 +67,25 @@ fn known_place<'h, T: Persist<'h>>(
     root: impl FnOnce(&Described) -> Result<Root>,
 ) -> Result<Place> {
     cache.place(name, type_hash::<T>(), || {
-        let Root { address, size, .. } = root(&Describing::of::<T>().describe())?;
+        let Root { address, size, .. } = root(&described::<T>())?;
         Ok(Place { address, size })
     })
+}
+
+/// The description of a type, which is made once.
+fn described<'h, T: Persist<'h>>() -> Arc<Described> {
+    static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
+
+    let ty = type_hash::<T>();
+    if let Some(made) = MADE.read().unwrap_or_else(PoisonError::into_inner).get(&ty) {
+        return Arc::clone(made);
+    }
+    let made = Arc::new(Describing::of::<T>().describe());
+    // A broken rule is not to last.
+    if !fingerprints_are_broken() {
+        MADE.write().unwrap_or_else(PoisonError::into_inner).insert(ty, Arc::clone(&made));
+    }
+    made
 }
 
 /// Address of a root's value, if the bytes are one.

@@ -3,7 +3,10 @@
 //! Invariant: each is a root of the heap, as the type's description says it has to be. Adding a root here,
 //! and removing one from the heap (which forgets all), happen under the lock.
 
+use super::roots::hash;
 use std::any::TypeId;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// A root that was found.
@@ -23,8 +26,29 @@ pub(crate) struct Place {
     pub(crate) size: u64,
 }
 
+/// By hash of the name; a name has few types.
+type ByHash = HashMap<u64, Vec<Cached>, BuildHasherDefault<Same>>;
+
 #[derive(Debug, Default)]
-pub(crate) struct RootCache(Mutex<Vec<Cached>>);
+pub(crate) struct RootCache(Mutex<ByHash>);
+
+/// The hash of a number that is one already.
+#[derive(Debug, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 impl RootCache {
     /// Place of the root `name`, of the type `ty`; found with `find` the first time.
@@ -35,6 +59,7 @@ impl RootCache {
         find: impl FnOnce() -> Result<Place, E>,
     ) -> Result<Place, E> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = all.entry(hash(name)).or_default();
         let known = all.iter().find(|found| found.ty == ty && found.name == name);
         if let Some(found) = known {
             return Ok(found.place);

@@ -17,22 +17,35 @@ pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])
 }
 
-/// The slots in the header and in the pages behind it: each with its offset.
-pub(super) fn slots<'a>(directory: &Directory<'a>) -> Result<Vec<(u64, &'a RootSlot)>> {
+/// Calls `look` with the slots in the header, then with those of each page behind it, and the offset of the first of them, until it
+/// has found something.
+fn search<'a, R>(
+    directory: &Directory<'a>,
+    mut look: impl FnMut(u64, &'a [RootSlot]) -> Result<Option<R>>,
+) -> Result<Option<R>> {
     let base = std::mem::offset_of!(super::layout::Header, slots) as u64;
-    let with = |base: u64| move |(index, slot): (usize, &'a RootSlot)| (base + index as u64 * 16, slot);
-    let mut all: Vec<_> = directory.header.slots.iter().enumerate().map(with(base)).collect();
+    let mut found = look(base, &directory.header.slots)?;
     let mut page = directory.header.roots.load(Relaxed);
     let mut left = directory.pages;
-    while page != 0 {
+    while page != 0 && found.is_none() {
         let index = index_page(directory, page)?;
-        all.extend(index.slots.iter().enumerate().map(with(page * PAGE + 16)));
+        found = look(page * PAGE + 16, &index.slots)?;
         page = index.next.load(Relaxed);
         left -= 1;
         if left == 0 {
             return damaged(0, "the pages of root slots form a ring");
         }
     }
+    Ok(found)
+}
+
+/// The slots in the header and in the pages behind it: each with its offset.
+pub(super) fn slots<'a>(directory: &Directory<'a>) -> Result<Vec<(u64, &'a RootSlot)>> {
+    let mut all = Vec::new();
+    search(directory, |base, slots| -> Result<Option<()>> {
+        all.extend((0_u64..).zip(slots).map(|(index, slot)| (base + index * 16, slot)));
+        Ok(None)
+    })?;
     Ok(all)
 }
 
@@ -50,16 +63,18 @@ fn index_page<'a>(directory: &Directory<'a>, page: u64) -> Result<&'a RootIndex>
 /// The root `name` and its slot.
 fn lookup<'a>(directory: &Directory<'a>, name: &str) -> Result<Option<(u64, &'a RootSlot, Root)>> {
     let wanted = hash(name);
-    for (offset, slot) in slots(directory)? {
-        let page = slot.page.load(Relaxed);
-        if page != 0 && slot.hash.load(Relaxed) == wanted {
-            let root = read(directory.window, page)?;
-            if root.name == name {
-                return Ok(Some((offset, slot, root)));
+    search(directory, |base, slots| {
+        for (index, slot) in (0_u64..).zip(slots) {
+            let page = slot.page.load(Relaxed);
+            if slot.hash.load(Relaxed) == wanted && page != 0 {
+                let root = read(directory.window, page)?;
+                if root.name == name {
+                    return Ok(Some((base + index * 16, slot, root)));
+                }
             }
         }
-    }
-    Ok(None)
+        Ok(None)
+    })
 }
 
 /// All roots, sorted by name.

@@ -21,7 +21,7 @@ pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOVED};
 pub(crate) use difference::Relation;
-pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints};
+pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken};
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;

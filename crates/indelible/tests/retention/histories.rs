@@ -6,6 +6,7 @@ use indelible::retention::Comparison;
 use indelible::{ErrorKind, Heap, TypeInfo};
 use indelible_testing::Seeded;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 /// A type of a history.
 #[derive(Clone, PartialEq)]
@@ -14,17 +15,81 @@ enum Type {
     Text,
     Vector(Box<Type>),
     Boxed(Box<Type>),
-    Struct(String, Vec<(String, Type)>),
+    Array(u64, Box<Type>),
+    Struct(Struct),
+    Enum(String, Vec<Variant>),
 }
 
+#[derive(Clone, PartialEq)]
+struct Struct {
+    name: String,
+    /// Its parameter: the type of the first field is the argument.
+    generic: bool,
+    fields: Vec<Field>,
+    /// Alignment that it asks for.
+    align: u64,
+}
+
+type Field = (String, Type);
+/// Numbered in their order.
+type Variant = (String, Vec<Field>);
+
 const NUMBERS: [(&str, u64); 6] = [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("f32", 4), ("i64", 8)];
+const TAG: u64 = 1;
+
+/// Fields behind the first bytes, each with its offset, and the end of the last one.
+fn placed(fields: &[Field], first: u64) -> (Vec<(u64, &Field)>, u64) {
+    let mut end = first;
+    let place = |field: &Field| {
+        let at = end.next_multiple_of(field.1.align());
+        end = at + field.1.size();
+        at
+    };
+    let places: Vec<u64> = fields.iter().map(place).collect();
+    (places.into_iter().zip(fields).collect(), end)
+}
+
+fn described(fields: &[Field], first: u64) -> String {
+    let text = |(at, (name, of)): (u64, &Field)| format!("{name}@{at}:{} {}", of.size(), of.describe());
+    placed(fields, first).0.into_iter().map(text).collect()
+}
+
+/// Whether values with the fields have others, too (see [`Type::grows_to`]).
+fn fields_grow(one: &[Field], two: &[Field], first: u64) -> Option<bool> {
+    if one.len() > two.len() {
+        return None;
+    }
+    let mut grown = one.len() < two.len();
+    for ((at, field), (elsewhere, other)) in placed(one, first).0.into_iter().zip(placed(two, first).0) {
+        if field.0 != other.0 || at != elsewhere {
+            return None;
+        }
+        grown |= field.1.grows_to(&other.1)?;
+    }
+    Some(grown)
+}
+
+impl Struct {
+    /// With its argument.
+    fn name(&self) -> String {
+        match self.fields.first() {
+            Some((_, Type::Number(word, _))) if self.generic => format!("{}<{word}>", self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
 
 impl Type {
     fn align(&self) -> u64 {
+        let widest = |fields: &[Field]| fields.iter().map(|(_, of)| of.align()).max().unwrap_or(1);
         match self {
             Type::Number(_, size) => *size,
             Type::Text | Type::Vector(_) | Type::Boxed(_) => 8,
-            Type::Struct(_, fields) => fields.iter().map(|(_, of)| of.align()).max().unwrap_or(1),
+            Type::Array(_, of) => of.align(),
+            Type::Struct(Struct { fields, align, .. }) => widest(fields).max(*align),
+            Type::Enum(_, variants) => {
+                variants.iter().map(|(_, fields)| widest(fields)).max().unwrap_or(1).max(TAG)
+            }
         }
     }
 
@@ -33,24 +98,18 @@ impl Type {
             Type::Number(_, size) => *size,
             Type::Text | Type::Vector(_) => 24,
             Type::Boxed(_) => 8,
-            Type::Struct(..) => {
-                let end = self.offsets().last().map_or(0, |(offset, of)| offset + of.size());
-                end.next_multiple_of(self.align())
+            Type::Array(count, of) => count * of.size(),
+            Type::Struct(Struct { fields, .. }) => placed(fields, 0).1.next_multiple_of(self.align()),
+            Type::Enum(_, variants) => {
+                let ends = variants.iter().map(|(_, fields)| placed(fields, TAG).1);
+                ends.max().unwrap_or(TAG).next_multiple_of(self.align())
             }
         }
     }
 
-    /// Fields of a struct, with their offsets.
-    fn offsets(&self) -> Vec<(u64, &Type)> {
-        let Type::Struct(_, fields) = self else { return Vec::new() };
-        let mut end = 0_u64;
-        let place = |(_, of): &'_ (String, Type)| {
-            let at = end.next_multiple_of(of.align());
-            end = at + of.size();
-            at
-        };
-        let places: Vec<u64> = fields.iter().map(place).collect();
-        places.into_iter().zip(fields.iter().map(|(_, of)| of)).collect()
+    fn name(&self) -> String {
+        let text = self.describe();
+        text.split([':', ' ']).next().unwrap_or_default().to_owned()
     }
 
     fn describe(&self) -> String {
@@ -59,39 +118,48 @@ impl Type {
             Type::Text => "PString ".to_owned(),
             Type::Vector(of) => format!("PVec {}", of.describe()),
             Type::Boxed(of) => format!("PBox {}", of.describe()),
-            Type::Struct(name, fields) => {
-                let text = |((field, _), (at, of)): (&(String, Type), (u64, &Type))| {
-                    format!("{field}@{at}:{} {}", of.size(), of.describe())
+            Type::Array(count, of) => format!("[{count}] {}", of.describe()),
+            Type::Struct(of) => {
+                format!("{}:{}:{} {{ {}}} ", of.name(), self.size(), self.align(), described(&of.fields, 0))
+            }
+            Type::Enum(name, variants) => {
+                let text = |(number, (name, fields)): (usize, &Variant)| match &fields[..] {
+                    [] => format!("{name}={number} "),
+                    fields => format!("{name}={number} ( {}) ", described(fields, TAG)),
                 };
-                let fields: String = fields.iter().zip(self.offsets()).map(text).collect();
-                format!("{name}:{}:{} {{ {fields}}} ", self.size(), self.align())
+                let all: String = variants.iter().enumerate().map(text).collect();
+                format!("{name}:{}:{} {{ tag:u8 {all}}} ", self.size(), self.align())
             }
         }
     }
 
-    /// Whether values of `self` are values of `other` (`Some(false)`), or would be but for fields behind the last ones
+    /// Whether values of `self` are values of `other` (`Some(false)`), or would be but for fields and variants behind the last ones
     /// (`Some(true)`).
     fn grows_to(&self, other: &Type) -> Option<bool> {
-        match (self, other) {
+        let grown = match (self, other) {
             (Type::Vector(one), Type::Vector(two)) | (Type::Boxed(one), Type::Boxed(two)) => {
-                one.grows_to(two)
+                one.grows_to(two)?
             }
-            (Type::Struct(name, fields), Type::Struct(other_name, others)) => {
-                if name != other_name || fields.len() > others.len() {
-                    return None;
-                }
-                let places = self.offsets().into_iter().zip(other.offsets());
-                let mut grown = fields.len() < others.len();
-                for ((one, two), ((at, of), (elsewhere, other))) in fields.iter().zip(others).zip(places) {
-                    if one.0 != two.0 || at != elsewhere {
+            (Type::Array(count, one), Type::Array(others, two)) if count == others => one.grows_to(two)?,
+            (Type::Struct(one), Type::Struct(two)) if one.name() == two.name() => {
+                fields_grow(&one.fields, &two.fields, 0)?
+            }
+            (Type::Enum(name, variants), Type::Enum(other_name, others))
+                if name == other_name && variants.len() <= others.len() =>
+            {
+                let mut grown = variants.len() < others.len();
+                for ((name, fields), (other_name, others)) in variants.iter().zip(others) {
+                    if name != other_name {
                         return None;
                     }
-                    grown |= of.grows_to(other)?;
+                    grown |= fields_grow(fields, others, TAG)?;
                 }
-                Some(grown)
+                grown
             }
-            _ => (self == other).then_some(false),
-        }
+            _ => return (self == other).then_some(false),
+        };
+        // Sizes may differ only by what was added.
+        (grown || (self.size(), self.align()) == (other.size(), other.align())).then_some(grown)
     }
 }
 
@@ -105,73 +173,182 @@ impl Names {
     }
 }
 
+fn random_number(rng: &mut Seeded) -> Type {
+    let (word, size) = NUMBERS[rng.usize(..NUMBERS.len())];
+    Type::Number(word, size)
+}
+
 fn random_type(rng: &mut Seeded, names: &mut Names, depth: u32) -> Type {
-    match rng.u8(..if depth == 0 { 4 } else { 8 }) {
-        0..3 => {
-            let (word, size) = NUMBERS[rng.usize(..NUMBERS.len())];
-            Type::Number(word, size)
-        }
+    match rng.u8(..if depth == 0 { 4 } else { 11 }) {
+        0..3 => random_number(rng),
         3 => Type::Text,
         4 => Type::Vector(Box::new(random_type(rng, names, depth - 1))),
         5 => Type::Boxed(Box::new(random_type(rng, names, depth - 1))),
+        6 => Type::Array(rng.u64(1..4), Box::new(random_type(rng, names, depth - 1))),
+        7 | 8 => random_enum(rng, names, depth - 1),
         _ => random_struct(rng, names, depth - 1),
     }
 }
 
-fn random_struct(rng: &mut Seeded, names: &mut Names, depth: u32) -> Type {
-    let name = names.next("S");
-    let fields = (0..rng.u8(1..5)).map(|_| (names.next("f"), random_type(rng, names, depth))).collect();
-    Type::Struct(name, fields)
+fn random_fields(rng: &mut Seeded, names: &mut Names, count: u8, depth: u32) -> Vec<Field> {
+    (0..count).map(|_| (names.next("f"), random_type(rng, names, depth))).collect()
 }
 
-/// The next version: one field was added, nested, moved, removed, renamed, or has another number.
-fn changed(of: &Type, rng: &mut Seeded, names: &mut Names) -> Type {
+fn random_struct(rng: &mut Seeded, names: &mut Names, depth: u32) -> Type {
+    let (name, generic, count) = (names.next("S"), rng.u8(..4) == 0, rng.u8(1..5));
+    let mut fields = random_fields(rng, names, count, depth);
+    if generic {
+        fields[0].1 = random_number(rng);
+    }
+    let align = if rng.u8(..6) == 0 { 16 } else { 1 };
+    Type::Struct(Struct { name, generic, fields, align })
+}
+
+fn random_variant(rng: &mut Seeded, names: &mut Names, depth: u32) -> Variant {
+    let count = rng.u8(..3);
+    (names.next("V"), random_fields(rng, names, count, depth))
+}
+
+fn random_enum(rng: &mut Seeded, names: &mut Names, depth: u32) -> Type {
+    let count = rng.u8(1..4);
+    Type::Enum(names.next("E"), (0..count).map(|_| random_variant(rng, names, depth)).collect())
+}
+
+/// A kind of change from one version to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Appended,
+    Nested,
+    Reordered,
+    Shrunk,
+    Renamed,
+    Retyped,
+    Aligned,
+    OtherArgument,
+    OtherLength,
+    VariantAppended,
+    VariantsReordered,
+    VariantRemoved,
+    VariantRenamed,
+    VariantWidened,
+}
+
+const CHANGES: usize = 14;
+
+/// The next version, and what was changed.
+fn changed(of: &Type, rng: &mut Seeded, names: &mut Names) -> (Type, Change) {
     let mut next = of.clone();
     let mut inside = &mut next;
     // On the way down, as far as chance has it.
-    while let Type::Struct(_, fields) = inside {
-        let deeper = fields.iter().position(|(_, of)| has_struct(of));
-        match deeper {
-            Some(index) if rng.bool() => inside = struct_in(&mut fields[index].1),
-            _ => {
-                change(fields, rng, names);
-                break;
+    loop {
+        match inside {
+            Type::Struct(of) => {
+                let deeper = of.fields.iter().position(|(_, of)| is_composed(of));
+                match deeper {
+                    Some(index) if rng.u8(..3) > 0 => inside = composed_in(&mut of.fields[index].1),
+                    _ => {
+                        let change = change_struct(of, rng, names);
+                        return (next, change);
+                    }
+                }
             }
+            Type::Enum(_, variants) => {
+                let change = change_enum(variants, rng, names);
+                return (next, change);
+            }
+            other => unreachable!("{} has no fields", other.describe()),
         }
     }
-    next
 }
 
-fn has_struct(of: &Type) -> bool {
+fn is_composed(of: &Type) -> bool {
     match of {
-        Type::Vector(inner) | Type::Boxed(inner) => has_struct(inner),
-        Type::Struct(..) => true,
+        Type::Vector(inner) | Type::Boxed(inner) | Type::Array(_, inner) => is_composed(inner),
+        Type::Struct(_) | Type::Enum(..) => true,
         Type::Number(..) | Type::Text => false,
     }
 }
 
-/// The struct behind vectors and boxes.
-fn struct_in(of: &mut Type) -> &mut Type {
+/// The struct or enum behind vectors, boxes and arrays.
+fn composed_in(of: &mut Type) -> &mut Type {
     match of {
-        Type::Vector(inner) | Type::Boxed(inner) => struct_in(inner),
+        Type::Vector(inner) | Type::Boxed(inner) | Type::Array(_, inner) => composed_in(inner),
         other => other,
     }
 }
 
-fn change(fields: &mut Vec<(String, Type)>, rng: &mut Seeded, names: &mut Names) {
-    let at = rng.usize(..fields.len());
-    match rng.u8(..7) {
-        0 | 1 => fields.push((names.next("f"), random_type(rng, names, 1))),
-        2 => {
-            let inner = std::mem::replace(&mut fields[at].1, Type::Text);
-            fields[at].1 = Type::Struct(names.next("S"), vec![(names.next("f"), inner)]);
+fn change_struct(of: &mut Struct, rng: &mut Seeded, names: &mut Names) -> Change {
+    let at = rng.usize(..of.fields.len());
+    let argument = of.name();
+    match rng.u8(..11) {
+        0 | 1 => {
+            of.fields.push((names.next("f"), random_type(rng, names, 1)));
+            Change::Appended
         }
-        3 => fields.rotate_left(1),
-        4 if fields.len() > 1 => drop(fields.remove(at)),
-        5 => fields[at].0 = names.next("f"),
+        2 => {
+            let inner = std::mem::replace(&mut of.fields[at].1, Type::Text);
+            let fields = vec![(names.next("f"), inner)];
+            let name = names.next("S");
+            of.fields[at].1 = Type::Struct(Struct { name, generic: false, fields, align: 1 });
+            Change::Nested
+        }
+        3 => {
+            of.fields.rotate_left(1);
+            Change::Reordered
+        }
+        4 if of.fields.len() > 1 => {
+            of.fields.remove(at);
+            Change::Shrunk
+        }
+        5 => {
+            of.fields[at].0 = names.next("f");
+            Change::Renamed
+        }
+        6 | 7 => {
+            of.align = if of.align == 1 { 16 } else { 1 };
+            Change::Aligned
+        }
+        8 if of.generic => {
+            of.fields[0].1 = random_number(rng);
+            if of.name() == argument { Change::Retyped } else { Change::OtherArgument }
+        }
+        9 => {
+            let (count, inner) = match &of.fields[at].1 {
+                Type::Array(count, inner) => (*count, (**inner).clone()),
+                other => (1, other.clone()),
+            };
+            of.fields[at].1 = Type::Array(count + 1, Box::new(inner));
+            Change::OtherLength
+        }
         _ => {
-            let (word, size) = NUMBERS[rng.usize(..NUMBERS.len())];
-            fields[at].1 = Type::Number(word, size);
+            of.fields[at].1 = random_number(rng);
+            Change::Retyped
+        }
+    }
+}
+
+fn change_enum(variants: &mut Vec<Variant>, rng: &mut Seeded, names: &mut Names) -> Change {
+    let at = rng.usize(..variants.len());
+    match rng.u8(..5) {
+        0 => {
+            variants.push(random_variant(rng, names, 0));
+            Change::VariantAppended
+        }
+        1 => {
+            variants.rotate_left(1);
+            Change::VariantsReordered
+        }
+        2 if variants.len() > 1 => {
+            variants.remove(at);
+            Change::VariantRemoved
+        }
+        3 => {
+            variants[at].0 = names.next("V");
+            Change::VariantRenamed
+        }
+        _ => {
+            variants[at].1.push((names.next("f"), random_type(rng, names, 0)));
+            Change::VariantWidened
         }
     }
 }
@@ -209,8 +386,21 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
             fill(heap, inner, start, rng, blocks);
             write(at, &[start]);
         }
-        Type::Struct(..) => {
-            of.offsets().into_iter().for_each(|(offset, of)| fill(heap, of, at + offset, rng, blocks));
+        Type::Array(count, inner) => {
+            (0..*count).for_each(|index| fill(heap, inner, at + index * inner.size(), rng, blocks));
+        }
+        Type::Struct(of) => {
+            for (offset, (_, of)) in placed(&of.fields, 0).0 {
+                fill(heap, of, at + offset, rng, blocks);
+            }
+        }
+        Type::Enum(_, variants) => {
+            let number = rng.usize(..variants.len());
+            // SAFETY: the value's own byte.
+            unsafe { (at as *mut u8).write(number as u8) };
+            for (offset, (_, of)) in placed(&variants[number].1, TAG).0 {
+                fill(heap, of, at + offset, rng, blocks);
+            }
         }
     }
 }
@@ -218,17 +408,16 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
 /// Pairs of versions that are the same, only grew, differ.
 type Counts = [u64; 3];
 
-fn history(heap: &mut Heap, seed: u64, counts: &mut Counts) {
+fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<Change>) {
     let (mut rng, mut names) = (Seeded::new(seed), Names(0));
     let mut versions = vec![random_struct(&mut rng, &mut names, 3)];
     for _ in 0..rng.u8(1..5) {
         let last = &versions[versions.len() - 1];
-        versions.push(changed(last, &mut rng, &mut names));
+        let (next, change) = changed(last, &mut rng, &mut names);
+        versions.push(next);
+        met.insert(change);
     }
-    let texts: Vec<(String, String)> = versions
-        .iter()
-        .map(|of| (of.describe(), of.describe().split(':').next().unwrap_or_default().to_owned()))
-        .collect();
+    let texts: Vec<(String, String)> = versions.iter().map(|of| (of.describe(), of.name())).collect();
     for (of, (text, name)) in versions.iter().zip(&texts) {
         let before = heap.blocks().count() as u64;
         let at = heap.calloc(1, of.size() as usize).unwrap().as_ptr();
@@ -273,11 +462,12 @@ fn history(heap: &mut Heap, seed: u64, counts: &mut Counts) {
 
 fn histories(count: u64) {
     let (_dir, mut heap) = made();
-    let mut counts = Counts::default();
-    (0..count).for_each(|seed| history(&mut heap, seed, &mut counts));
+    let (mut counts, mut met) = (Counts::default(), BTreeSet::new());
+    (0..count).for_each(|seed| history(&mut heap, seed, &mut counts, &mut met));
     assert_eq!(heap.check(), []);
     let [same, appended, differ] = counts;
-    assert!(same > count && appended > count / 2 && differ > count, "{counts:?}");
+    assert!(same > count && appended > count / 4 && differ > count, "{counts:?}");
+    assert_eq!(met.len(), CHANGES, "{met:?}");
 }
 
 #[test]
