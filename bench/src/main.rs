@@ -18,6 +18,7 @@ mod peers;
 mod personalities;
 mod plot;
 mod render;
+mod retention;
 mod stats;
 mod traffic;
 

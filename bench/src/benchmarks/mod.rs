@@ -12,6 +12,8 @@ mod maps;
 mod open;
 mod psync;
 mod recovery;
+mod retention;
+mod retention_access;
 mod threads;
 
 use crate::Result;
@@ -75,6 +77,11 @@ pub const ALL: &[Benchmark] = &[
         run: collections::run,
     },
     Benchmark { name: "bytes", about: "values and keys of bytes beside one copy of them", run: bytes::run },
+    Benchmark {
+        name: "retention",
+        about: "data that survive a change of their types: conversion and extension in place",
+        run: retention::run,
+    },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];
 
