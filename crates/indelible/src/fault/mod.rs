@@ -31,6 +31,7 @@ use std::ops;
 use std::sync::{Arc, PoisonError};
 
 use crate::sys::PAGE;
+use crate::sys::fork::ForkLocal;
 use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
 use range::Range;
 use service::Service;
@@ -56,7 +57,9 @@ pub(crate) struct ServeParams {
 /// Whose faults can be served here, errors reported by SIGBUS; `None`: nobody's, and pages have to be filled before they are
 /// handed out.
 pub(crate) fn reach() -> Option<Reach> {
-    service::open().map(|uffd| uffd.reach()).ok()
+    // To try takes descriptors, and as long as an attach. A process that has none left may have some later.
+    static FOUND: ForkLocal<Reach> = ForkLocal::new();
+    FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
 
 /// A range that is served until drop. Drop it after the last access and before the mapping.
