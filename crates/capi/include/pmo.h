@@ -405,16 +405,18 @@ int pmo_heap_blocks(void *object, int (*each)(void *block, size_t size, void *co
 
 struct pmo_type;
 
-/** A field of a type: its own type is nested(), where that is not NULL. */
+/** A field of a type: its own type is nested(), where that is not NULL. Of a pointer, or an array of them, target() is the type
+ * that it leads to, where that is not NULL; it is no part of the field's type. */
 struct pmo_field {
     const char *name;
     const char *type;
     size_t offset;
     size_t size;
     const struct pmo_type *(*nested)(void);
+    const struct pmo_type *(*target)(void);
 };
 
-/** Kinds of types: a struct of fields; a number; an address; an array, of which the only field is an element; bytes that a library
+/** Kinds of types: a struct of fields; a number; an address, of which the only field, if there is one, is its target; an array, of which the only field is an element; bytes that a library
  * makes sense of, with the types that its name has as parameters. */
 enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE };
 
@@ -461,11 +463,12 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
  *     PMO_FIELD(int64_t, number),
  *     PMO_FIELD(char[16], name),
  *     PMO_NESTED(struct point, where, point),
- *     PMO_FIELD(struct place *, next))
+ *     PMO_POINTS_TO(struct place *, next, place))
  *
  * describes struct place as PMO_TYPEOF(place). The types given are compared with those of the fields when
  * that is compiled. PMO_NESTED is for fields that are, or are arrays of, structs described by another
- * PMO_TYPE, which its last argument names. */
+ * PMO_TYPE, which its last argument names. PMO_POINTS_TO is for pointers, and arrays of them, to structs described by a PMO_TYPE,
+ * which its last argument names: pmo heap goes on there by type. One that comes later is declared by PMO_DECLARE_TYPE(tag). */
 #define PMO_TYPE(tag, ...)                                                                        \
     static inline const struct pmo_type *pmo_type_##tag(void)                                     \
     {                                                                                             \
@@ -476,18 +479,21 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
                                              __alignof__(pmo_self)};                              \
         return &type;                                                                             \
     }
+#define PMO_DECLARE_TYPE(tag) static inline const struct pmo_type *pmo_type_##tag(void)
 #define PMO_TYPEOF(tag) pmo_type_##tag()
 #define PMO_NESTED(type, field, tag)                                                              \
-    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), pmo_type_##tag}
+    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), pmo_type_##tag, NULL}
+#define PMO_POINTS_TO(type, field, tag)                                                           \
+    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), NULL, pmo_type_##tag}
 #ifdef __cplusplus
 #define PMO_FIELD(type, field)                                                                    \
-    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), NULL}
+    {#field, #type, offsetof(pmo_self, field), PMO_CHECKED_SIZE(type, field), NULL, NULL}
 /* In C++ the types are seen by pmo.hpp, with PMO_DESCRIBE. */
 #define PMO_CHECKED_SIZE(type, field) sizeof(((pmo_self *)0)->field)
 #else
 #define PMO_FIELD(type, field)                                                                    \
     {#field, #type, offsetof(pmo_self, field),                                                    \
-     PMO_CHECKED_SIZE(type, field) + 0 * sizeof(char[PMO_IS_SCALAR(field) ? 1 : -1]), NULL}
+     PMO_CHECKED_SIZE(type, field) + 0 * sizeof(char[PMO_IS_SCALAR(field) ? 1 : -1]), NULL, NULL}
 /* A negative size: the field has another type. */
 #define PMO_CHECKED_SIZE(type, field)                                                             \
     (sizeof(((pmo_self *)0)->field) +                                                             \

@@ -3,10 +3,13 @@
 use crate::args::{array, borrow, text};
 use crate::guard::{Failure, Result};
 use crate::types::{Field, Kind, Type};
+use std::collections::VecDeque;
 use std::fmt::Write;
 
 /// Types within each other at most.
 const DEEPEST: usize = 90;
+/// Bytes of a description at most, as of roots.
+const MOST: usize = 1 << 20;
 
 /// Names of numbers, and their words. Where a name has several sizes, the one on 64-bit Linux.
 const NUMBERS: [(&str, &str, usize); 48] = [
@@ -65,9 +68,19 @@ const NUMBERS: [(&str, &str, usize); 48] = [
 /// # Safety
 /// NULL, or a type as the header has it, which stays.
 pub(crate) unsafe fn describe(ty: *const Type) -> Result<String> {
-    let mut words = Words { out: String::new(), met: Vec::new() };
+    let mut words = Words { out: String::new(), met: Vec::new(), pointers: 0, targets: VecDeque::new() };
     // SAFETY: the caller's promise.
     unsafe { words.of_type(ty, 0) }?;
+    while let Some((number, target)) = words.targets.pop_front() {
+        words.word(&format!("-> {number}"));
+        // SAFETY: the caller's promise.
+        unsafe { words.of_type(target(), 0) }?;
+        if words.out.len() > MOST {
+            return Err(Failure::argument(format!(
+                "a type with its targets takes more than {MOST} bytes to describe"
+            )));
+        }
+    }
     Ok(words.out)
 }
 
@@ -75,6 +88,10 @@ struct Words {
     out: String,
     /// Structs and opaque types, by number.
     met: Vec<*const Type>,
+    /// How many were described.
+    pointers: usize,
+    /// Targets of pointers that are not described yet, and the numbers of the pointers.
+    targets: VecDeque<(usize, extern "C" fn() -> *const Type)>,
 }
 
 /// The name of a type in one word.
@@ -94,6 +111,12 @@ impl Words {
         self.out.push(' ');
     }
 
+    fn pointer(&mut self, target: &str) {
+        self.pointers += 1;
+        self.word("*mut");
+        self.word(target);
+    }
+
     /// # Safety
     /// As for [`describe`].
     unsafe fn of_type(&mut self, ty: *const Type, depth: usize) -> Result<()> {
@@ -111,7 +134,12 @@ impl Words {
         let fields = unsafe { array(this.fields, this.count, &what) }?;
         match this.kind()? {
             Kind::Scalar => self.bytes(name, this.size, alignment(0, this.size, this.align.max(16))),
-            Kind::Pointer => self.word("*mut void"),
+            Kind::Pointer => {
+                if let Some(target) = fields.first().and_then(|field| field.nested) {
+                    self.targets.push_back((self.pointers, target));
+                }
+                self.pointer("void");
+            }
             Kind::Array => {
                 let [field] = fields else {
                     return Err(Failure::argument(format!("{name}: not one element")));
@@ -201,7 +229,19 @@ impl Words {
         let kind = unsafe { text(field.ty, "type of a field") }?;
         let nested = field.nested.map_or(std::ptr::null(), |nested| nested());
         if nested.is_null() {
+            let number = self.pointers;
             self.by_name(kind, field.size, align);
+            match field.target {
+                None => {}
+                Some(target) if self.pointers > number => self.targets.push_back((number, target)),
+                Some(_) => {
+                    // SAFETY: the caller's promise.
+                    let name = unsafe { text(field.name, "name of a field") }?;
+                    let what =
+                        format!("field {name} of {of} has a target, but {kind} is no type of a pointer");
+                    return Err(Failure::argument(what));
+                }
+            }
             return Ok(());
         }
         // SAFETY: the caller's promise.
@@ -237,8 +277,7 @@ impl Words {
         match base.strip_suffix('*') {
             Some(target) if element == 8 && align >= 8 => {
                 let target = target.trim().trim_start_matches("const ").trim_start_matches("struct ");
-                self.word("*mut");
-                self.word(&one_word(if target.is_empty() { "void" } else { target }));
+                self.pointer(&one_word(if target.is_empty() { "void" } else { target }));
             }
             _ => self.bytes(base, element, align),
         }
@@ -278,7 +317,18 @@ mod tests {
     }
 
     fn field(name: &str, ty: &str, offset: usize, size: usize) -> Field {
-        Field { name: leak(name), ty: leak(ty), offset, size, nested: None }
+        Field { name: leak(name), ty: leak(ty), offset, size, nested: None, target: None }
+    }
+
+    fn leaked(name: &str, size: usize, kind: i32, fields: Vec<Field>) -> *const Type {
+        let fields = fields.leak();
+        let (count, fields) = (fields.len(), fields.as_ptr());
+        Box::leak(Box::new(Type { name: leak(name), size, fields, count, kind, align: 8 }))
+    }
+
+    fn described(ty: *const Type) -> Result<String> {
+        // SAFETY: a type as the header has it.
+        unsafe { describe(ty) }
     }
 
     fn words(name: &str, (size, align): (usize, usize), fields: &[Field]) -> String {
@@ -308,6 +358,44 @@ mod tests {
             all@48:16 [2] *mut node call@64:8 int_(*)(void):8:8 < > when@72:16 struct_timespec:16:8 < > \
             ld@96:16 long_double:16:16 < > } ";
         assert_eq!(words("struct node", (112, 16), &fields), expected);
+    }
+
+    extern "C" fn node() -> *const Type {
+        static NODE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+        let make = || {
+            let next = Field { target: Some(node), ..field("next", "struct node *", 0, 8) };
+            let all = Field { target: Some(leaf), ..field("all", "void *[2]", 8, 16) };
+            leaked("struct node", 24, 0, vec![next, all]).expose_provenance()
+        };
+        std::ptr::with_exposed_provenance(*NODE.get_or_init(make))
+    }
+
+    extern "C" fn leaf() -> *const Type {
+        leaked("leaf", 8, 2, vec![Field { nested: Some(node), ..field("target", "", 0, 24) }])
+    }
+
+    extern "C" fn endless() -> *const Type {
+        leaked("endless", 8, 2, vec![Field { nested: Some(endless), ..field("target", "", 0, 8) }])
+    }
+
+    #[test]
+    fn targets_are_described_behind_the_type() {
+        let words = described(node()).unwrap();
+        let own = "node:24:8 { next@0:8 *mut node all@8:16 [2] *mut void } ";
+        assert_eq!(words, format!("{own}-> 0 =0 -> 1 *mut void -> 2 =0 "));
+        let info = |words| indelible::TypeInfo::described("t", words).fingerprint;
+        assert_eq!(info(&words), info(own));
+        assert!(indelible::TypeInfo::described("t", &words).lines().starts_with("node: size 24"));
+    }
+
+    #[test]
+    fn targets_that_cannot_be_are_refused() {
+        let id = Field { target: Some(node), ..field("id", "node_pointer", 0, 8) };
+        let failure = described(leaked("struct odd", 8, 0, vec![id])).unwrap_err();
+        let expected = "field id of odd has a target, but node_pointer is no type of a pointer";
+        assert!(format!("{failure:?}").contains(expected), "{failure:?}");
+        let failure = described(endless()).unwrap_err();
+        assert!(format!("{failure:?}").contains("more than 1048576 bytes"), "{failure:?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub struct Field {
     pub offset: usize,
     pub size: usize,
     pub nested: Option<extern "C" fn() -> *const Type>,
+    pub target: Option<extern "C" fn() -> *const Type>,
 }
 
 /// `struct pmo_type`.

@@ -6,6 +6,7 @@ mod persist;
 mod plain;
 mod repr;
 mod stable_hash;
+mod target;
 mod variants;
 
 use proc_macro::TokenStream;
@@ -42,7 +43,10 @@ pub fn extendible(arguments: TokenStream, input: TokenStream) -> TokenStream {
 /// Accepts structs with `#[repr(C)]` or `#[repr(transparent)]`, and enums with the integer that says which
 /// variant it is, `#[repr(u8)]` or `#[repr(C, u8)]`; all fields are `Persist`. A type with containers has one
 /// lifetime, that of the heap.
-#[proc_macro_derive(Persist)]
+///
+/// `#[persist(target)]` on a field that is a raw pointer, or an array or vector of such, has the type that it leads to described
+/// as well, so that audits follow it; `#[persist(target = Type)]` says which, where the pointer does not.
+#[proc_macro_derive(Persist, attributes(persist))]
 pub fn derive_persist(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -1,6 +1,7 @@
 //! `#[derive(Persist)]`.
 
 use crate::repr::Repr;
+use crate::target;
 use crate::variants::{Variants, member, span_of};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -83,7 +84,8 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     let (heap, generics) = generics(input)?;
     let (mut any, mut shared) = (Vec::new(), Vec::new());
     let (mut check, mut describe) = (Vec::new(), Vec::new());
-    for (member, ty) in data.fields.iter().enumerate().map(member) {
+    for (index, field) in data.fields.iter().enumerate() {
+        let (member, ty) = member((index, field));
         refuse(ty)?;
         let (span, text) = (span_of(ty), member_text(&member));
         any.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::ANY));
@@ -91,9 +93,8 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         check.push(quote_spanned! {span=>
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
         });
-        describe.push(quote_spanned! {span=>
-            members.field::<#ty>(#text, ::core::mem::offset_of!(Self, #member));
-        });
+        let offset = quote!(::core::mem::offset_of!(Self, #member));
+        describe.push(target::describe(field, &text, &offset)?);
     }
     let body = quote! {
         const ANY: bool = !::core::mem::needs_drop::<Self>() #(&& #any)*;
@@ -113,17 +114,17 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
     let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
     let (mut shared, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
-    for variant in &variants.all {
+    for (variant, declared) in variants.all.iter().zip(&data.variants) {
         let (tag, offsets) = (&variant.tag, variants.offsets(variant));
         let (mut checks, mut fields) = (Vec::new(), Vec::new());
-        for (index, (member, ty)) in variant.fields.iter().enumerate() {
+        for (index, ((member, ty), field)) in variant.fields.iter().zip(&declared.fields).enumerate() {
             refuse(ty)?;
             let (span, text) = (span_of(ty), member_text(member));
             shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
             checks.push(quote_spanned! {span=>
                 <#ty as ::indelible::Persist<#heap>>::check(at.byte_add(offsets[#index]).cast::<#ty>(), bounds)
             });
-            fields.push(quote_spanned!(span=> members.field::<#ty>(#text, offsets[#index]);));
+            fields.push(target::describe(field, &text, &quote!(offsets[#index]))?);
         }
         check.push(quote! {
             if tag == #tag {

@@ -5,6 +5,7 @@
 //! addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is run whole by Miri.
 
 mod audit;
+mod audit_pointers;
 mod collections;
 mod collections_enums;
 mod collections_explicit;

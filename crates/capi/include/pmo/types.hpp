@@ -21,9 +21,20 @@ template <class> inline constexpr bool never = false;
 // The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for structs by PMO_DESCRIBE, for
 // containers of other libraries by pmo::opaque. How a container orders or hashes is not part of it.
 template <class T, class = void> struct type_of {
-    static_assert(detail::persists<T>::value);
-    static_assert(detail::never<T>, "no description of this type: PMO_DESCRIBE makes one of a struct, pmo::opaque one of another "
-                                    "library's container");
+    // So that others can ask: what a pointer leads to need not be described.
+    using undescribed = void;
+    static std::string name()
+    {
+        static_assert(detail::persists<T>::value);
+        static_assert(detail::never<T>, "no description of this type: PMO_DESCRIBE makes one of a struct, pmo::opaque one of "
+                                        "another library's container");
+        return {};
+    }
+    static const pmo_type *get()
+    {
+        name();
+        return nullptr;
+    }
 };
 
 namespace detail {
@@ -62,7 +73,20 @@ template <class T> pmo_field part(const char *name, std::size_t offset)
 {
     static_assert(persists<T>::value);
     // The name of the type is in its own description, below.
-    return pmo_field{name, "", offset, sizeof(T), get<T>};
+    return pmo_field{name, "", offset, sizeof(T), get<T>, nullptr};
+}
+
+template <class T, class = void> inline constexpr bool is_described = true;
+template <class T> inline constexpr bool is_described<T, std::void_t<typename type_of<T>::undescribed>> = false;
+
+// The target of a pointer, if that is a described class; asked when all of a program's types are declared.
+template <class T> std::vector<pmo_field> target()
+{
+    if constexpr (std::is_class_v<T>) {
+        if constexpr (is_described<std::remove_cv_t<T>>)
+            return {pmo_field{"target", "", 0, sizeof(T), get<T>, nullptr}};
+    }
+    return {};
 }
 
 // Arguments of templates that are described: types by their names, values as numbers.
@@ -129,7 +153,7 @@ template <class T> struct type_of<T *> {
     static std::string name() { return "pointer"; }
     static const pmo_type *get()
     {
-        static const detail::made_type made(PMO_POINTER, name(), sizeof(T *), alignof(T *));
+        static const detail::made_type made(PMO_POINTER, name(), sizeof(T *), alignof(T *), detail::target<T>());
         return made.get();
     }
 };

@@ -121,7 +121,11 @@ fn descriptions_that_are_not_true_do_not_compile() {
         )
     };
     let good = ["PMO_FIELD(long, a)", "PMO_NESTED(struct in, in, in)", "PMO_NESTED(struct in[2], two, in)"];
-    for field in good.into_iter().chain(["PMO_FIELD(char[3], c)", "PMO_FIELD(int *, p)"]) {
+    for field in good.into_iter().chain([
+        "PMO_FIELD(char[3], c)",
+        "PMO_FIELD(int *, p)",
+        "PMO_POINTS_TO(int *, p, in)",
+    ]) {
         assert_eq!(C.refuses(&code(field), folder.path()), None, "{field}");
     }
     let bad = [
@@ -130,7 +134,11 @@ fn descriptions_that_are_not_true_do_not_compile() {
         "PMO_FIELD(struct in[2], two)",
         "PMO_FIELD(char[4], c)",
     ];
-    for field in bad.into_iter().chain(["PMO_NESTED(struct in, two, in)", "PMO_FIELD(long, b)"]) {
+    for field in bad.into_iter().chain([
+        "PMO_NESTED(struct in, two, in)",
+        "PMO_FIELD(long, b)",
+        "PMO_POINTS_TO(long *, p, in)",
+    ]) {
         assert!(C.refuses(&code(field), folder.path()).is_some(), "{field}");
     }
 }

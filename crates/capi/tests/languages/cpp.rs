@@ -185,6 +185,16 @@ account
 account: size 16, alignment 8
   kind_: char at 0, size 1
   cents_: int64 at 8, size 8
+chain
+chain: size 24, alignment 8
+  first: *mut void at 0, size 8
+  later: *mut void at 8, size 8
+  number: *mut void at 16, size 8
+node: size 16, alignment 8
+  next: *mut void at 0, size 8
+  hidden: *mut void at 8, size 8
+late: size 1, alignment 1
+  letter: char at 0, size 1
 duration<int64, 1/1000>
 duration<int64,_1/1000>: size 8, alignment 8
   count: int64 at 0, size 8

@@ -213,7 +213,7 @@ fn structs_have_the_same_layout_on_both_sides() {
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,
             "overhead" overhead, "roots" roots }
         "pmo_pointer" StrayPointer { "offset" offset, "target" target, "place" place, "into" into }
-        "pmo_field" Field { "name" name, "type" ty, "offset" offset, "size" size, "nested" nested }
+        "pmo_field" Field { "name" name, "type" ty, "offset" offset, "size" size, "nested" nested, "target" target }
         "pmo_type" Type { "name" name, "size" size, "fields" fields, "count" count, "kind" kind, "align" align }
         "pmo_root" Root { "name" name, "address" address, "size" size, "type" ty, "layout" layout,
             "fingerprint" fingerprint }

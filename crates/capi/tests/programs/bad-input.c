@@ -177,9 +177,9 @@ static void heap(pmo_pool *pool)
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "more: long at 8, size 8");
     struct pmo_type hollow = {"hollow", 8, NULL, 3, PMO_STRUCT, 8};
     FAILS(!pmo_root(heap, "number", &hollow), PMO_ERR_ARGUMENT, "fields of hollow is NULL");
-    static const struct pmo_field apart[] = {{"a", "int64_t", 0, 8, NULL}, {"b", "int64_t", 8, 8, NULL}};
-    static const struct pmo_field over[] = {{"a", "int64_t", 4, 8, NULL}, {"b", "int64_t", 0, 8, NULL}};
-    static const struct pmo_field huge[] = {{"a", "char[]", 8, SIZE_MAX, NULL}};
+    static const struct pmo_field apart[] = {{"a", "int64_t", 0, 8, NULL, NULL}, {"b", "int64_t", 8, 8, NULL, NULL}};
+    static const struct pmo_field over[] = {{"a", "int64_t", 4, 8, NULL, NULL}, {"b", "int64_t", 0, 8, NULL, NULL}};
+    static const struct pmo_field huge[] = {{"a", "char[]", 8, SIZE_MAX, NULL, NULL}};
     struct pmo_type pair = {"pair", 16, apart, 2, PMO_STRUCT, 8}, narrow = {"narrow", 12, apart, 2, PMO_STRUCT, 4};
     struct pmo_type overlap = {"overlap", 16, over, 2, PMO_STRUCT, 8}, beyond = {"beyond", 16, huge, 1, PMO_STRUCT, 8};
     FAILS(pmo_root_create(heap, "pair", number, 8, &pair) == -1, PMO_ERR_ARGUMENT, "a pair has 16 bytes, the root 8");

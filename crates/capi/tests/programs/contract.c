@@ -122,7 +122,7 @@ struct place {
 
 PMO_TYPE(point, PMO_FIELD(double, x), PMO_FIELD(double, y))
 PMO_TYPE(place, PMO_FIELD(char[16], name), PMO_NESTED(struct point, where, point),
-         PMO_NESTED(struct point[2], corners, point), PMO_FIELD(struct place *, next))
+         PMO_NESTED(struct point[2], corners, point), PMO_POINTS_TO(struct place *, next, place))
 
 static int block(void *start, size_t size, void *context)
 {

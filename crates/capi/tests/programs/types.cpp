@@ -26,6 +26,25 @@ PMO_DESCRIBE(account, PMO_MEMBER(kind_), PMO_MEMBER(cents_))
 struct nothing {};
 PMO_DESCRIBE(nothing, )
 
+// Targets of pointers are shown if they are described, here or below.
+struct unseen;
+struct late;
+struct node {
+    node *next = nullptr;
+    unseen *hidden = nullptr;
+};
+struct chain {
+    const node *first = nullptr;
+    late *later = nullptr;
+    long *number = nullptr;
+};
+PMO_DESCRIBE(chain, PMO_MEMBER(first), PMO_MEMBER(later), PMO_MEMBER(number))
+PMO_DESCRIBE(node, PMO_MEMBER(next), PMO_MEMBER(hidden))
+struct late {
+    char letter;
+};
+PMO_DESCRIBE(late, PMO_MEMBER(letter))
+
 using namespace std::chrono_literals;
 
 struct everything {
@@ -124,6 +143,7 @@ try {
         show<std::tuple<char, long, nothing, short>>();
         show<ring<int, 3>>();
         show<account>();
+        show<chain>();
         show<std::chrono::milliseconds>();
         show<std::bitset<100>>();
         show<std::variant<std::monostate, long>>();

@@ -4,13 +4,20 @@
 //! Types are walked depth first; each struct or enum gets a number when it is met first and is named by
 //! it from then on, so that recursive types come to an end, and types of the same name are told apart.
 
+use super::points_to::PointsTo;
 use crate::types::fingerprint;
+use std::collections::VecDeque;
+
+/// Describes a type.
+type Describe = fn(&mut Layout);
 
 /// Description of a type under way.
 #[derive(Debug, Default)]
 pub struct Layout {
     pub(super) stream: String,
     met: Vec<&'static str>,
+    /// Pointers with what describes their targets, which are not described yet: the number of each.
+    targets: VecDeque<(usize, Describe)>,
     /// Whether a shared reference is enough to store somewhere.
     pub(super) atomics: bool,
 }
@@ -49,6 +56,19 @@ impl Layout {
         self.word("}");
     }
 
+    /// How many pointers are described.
+    fn pointers(&self) -> usize {
+        self.stream.split(' ').filter(|word| matches!(*word, "*mut" | "*const")).count()
+    }
+
+    /// Describes the targets of pointers, once the type that has them is.
+    pub(super) fn finish(&mut self) {
+        while let Some((number, describe)) = self.targets.pop_front() {
+            self.word(&format!("-> {number}"));
+            describe(self);
+        }
+    }
+
     /// The description.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
@@ -85,6 +105,16 @@ impl Members<'_> {
         self.layout.word(&format!("{name}@{offset}:{}", size_of::<T>()));
         self.layout.atomics |= T::SHARED;
         T::describe(self.layout);
+    }
+
+    /// A field of type `P`, whose pointer leads to values of type `T`.
+    pub fn pointer<'h, P: super::Persist<'h> + PointsTo, T: super::Persist<'h>>(
+        &mut self,
+        name: &str,
+        offset: usize,
+    ) {
+        self.layout.targets.push_back((self.layout.pointers(), T::describe));
+        self.field::<P>(name, offset);
     }
 
     /// A value of an enum.

@@ -111,6 +111,7 @@ mod ordered_set;
 mod parking;
 mod persist;
 mod place;
+mod points_to;
 mod reclaim;
 mod root_value;
 mod roots;
@@ -152,6 +153,7 @@ pub use ordered_map::PBTreeMap;
 pub use ordered_set::PBTreeSet;
 pub use persist::{Bounds, Persist};
 pub use place::HeapRef;
+pub use points_to::PointsTo;
 pub(crate) use reclaim::Reclaimed;
 #[doc(hidden)]
 pub use root_value::{OldValue, RootValue};

@@ -97,7 +97,7 @@ impl View<'_> {
         for (root, of) in roots {
             walk.root(&root.name, of, root.address as u64, root.size);
         }
-        let found = walk.finish().0;
+        let found = walk.finish().visitor;
         match found.wrong {
             None => Ok(found),
             Some(HeapFinding { offset, what }) => Err(HeapError::Findings { offset, what, more: 0 }),

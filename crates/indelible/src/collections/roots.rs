@@ -42,6 +42,7 @@ impl Describing {
     pub(crate) fn describe(self) -> Described {
         let (mut layout, mut name) = (Layout::default(), String::new());
         (self.layout)(&mut layout);
+        layout.finish();
         (self.name)(&mut name);
         truncate(&mut name, NAME_MAX);
         let (fingerprint, atomics) = (layout.fingerprint(), layout.atomics);

@@ -78,7 +78,7 @@ impl<'n> RootTypes<'n> {
         for (name, root, of) in &roots {
             walk.root(name, of, root.address as u64, root.size);
         }
-        walk.finish().0.all
+        walk.finish().visitor.all
     }
 }
 

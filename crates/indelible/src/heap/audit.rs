@@ -1,7 +1,7 @@
 //! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses that lead nowhere.
 //!
-//! Values of described types are gone through by type. Blocks whose content nobody described, of roots without a
-//! description and behind raw pointers, are gone through word by word: each word that could be the address of a block
+//! Values of described types are gone through by type, those behind raw pointers as well if their type is described. Blocks whose content
+//! nobody described, of roots without a description and behind other raw pointers, are gone through word by word: each word that could be the address of a block
 //! counts as one. So a block that is called leaked is one that nothing in the heap refers to; but a block that nobody will ever
 //! free may go unnoticed, because a number looks like its address. If a value is damaged, everything is gone through word by word as
 //! well. An address that a program keeps as a number of a described type is not seen.
@@ -13,8 +13,8 @@ use super::root::Root;
 use super::walk::Block;
 use super::writer::Heap;
 use crate::error::{Cause, Result};
-use crate::types::walk::{Memory, Visitor, Walk};
-use crate::types::{Description, Path};
+use crate::types::walk::{Memory, Visitor, Walk, Walked};
+use crate::types::{Description, Path, Ranges};
 
 /// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct HeapAudit {
     pub referred: u64,
     /// Blocks that nothing refers to, in the order of addresses.
     pub leaks: Vec<Block>,
-    /// Raw pointers of described types that lead to no block in use.
+    /// Raw pointers of described values that lead to no block in use.
     pub pointers: Vec<AuditedPointer>,
     /// Bytes that are no values of the described types, and blocks with two owners.
     pub findings: Vec<HeapFinding>,
@@ -74,6 +74,12 @@ impl Index {
         let index = after.checked_sub(1)?;
         let block = self.all[index];
         (address - (block.address as u64) < block.size as u64).then_some(index)
+    }
+
+    /// Address and bytes of the block that an address lies in.
+    fn bounds(&self, address: u64) -> Option<(u64, u64)> {
+        let block = self.all[self.around(address)?];
+        Some((block.address as u64, block.size as u64))
     }
 
     /// Bytes of the block that begins at an address.
@@ -144,6 +150,21 @@ impl Words<'_> {
         }
     }
 
+    /// Goes through the bytes around values that only pointers lead to: there may be more of them in a block, or something else.
+    fn around(&mut self, values: &Ranges) {
+        for start in values.starts() {
+            let Some(index) = self.index.around(start) else { continue };
+            if !std::mem::replace(&mut self.reached[index], true) {
+                let Block { address, size } = self.index.all[index];
+                for (from, to) in values.gaps(address as u64, (address + size) as u64) {
+                    // With the word whose first bytes are such a value's.
+                    let from = from & !7;
+                    self.scan(from, to - from);
+                }
+            }
+        }
+    }
+
     fn finish(mut self) -> Vec<bool> {
         while let Some(index) = self.pending.pop() {
             let Block { address, size } = self.index.all[index];
@@ -167,7 +188,8 @@ const AUDIT: &str = "audit the heap of";
 
 impl Heap {
     /// Everything in the heap by the descriptions that its roots have: blocks that nothing refers to, raw pointers that lead to no
-    /// block in use, and damaged values. Values of types without a description are gone through word by word, so that a number
+    /// block in use, and damaged values. Raw pointers are followed where their targets are described, with `#[persist(target)]` on the
+    /// field. Values of types without a description are gone through word by word, so that a number
     /// that looks like the address of a block keeps it from being called leaked.
     ///
     /// Time and memory grow with the number of blocks, and time with their bytes, plain values excepted.
@@ -216,7 +238,7 @@ impl ReadHeap {
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Option<Description>> = roots.iter().map(Root::description).collect();
-    let live = |address: u64| index.at(address);
+    let (live, around) = (|address: u64| index.at(address), |address: u64| index.bounds(address));
     let seen = Seen {
         index: &index,
         memory,
@@ -225,20 +247,22 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
         referred: Vec::new(),
         opaque: Vec::new(),
     };
-    let mut walk = Walk::new(memory, &live, seen);
+    let mut walk = Walk::new(memory, &live, seen).following(&around);
     for (root, of) in roots.iter().zip(&described) {
         if let Some(of) = of {
             walk.root(&root.name, of, root.address as u64, root.size);
         }
     }
-    let (seen, owned) = walk.finish();
+    let Walked { visitor: seen, owned, followed } = walk.finish();
     let mut reached = vec![false; index.all.len()];
-    owned.iter().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
+    owned.keys().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
     let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
     if !seen.findings.is_empty() {
         // A damaged value may own blocks all the same.
-        words.pending = owned.iter().filter_map(|address| index.around(*address)).collect();
+        let values = owned.keys().copied().chain(followed.starts());
+        values.filter_map(|address| index.around(address)).for_each(|index| words.pending.push(index));
     }
+    words.around(&followed);
     seen.referred.iter().for_each(|index| words.refer(*index));
     seen.opaque.iter().for_each(|(address, len)| words.scan(*address, *len));
     for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_none()) {

@@ -1,7 +1,7 @@
 //! A root: its name, its place, and the type that it is of.
 
 use super::error::{HeapError, Result};
-use crate::types::Description;
+use crate::types::{Description, own};
 
 /// A type as roots know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Root {
 
     /// How the root's type differs from another: both as a whole, and the first difference.
     pub(crate) fn difference(&self, wanted: &TypeInfo<'_>) -> String {
-        let same = self.type_name == wanted.name && self.layout == wanted.layout;
+        let same = self.type_name == wanted.name && own(&self.layout) == own(wanted.layout);
         let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
             _ if same => {
                 Some("; the same of another version, which hashed keys of bytes in another way".to_owned())

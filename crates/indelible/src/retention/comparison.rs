@@ -1,7 +1,7 @@
 //! A root's type beside that of a program.
 
 use crate::heap::{Root, TypeInfo};
-use crate::types::{Description, Relation};
+use crate::types::{Description, Relation, own};
 
 /// The type of a root, compared with a type of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Root {
             return Comparison::Undescribed;
         };
         match here.relation(&there) {
-            Relation::Same if self.layout == ty.layout => {
+            Relation::Same if own(&self.layout) == own(ty.layout) => {
                 Comparison::Differs("keys of bytes are hashed in another way".to_owned())
             }
             Relation::Same => Comparison::Differs(format!("{} here, {} there", self.type_name, ty.name)),

@@ -10,14 +10,21 @@ pub(crate) const VERSION: u32 = 1;
 /// Version of types with a hash table that has bytes in its keys: in version 1 they were hashed one by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
 
-/// The fingerprint of a description: 128 bits of all its words, each followed by a blank.
+/// The part of a description that its fingerprint is of: all but the types that pointers lead to, which a program
+/// follows at its own risk, and which it need not describe.
+pub(crate) fn own(text: &str) -> &str {
+    text.find(" -> ").map_or(text, |at| &text[..=at])
+}
+
+/// The fingerprint of a description: 128 bits of all its own words, each followed by a blank.
 pub(crate) fn fingerprint(text: &str) -> u128 {
+    let text = own(text);
     of_version(text, version(text))
 }
 
 /// The fingerprints that a description has had in any version.
 pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
-    [VERSION, BYTE_KEYS].map(|version| of_version(text, version))
+    [VERSION, BYTE_KEYS].map(|version| of_version(own(text), version))
 }
 
 fn of_version(text: &str, version: u32) -> u128 {

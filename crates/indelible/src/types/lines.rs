@@ -8,10 +8,10 @@ impl Description {
     pub(crate) fn name(&self, id: TypeId) -> String {
         match &self.get(id).kind {
             Kind::Scalar { word, .. } => (*word).to_owned(),
-            Kind::Pointer { how: Pointer::Mutable, target } => format!("*mut {target}"),
-            Kind::Pointer { how: Pointer::Constant, target } => format!("*const {target}"),
-            Kind::Pointer { how: Pointer::Atomic, target } => format!("atomic *mut {target}"),
-            Kind::Pointer { how: Pointer::Relative, target } => format!("relative *mut {target}"),
+            Kind::Pointer { how: Pointer::Mutable, target, .. } => format!("*mut {target}"),
+            Kind::Pointer { how: Pointer::Constant, target, .. } => format!("*const {target}"),
+            Kind::Pointer { how: Pointer::Atomic, target, .. } => format!("atomic *mut {target}"),
+            Kind::Pointer { how: Pointer::Relative, target, .. } => format!("relative *mut {target}"),
             Kind::Array { element, count } => format!("[{}; {count}]", self.name(*element)),
             Kind::Struct { name, .. }
             | Kind::Enum { name, .. }

@@ -117,12 +117,14 @@ fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
 /// Finds out which types are plain; `order`: each behind its parts.
 pub(super) fn settle_plain(types: &mut [Type], order: &[TypeId]) {
     for &id in order {
-        types[id].plain = match &types[id].kind {
-            Kind::Scalar { valid, .. } => *valid == Valid::Any,
-            Kind::Array { element, count } => *count == 0 || types[*element].plain,
-            Kind::Alias { of, .. } => types[*of].plain,
-            Kind::Struct { fields, .. } => fields.iter().all(|field| types[field.of].plain),
-            _ => false,
-        };
+        // Values without bytes have nothing to look at, and there may be any number of them.
+        types[id].plain = types[id].size == 0
+            || match &types[id].kind {
+                Kind::Scalar { valid, .. } => *valid == Valid::Any,
+                Kind::Array { element, count } => *count == 0 || types[*element].plain,
+                Kind::Alias { of, .. } => types[*of].plain,
+                Kind::Struct { fields, .. } => fields.iter().all(|field| types[field.of].plain),
+                _ => false,
+            };
     }
 }

@@ -7,21 +7,27 @@
 //! All of it is safe code: what it reads is a slice, and what it finds may be wrong, but nothing else.
 
 mod containers;
+#[cfg(test)]
+mod damage;
 mod difference;
 mod fingerprint;
+mod follow;
 mod lines;
 mod locate;
 mod measure;
+mod memory;
 mod parse;
 mod path;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod visitor;
 pub(crate) mod walk;
 
 pub(crate) use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOVED};
 pub(crate) use difference::Relation;
-pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken};
+pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken, own};
+pub(crate) use follow::Ranges;
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;
@@ -55,10 +61,11 @@ pub(crate) enum Kind {
         word: &'static str,
         valid: Valid,
     },
-    /// An address that a program follows at its own risk; `target` is the name of what lies there.
+    /// An address that a program follows at its own risk; `target` is the name of what lies there, `to` its type, if that is known.
     Pointer {
         how: Pointer,
         target: String,
+        to: Option<TypeId>,
     },
     Array {
         element: TypeId,

@@ -34,13 +34,16 @@ impl Description {
         if text.len() > MOST {
             return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });
         }
-        let mut parser =
-            Parser { words: text.split_ascii_whitespace(), word: 0, types: Vec::new(), defined: Vec::new() };
+        let mut parser = Parser {
+            words: text.split_ascii_whitespace(),
+            word: 0,
+            types: Vec::new(),
+            defined: Vec::new(),
+            pointers: Vec::new(),
+        };
         let root = parser.describe(0)?;
-        match parser.words.next() {
-            Some(_) => parser.fail("behind the end of the type"),
-            None => finish(parser.types, root),
-        }
+        parser.targets()?;
+        finish(parser.types, root)
     }
 }
 
@@ -57,6 +60,8 @@ struct Parser<'t> {
     types: Vec<Type>,
     /// Structs and enums, by number.
     defined: Vec<TypeId>,
+    /// Pointers, by number.
+    pointers: Vec<TypeId>,
 }
 
 impl<'t> Parser<'t> {
@@ -160,7 +165,33 @@ impl<'t> Parser<'t> {
 
     fn pointer(&mut self, how: Pointer) -> Result<TypeId> {
         let target = self.next()?.to_owned();
-        Ok(self.put(8, 8, Kind::Pointer { how, target }))
+        let id = self.put(8, 8, Kind::Pointer { how, target, to: None });
+        self.pointers.push(id);
+        Ok(id)
+    }
+
+    /// Behind the type: `-> number type`, the type of what a pointer leads to, in the order of their numbers. Pointers of these
+    /// types have numbers, too.
+    fn targets(&mut self) -> Result<()> {
+        let mut least = 0;
+        while self.words.clone().next().is_some() {
+            if self.next()? != "->" {
+                return self.fail("behind the end of the type");
+            }
+            let word = self.next()?;
+            let number = word.parse::<usize>().ok().filter(|number| *number >= least);
+            let Some((number, pointer)) =
+                number.and_then(|number| Some((number, *self.pointers.get(number)?)))
+            else {
+                return self.fail(format!("{word}: no pointer of that number without a target"));
+            };
+            least = number + 1;
+            let target = self.describe(0)?;
+            if let Kind::Pointer { to, .. } = &mut self.types[pointer].kind {
+                *to = Some(target);
+            }
+        }
+        Ok(())
     }
 
     fn pointer_of(&mut self, next: &str, how: Pointer) -> Result<TypeId> {

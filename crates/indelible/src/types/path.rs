@@ -30,11 +30,47 @@ enum Before<'p, 't> {
     Kept(&'p Rc<Kept<'t>>),
 }
 
-/// A way that is kept for later.
+/// A way that is kept for later: of a long one its end, so that a list of any length takes no more memory than a short one.
 #[derive(Debug)]
 pub(super) struct Kept<'t> {
     before: Option<Rc<Kept<'t>>>,
     step: Step<'t>,
+    root: &'t str,
+    /// Steps from the root that are shown.
+    steps: u64,
+    /// Steps that are kept.
+    len: usize,
+}
+
+/// Steps that are kept at most.
+const MOST: usize = 64;
+/// Steps that are kept of a way that has more.
+const LAST: usize = 24;
+
+impl<'t> Kept<'t> {
+    fn then(before: Rc<Kept<'t>>, step: Step<'t>) -> Rc<Kept<'t>> {
+        let before = if before.len < MOST { before } else { before.end() };
+        let (root, steps, len) = (before.root, before.steps + step.shown(), before.len + 1);
+        Rc::new(Kept { before: Some(before), step, root, steps, len })
+    }
+
+    /// Its last steps.
+    fn end(&self) -> Rc<Kept<'t>> {
+        let last: Vec<&Kept<'t>> =
+            std::iter::successors(Some(self), |kept| kept.before.as_deref()).take(LAST).collect();
+        let first = Rc::new(Kept { before: None, len: 1, ..*last[LAST - 1] });
+        last[..LAST - 1].iter().rev().fold(first, |before, kept| {
+            let len = before.len + 1;
+            Rc::new(Kept { before: Some(before), len, ..**kept })
+        })
+    }
+}
+
+impl Step<'_> {
+    /// How many steps people see.
+    fn shown(&self) -> u64 {
+        u64::from(!matches!(self, Step::Inside))
+    }
 }
 
 impl<'p, 't> Path<'p, 't> {
@@ -51,12 +87,14 @@ impl<'p, 't> Path<'p, 't> {
     }
 
     pub(super) fn keep(&self) -> Rc<Kept<'t>> {
-        let before = match self.before {
-            Before::Nothing => None,
-            Before::Stack(path) => Some(path.keep()),
-            Before::Kept(kept) => Some(kept.clone()),
-        };
-        Rc::new(Kept { before, step: self.step })
+        match (self.before, self.step) {
+            (Before::Stack(path), step) => Kept::then(path.keep(), step),
+            (Before::Kept(kept), step) => Kept::then(kept.clone(), step),
+            (Before::Nothing, step) => {
+                let root = if let Step::Root(name) = step { name } else { "" };
+                Rc::new(Kept { before: None, step, root, steps: 0, len: 1 })
+            }
+        }
     }
 }
 
@@ -77,9 +115,15 @@ impl fmt::Display for Path<'_, '_> {
                 Before::Nothing => break,
             };
         }
+        let mut hidden = kept.map_or(0, |way| way.steps);
+        let root = kept.map(|way| way.root);
         while let Some(way) = kept {
+            hidden = hidden.saturating_sub(way.step.shown());
             steps.push(way.step);
             kept = way.before.as_ref();
+        }
+        if let (Some(root), 1..) = (root, hidden) {
+            write!(f, "{root}.<{hidden} steps>")?;
         }
         steps.iter().rev().try_for_each(|step| match step {
             Step::Root(name) => f.write_str(name),
@@ -89,5 +133,30 @@ impl fmt::Display for Path<'_, '_> {
             Step::Value(index) => write!(f, ".values[{index}]"),
             Step::Inside => Ok(()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Path, Step};
+
+    #[test]
+    fn a_long_way_is_shown_by_its_end() {
+        let mut kept = Path::root("list").keep();
+        for _ in 0..20 {
+            kept = Path::behind(&kept, Step::Field("next")).then(Step::Inside).keep();
+        }
+        assert_eq!(
+            Path::behind(&kept, Step::Field("value")).to_string(),
+            format!("list{}.value", ".next".repeat(20))
+        );
+        for _ in 20..1_000_000 {
+            kept = Path::behind(&kept, Step::Field("next")).then(Step::Inside).keep();
+            assert!(kept.len <= MOST + 1);
+        }
+        let text = Path::behind(&kept, Step::Field("value")).to_string();
+        let shown = text.matches(".next").count();
+        assert_eq!(text, format!("list.<{} steps>{}.value", 1_000_000 - shown, ".next".repeat(shown)));
+        assert!((10..MOST).contains(&shown), "{shown}");
     }
 }

@@ -33,6 +33,18 @@ fn forged_descriptions_are_refused() {
         ("S:8:8 { a@0:8 x~ =0 }", "a part of itself"),
         ("S:8:8 ( )", "should be"),
         ("atomic u8", "where \"*mut\" should be"),
+        ("*mut A ->", "the text ends"),
+        ("*mut A -> 0", "the text ends"),
+        ("*mut A -> 1 u8", "1: no pointer of that number"),
+        ("*mut A -> x u8", "x: no pointer of that number"),
+        ("*mut A -> -1 u8", "-1: no pointer of that number"),
+        ("*mut A -> 0 u8 -> 0 u8", "0: no pointer of that number without a target"),
+        ("[2] S:16:8 { a@0:8 *mut A b@8:8 *mut B } -> 1 u8 -> 0 u8", "0: no pointer of that number without"),
+        ("*mut A -> 0 =0", "no such type"),
+        ("*mut A -> 0 S:8:8 { a@0:8 =0 }", "a part of itself"),
+        ("*mut A -> 0 [18446744073709551615] u64", "larger than any object"),
+        ("*mut A -> 0 u8 u8", "behind the end"),
+        ("u8 -> 0 u8", "no pointer of that number"),
     ];
     for (text, expected) in wrong {
         let error = Description::parse(text).unwrap_err().to_string();
@@ -132,7 +144,8 @@ fn a_type_that_only_grew_is_told_apart() {
 
 /// Words that mostly make a type.
 fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
-    let leaves = ["u8", "u64", "bool", "char", "()", "PString", "*mut X", "relative *mut X", "u128"];
+    let leaves =
+        ["X:0:1 < >", "u8", "u64", "bool", "char", "()", "PString", "*mut X", "relative *mut X", "u128"];
     if depth == 0 || rng.u8(..4) == 0 {
         return leaves[rng.usize(..leaves.len())].to_owned();
     }
@@ -146,7 +159,7 @@ fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
         5 => format!("PHashSet {inner}"),
         6 => format!("PBTreeMap {inner} {}", random_type(rng, depth - 1)),
         7 => format!("PMutex {inner}"),
-        8 => format!("[{}] {inner}", rng.u8(..5)),
+        8 => format!("[{}] {inner}", [0, 1, 2, 3, 4, u64::MAX][rng.usize(..6)]),
         9 => format!("E:8:8 {{ tag:u8 A=0 B=1 ( p@8:8 PBox {inner} ) }}"),
         10 if rng.bool() => format!("={}", rng.u8(..3)),
         10 => format!("map<K,V>:24:8 < {inner} >"),
@@ -179,9 +192,19 @@ impl walk::Visitor for Count {
 fn a_walk_through_any_bytes_ends() {
     let mut rng = indelible_testing::Seeded::new(1);
     let (base, block) = (0x10_0000_u64, 256_u64);
-    let (mut parsed, mut visited) = (0, 0);
+    let (mut parsed, mut visited, mut followed) = (0, 0, 0);
     for _ in 0..4000 {
-        let Ok(of) = Description::parse(&random_type(&mut rng, 4)) else { continue };
+        let text = random_type(&mut rng, 4);
+        let mut all = text.clone();
+        let pointers = text.matches("*mut").count();
+        for pointer in
+            (0..pointers + usize::from(rng.u8(..8) == 0)).filter(|_| rng.bool()).collect::<Vec<_>>()
+        {
+            all += &format!(" -> {pointer} {}", random_type(&mut rng, 3));
+        }
+        let targets = Description::parse(&all);
+        followed += u64::from(targets.is_ok() && all != text);
+        let Ok(of) = targets.or_else(|_| Description::parse(&text)) else { continue };
         assert!(of.lines().len() < 1 << 20 && of.difference(&of).is_none());
         let mut bytes: Vec<u8> = Vec::new();
         // Words that look like addresses, lengths and control bytes.
@@ -198,12 +221,17 @@ fn a_walk_through_any_bytes_ends() {
         }
         let live = |address: u64| (address.wrapping_sub(base) % block == 0).then_some(block * 4);
         let memory = walk::Memory { base, bytes: &bytes };
-        let mut walk = walk::Walk::new(memory, &live, Count(0));
+        let around = |address: u64| {
+            let at = address.checked_sub(base)?;
+            (at < 16 * block).then_some((address - at % block, block))
+        };
+        let mut walk = walk::Walk::new(memory, &live, Count(0)).following(&around);
         walk.root("root", &of, base, of.get(of.root()).size);
-        let (count, owned) = walk.finish();
-        assert!(owned.len() <= 16);
+        let walked = walk.finish();
+        assert!(walked.owned.len() <= 16);
         parsed += 1;
-        visited += u64::from(count.0 > 0);
+        visited += u64::from(walked.visitor.0 > 0);
     }
     assert!(parsed > 1000 && visited > 300, "{parsed} types, {visited} with anything to visit");
+    assert!(followed > 200, "{followed} with pointers to described types");
 }

@@ -4,60 +4,20 @@
 //! check finds out, values that claimed their blocks have no byte in common. The content of a block is looked
 //! at later, from a list: the depth of the walk is that of types, not of the data. Cost: the bytes of all that is
 //! reachable and not plain, once.
+//!
+//! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them, those to described types only if they
+//! lead to no block in use. The values that others lead to are gone through as well.
 
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
+use super::follow::{Follow, Ranges, Target};
+pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
+pub(crate) use super::visitor::Visitor;
 use super::{Description, Kind, Pointer, TypeId};
 use indelible_store::Mutant;
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
-
-/// Bytes of an object, and where they are mapped, or would be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory<'m> {
-    pub(crate) base: u64,
-    pub(crate) bytes: &'m [u8],
-}
-
-impl<'m> Memory<'m> {
-    /// The bytes of an object where they are mapped.
-    pub(crate) fn of(bytes: &'m [u8]) -> Memory<'m> {
-        Memory { base: bytes.as_ptr().addr() as u64, bytes }
-    }
-
-    /// `len` bytes at an address, if they lie in the object.
-    pub(crate) fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
-        let start = address.checked_sub(self.base)?;
-        let end = start.checked_add(len)?;
-        self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
-    }
-
-    fn words<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        let bytes = self.get(address, 8 * N as u64)?;
-        let word = |index: usize| bytes[8 * index..8 * index + 8].try_into().map_or(0, u64::from_le_bytes);
-        Some(std::array::from_fn(word))
-    }
-
-    /// Whether `len` bytes at `address`, at least one, lie in the object, aligned.
-    fn holds(&self, address: u64, len: u64, align: u64) -> bool {
-        len > 0 && address.is_multiple_of(align) && self.get(address, len).is_some()
-    }
-}
-
-/// Somebody who is told what the walk comes across.
-pub(crate) trait Visitor {
-    /// A block that a value owns.
-    fn block(&mut self, _address: u64, _path: &Path<'_, '_>) {}
-
-    /// An address other than zero that nobody owns by it; `at`: where it lies.
-    fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
-
-    /// Bytes at an address that no description explains.
-    fn opaque(&mut self, _address: u64, _len: u64) {}
-
-    /// Something at an address that cannot be.
-    fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>);
-}
 
 /// A walk under way.
 pub(crate) struct Walk<'w, V> {
@@ -65,20 +25,39 @@ pub(crate) struct Walk<'w, V> {
     /// Bytes of the block in use that begins at an address.
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
-    owned: HashSet<u64>,
+    /// Blocks that values own, each with the address of the word that says so; of roots: zero.
+    owned: HashMap<u64, u64>,
+    follow: Option<Follow<'w>>,
     pending: Vec<(Rc<Kept<'w>>, &'w Description, Work)>,
 }
 
-/// Values in a block that was claimed.
+/// The findings of a walk.
+pub(crate) struct Walked<V> {
+    pub(crate) visitor: V,
+    /// Blocks that values own, each with the address of the word that says so.
+    pub(crate) owned: HashMap<u64, u64>,
+    /// Bytes of other values, to which pointers led.
+    pub(crate) followed: Ranges,
+}
+
+/// Values in a block that was claimed; of a tree, in one that is claimed then.
 enum Work {
     Values { at: u64, count: u64, of: TypeId, inside: bool },
     Slots { at: u64, key: TypeId, value: TypeId, slots: Slots },
-    Node { at: u64, key: TypeId, value: TypeId, level: u64 },
+    Node { slot: u64, at: u64, key: TypeId, value: TypeId, level: u64 },
 }
+
+/// The owner of the blocks of roots.
+const ROOT: u64 = 0;
 
 impl<'w, V: Visitor> Walk<'w, V> {
     pub(crate) fn new(memory: Memory<'w>, live: &'w dyn Fn(u64) -> Option<u64>, visitor: V) -> Self {
-        Walk { memory, live, visitor, owned: HashSet::new(), pending: Vec::new() }
+        Walk { memory, live, visitor, owned: HashMap::new(), follow: None, pending: Vec::new() }
+    }
+
+    /// Follows pointers whose targets are described; `around`: address and length of the block in use that an address lies in.
+    pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
+        Walk { follow: Some(Follow::new(around)), ..self }
     }
 
     /// Goes through a root: a block of `size` bytes with a value of the described type.
@@ -87,33 +66,78 @@ impl<'w, V: Visitor> Walk<'w, V> {
         let ty = of.get(of.root());
         let bytes = ty.size.max(1);
         if size != ty.size || !self.memory.holds(address, bytes, ty.align) {
-            return self.visitor.wrong(address, "a root is not where it could be", &path);
+            return self.wrong((ROOT, address), "a root is not where it could be", &path);
         }
-        if self.claim(address, bytes, &path) {
+        if self.claim(ROOT, (address, bytes), &path) {
             self.value(of, of.root(), address, &path);
         }
+        self.settle();
+    }
+
+    /// Goes through the content of all blocks that were claimed.
+    fn settle(&mut self) {
         while let Some((kept, of, work)) = self.pending.pop() {
             self.work(&kept, of, &work);
         }
     }
 
-    /// The visitor, and the addresses of all blocks that were claimed.
-    pub(crate) fn finish(self) -> (V, HashSet<u64>) {
-        (self.visitor, self.owned)
+    /// Follows the pointers that were met, if they are to be, once all roots were gone through.
+    pub(crate) fn finish(mut self) -> Walked<V> {
+        while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
+            self.target(&target);
+            self.settle();
+        }
+        let followed = self.follow.map(|follow| follow.walked).unwrap_or_default();
+        Walked { visitor: self.visitor, owned: self.owned, followed }
     }
 
-    /// Claims a block of at least `bytes` bytes.
-    fn claim(&mut self, address: u64, bytes: u64, path: &Path<'_, 'w>) -> bool {
-        let what = match (self.live)(address) {
-            None => "the owned address is not that of a block in use",
-            Some(len) if len < bytes => "a block is smaller than its value",
-            Some(_) if !self.owned.insert(address) => "a block has two owners",
-            Some(_) => {
+    /// Goes through a value that a pointer leads to, unless its block has an owner, whose type says what it is.
+    fn target(&mut self, Target { slot, path, at, description, of }: &Target<'w>) {
+        let (ty, path) = (description.get(*of), Path::behind(path, Step::Inside));
+        let end = at.checked_add(ty.size.max(1));
+        let Some(follow) = &mut self.follow else { return };
+        let Some((block, len)) = (follow.around)(*at) else { return };
+        if !at.is_multiple_of(ty.align) {
+            return self.wrong((*slot, *slot), "the pointer is not aligned as its target has to be", &path);
+        }
+        let Some(end) = end.filter(|end| *end <= block + len) else {
+            return self.wrong(
+                (*slot, *slot),
+                "the pointer leads to a block that ends within its target",
+                &path,
+            );
+        };
+        if !self.owned.contains_key(&block) && follow.walked.add(*at, end) {
+            self.value(description, *of, *at, &path);
+        }
+    }
+
+    /// Says what is wrong at an address; once of the value at `place`, which may be gone through again.
+    fn wrong(&mut self, (place, address): (u64, u64), what: &'static str, path: &Path<'_, 'w>) {
+        if place == ROOT || self.follow.as_mut().is_none_or(|follow| follow.tell(place, what)) {
+            self.visitor.wrong(address, what, path);
+        }
+    }
+
+    /// Claims a block of at least `bytes` bytes, for the value with the word at `owner`.
+    fn claim(&mut self, owner: u64, (address, bytes): (u64, u64), path: &Path<'_, 'w>) -> bool {
+        let what = match ((self.live)(address), self.owned.entry(address)) {
+            (None, _) => "the owned address is not that of a block in use",
+            (Some(len), _) if len < bytes => "a block is smaller than its value",
+            (Some(_), Entry::Vacant(entry)) => {
+                entry.insert(owner);
                 self.visitor.block(address, path);
                 return true;
             }
+            // The same value: first a pointer led to it, then its block was found to have an owner.
+            (Some(_), Entry::Occupied(entry))
+                if self.follow.is_some() && owner != ROOT && *entry.get() == owner =>
+            {
+                return false;
+            }
+            (Some(_), Entry::Occupied(_)) => "a block has two owners",
         };
-        self.visitor.wrong(address, what, path);
+        self.wrong((owner, address), what, path);
         false
     }
 
@@ -131,7 +155,9 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 }
             }
             Work::Slots { at, key, value, slots } => self.slots(kept, of, at, (key, value), slots),
-            Work::Node { at, key, value, level } => self.node(kept, of, at, (key, value), level),
+            Work::Node { slot, at, key, value, level } => {
+                self.node(kept, of, (slot, at), (key, value), level)
+            }
         }
     }
 
@@ -145,7 +171,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Kind::Scalar { valid, .. } => {
                 self.memory.get(at, ty.size).is_some_and(|bytes| valid.holds(bytes))
             }
-            Kind::Pointer { how, .. } => self.pointer(*how, at, path),
+            Kind::Pointer { how, to, .. } => self.pointer(of, (*how, *to), at, path),
             Kind::Array { element, count } => {
                 let size = of.get(*element).size;
                 for index in 0..*count {
@@ -185,16 +211,33 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Kind::Extensions => self.extensions(at, path),
         };
         if !right {
-            self.visitor.wrong(at, "this is no value of its type", path);
+            self.wrong((at, at), "this is no value of its type", path);
         }
     }
 
-    fn pointer(&mut self, how: Pointer, at: u64, path: &Path<'_, 'w>) -> bool {
+    fn pointer(
+        &mut self,
+        of: &'w Description,
+        (how, to): (Pointer, Option<TypeId>),
+        at: u64,
+        path: &Path<'_, 'w>,
+    ) -> bool {
         let Some([word]) = self.memory.words(at) else { return false };
         let target = if how == Pointer::Relative { at.wrapping_add(word) } else { word };
-        if word != 0 {
-            self.visitor.pointer(at, target, path);
+        if word == 0 {
+            return true;
         }
+        if let Some(follow) = &mut self.follow {
+            if !follow.meet(at) {
+                return true;
+            }
+            if let (Some(to), Some(_)) = (to, (follow.around)(target)) {
+                let path = path.keep();
+                follow.pending.push(Target { slot: at, path, at: target, description: of, of: to });
+                return true;
+            }
+        }
+        self.visitor.pointer(at, target, path);
         true
     }
 
@@ -233,10 +276,10 @@ impl<'w, V: Visitor> Walk<'w, V> {
     fn text(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
         let Some((block, room, len)) = self.block_of(at, 1, 1) else { return false };
         if self.memory.get(block, len).is_some_and(|text| std::str::from_utf8(text).is_err()) {
-            self.visitor.wrong(at, "text that is not UTF-8", path);
+            self.wrong((at, at), "text that is not UTF-8", path);
         }
         if room > 0 {
-            self.claim(block, room, path);
+            self.claim(at, (block, room), path);
         }
         true
     }
@@ -244,7 +287,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
     fn vector(&mut self, of: &'w Description, element: TypeId, at: u64, path: &Path<'_, 'w>) -> bool {
         let (size, align) = (of.get(element).size, of.get(element).align);
         let Some((block, room, len)) = self.block_of(at, size, align) else { return false };
-        if room > 0 && self.claim(block, room * size, path) && !of.get(element).plain {
+        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
             self.later(of, path, Work::Values { at: block, count: len, of: element, inside: false });
         }
         true
@@ -262,7 +305,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         match self.memory.words(at) {
             Some([0]) if optional => true,
             Some([block]) if self.memory.holds(block, bytes, align) => {
-                if self.claim(block, bytes, path) && !of.get(value).plain {
+                if self.claim(at, (block, bytes), path) && !of.get(value).plain {
                     self.later(of, path, Work::Values { at: block, count: 1, of: value, inside: true });
                 }
                 true
@@ -277,20 +320,21 @@ impl<'w, V: Visitor> Walk<'w, V> {
         if self.is_nowhere(block) {
             return true;
         }
+        let mut slot = at;
         // A chain that leads back to one of its blocks ends where that is claimed again.
         for _ in 0..EXTENSIONS {
             let head = self.memory.words(block).filter(|_| self.memory.holds(block, EXTENSION, 8));
             let Some([next, size]) = head else { return false };
             if size < EXTENSION || !self.memory.holds(block, size, 8) {
-                self.visitor.wrong(block, "an extension of another size than it can have", path);
+                self.wrong((block, block), "an extension of another size than it can have", path);
                 return true;
             }
-            if !self.claim(block, size, path) || next == 0 || Mutant::ChainUnwalked.is_on() {
+            if !self.claim(slot, (block, size), path) || next == 0 || Mutant::ChainUnwalked.is_on() {
                 return true;
             }
-            block = next;
+            (slot, block) = (block, next);
         }
-        self.visitor.wrong(at, "more extensions than a value can have", path);
+        self.wrong((at, at), "more extensions than a value can have", path);
         true
     }
 
@@ -310,12 +354,12 @@ impl<'w, V: Visitor> Walk<'w, V> {
             && count >= GROUP as u64
             && len.checked_add(left).is_some_and(|most| most <= slots.most())
             && self.memory.holds(block, slots.bytes, slots.align);
-        if !right || !self.claim(block, slots.bytes, path) {
+        if !right || !self.claim(at, (block, slots.bytes), path) {
             return right;
         }
         let control = self.memory.get(block, count).unwrap_or_default();
         if control.iter().filter(|byte| **byte < REMOVED).count() as u64 != len {
-            self.visitor.wrong(at, "a hash table with another number of keys", path);
+            self.wrong((at, at), "a hash table with another number of keys", path);
         }
         if !of.get(key).plain || !of.get(value).plain {
             self.later(of, path, Work::Slots { at: block, key, value, slots });
@@ -356,17 +400,17 @@ impl<'w, V: Visitor> Walk<'w, V> {
             && (1..=self.memory.bytes.len() as u64).contains(&len)
             && self.memory.holds(root, node.bytes(height - 1), node.align);
         if right {
-            self.later(of, path, Work::Node { at: root, key, value, level: height - 1 });
+            self.later(of, path, Work::Node { slot: at, at: root, key, value, level: height - 1 });
         }
         right
     }
 
-    /// A node, which is claimed only now: the node above it has its address.
+    /// A node, which is claimed only now: `slot` in the node above it has its address.
     fn node(
         &mut self,
         kept: &Rc<Kept<'w>>,
         of: &'w Description,
-        at: u64,
+        (slot, at): (u64, u64),
         (key, value): (TypeId, TypeId),
         level: u64,
     ) {
@@ -378,9 +422,9 @@ impl<'w, V: Visitor> Walk<'w, V> {
         };
         let len = match head {
             Some((len, found)) if (1..=KEYS as u64).contains(&len) && found == level => len,
-            _ => return self.visitor.wrong(at, "a node of an ordered map", &path),
+            _ => return self.wrong((slot, at), "a node of an ordered map", &path),
         };
-        if !self.claim(at, node.bytes(level), &path) {
+        if !self.claim(slot, (at, node.bytes(level)), &path) {
             return;
         }
         let (key_size, value_size) = (of.get(key).size, of.get(value).size);
@@ -394,8 +438,10 @@ impl<'w, V: Visitor> Walk<'w, V> {
             );
         }
         for index in (0..=len).take_while(|_| level > 0) {
-            if let Some([child]) = self.memory.words(at + node.children + 8 * index) {
-                self.pending.push((kept.clone(), of, Work::Node { at: child, key, value, level: level - 1 }));
+            let slot = at + node.children + 8 * index;
+            if let Some([child]) = self.memory.words(slot) {
+                let child = Work::Node { slot, at: child, key, value, level: level - 1 };
+                self.pending.push((kept.clone(), of, child));
             }
         }
     }

@@ -1,0 +1,33 @@
+//! The bytes that a walk goes through, by their addresses.
+
+/// Bytes of an object, and where they are mapped, or would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory<'m> {
+    pub(crate) base: u64,
+    pub(crate) bytes: &'m [u8],
+}
+
+impl<'m> Memory<'m> {
+    /// The bytes of an object where they are mapped.
+    pub(crate) fn of(bytes: &'m [u8]) -> Memory<'m> {
+        Memory { base: bytes.as_ptr().addr() as u64, bytes }
+    }
+
+    /// `len` bytes at an address, if they lie in the object.
+    pub(crate) fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
+        let start = address.checked_sub(self.base)?;
+        let end = start.checked_add(len)?;
+        self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    pub(super) fn words<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        let bytes = self.get(address, 8 * N as u64)?;
+        let word = |index: usize| bytes[8 * index..8 * index + 8].try_into().map_or(0, u64::from_le_bytes);
+        Some(std::array::from_fn(word))
+    }
+
+    /// Whether `len` bytes at `address`, at least one, lie in the object, aligned.
+    pub(super) fn holds(&self, address: u64, len: u64, align: u64) -> bool {
+        len > 0 && address.is_multiple_of(align) && self.get(address, len).is_some()
+    }
+}
