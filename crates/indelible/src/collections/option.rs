@@ -7,6 +7,7 @@
 use super::fields::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
+use super::points_to::PointsTo;
 use std::fmt;
 use std::mem::MaybeUninit;
 
@@ -124,6 +125,10 @@ impl<T: fmt::Debug> fmt::Debug for POption<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_ref().fmt(f)
     }
+}
+
+impl<P: PointsTo> PointsTo for POption<P> {
+    type Target = P::Target;
 }
 
 // SAFETY: `repr(C)`; the tag is checked, and the value if there is one (1).

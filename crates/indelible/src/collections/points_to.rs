@@ -1,6 +1,5 @@
 //! Types of fields that are raw pointers, or begin with one, and their targets.
 
-use super::{POption, PVec, Persist};
 use crate::relative::Relative;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
@@ -41,13 +40,5 @@ macro_rules! points_to {
 points_to!(*mut T, *const T, Option<NonNull<T>>, AtomicPtr<T>, Relative<T>);
 
 impl<P: PointsTo, const N: usize> PointsTo for [P; N] {
-    type Target = P::Target;
-}
-
-impl<'h, P: PointsTo + Persist<'h>> PointsTo for PVec<'h, P> {
-    type Target = P::Target;
-}
-
-impl<P: PointsTo> PointsTo for POption<P> {
     type Target = P::Target;
 }

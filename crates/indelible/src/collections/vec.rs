@@ -13,6 +13,7 @@ use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, stored, verify};
+use super::points_to::PointsTo;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -351,6 +352,10 @@ impl<'h, T: Persist<'h>> Drop for PVec<'h, T> {
             finally(|| self.clear(), || unsafe { free(block) });
         }
     }
+}
+
+impl<'h, P: PointsTo + Persist<'h>> PointsTo for PVec<'h, P> {
+    type Target = P::Target;
 }
 
 // SAFETY: pointer and lengths are checked (1).
