@@ -52,12 +52,14 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
 /// whoever writes to the page later: nobody zeroes it any more.
 ///
 /// # Errors
-/// Those of [`Medium::unwritten`] and of [`Medium::write_durable`].
+/// Those of [`Medium::unwritten`], of [`Medium::reserve`] and of [`Medium::write_durable`].
 pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
     let unwritten = if Mutant::SpaceUnproven.is_on() { vec![] } else { medium.unwritten(offset, len)? };
     let mut at = offset;
     for hole in unwritten.into_iter().chain(std::iter::once(offset + len..offset + len)) {
         if at < hole.start {
+            // The last page of a sparse object may have no block yet.
+            medium.reserve(at, hole.start - at)?;
             medium.write_durable(at, &vec![0; (hole.start - at) as usize])?;
         }
         at = hole.end;
