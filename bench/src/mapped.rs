@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stored_is_in_the_file() {
+    fn stored_bytes_are_in_the_file() {
         let path = std::env::temp_dir().join(format!("mapped-{}", std::process::id()));
         for memory in [true, false] {
             let mut mapped = Mapped::create(&path, 8192, memory).unwrap();

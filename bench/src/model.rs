@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_an_empty_cell() {
+    fn a_value_that_is_not_a_number_is_an_empty_cell() {
         assert!(
             matches!(Cell::from(f64::NAN), Cell::Empty) && matches!(Cell::from(f64::INFINITY), Cell::Empty)
         );

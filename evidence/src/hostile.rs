@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indelible_record::{Mode, Record};
 use indelible_testing::hostile::pool::{Pool, pools, remake};
-use indelible_testing::hostile::sweep::{Ground, Outcome, Region, Tally, flip};
+use indelible_testing::hostile::sweep::{Counts, Outcome, Region, Regions, flip};
 use indelible_testing::hostile::{TARGETS, Target};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -110,8 +110,8 @@ impl Hostile {
         let bits = pool.image.len() as u64 * 8;
         let (stride, first) = if self.long { (1, 0) } else { (STRIDE, self.seed % STRIDE) };
         let bar = bar(bits / stride, format!("bits of {}", pool.name));
-        let ground = Ground::of(pool);
-        let (next, found) = (AtomicU64::new(0), Mutex::new((Tally::new(), Vec::new())));
+        let regions = Regions::of(pool);
+        let (next, found) = (AtomicU64::new(0), Mutex::new((Counts::new(), Vec::new())));
         let work = || {
             loop {
                 let part = next.fetch_add(1, Ordering::Relaxed) * 64;
@@ -121,9 +121,9 @@ impl Hostile {
                     break;
                 }
                 for bit in wanted {
-                    let (outcome, what) = flip(pool, &ground, bit / 8, (bit % 8) as u32);
+                    let (outcome, what) = flip(pool, &regions, bit / 8, (bit % 8) as u32);
                     let mut found = found.lock().expect("nobody panics while counting");
-                    *found.0.entry((ground.at(bit / 8), outcome)).or_insert(0) += 1;
+                    *found.0.entry((regions.at(bit / 8), outcome)).or_insert(0) += 1;
                     if outcome == Outcome::Violation {
                         found.1.push(format!("pool {}: {what}", pool.name));
                     }
@@ -136,8 +136,8 @@ impl Hostile {
             (0..threads).for_each(|_| _ = scope.spawn(work));
         });
         bar.finish_and_clear();
-        let (tally, broken) = found.into_inner().expect("nobody panics while counting");
-        for ((region, outcome), count) in tally {
+        let (outcomes, broken) = found.into_inner().expect("nobody panics while counting");
+        for ((region, outcome), count) in outcomes {
             *counts.entry(format!("bits flipped, {}, {}", title(region), words(outcome))).or_insert(0) +=
                 count;
             *counts.entry("bits flipped".into()).or_insert(0) += count;

@@ -70,10 +70,10 @@ fn collections_killed_in_memory_with_mprotect() {
 /// Builders that die while they recover leave what there was to recover.
 #[test]
 fn killed_during_recovery() {
-    let scene = Scene::new(Ground::Disk);
+    let corpus = Corpus::new(Ground::Disk);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let mut builder = scene.builder(WORD_INDEX, "words", "auto");
+    let mut builder = corpus.builder(WORD_INDEX, "words", "auto");
     let (mut early, mut kills) = (0, 0);
     for _ in 0..12 {
         let store = rng.u64(2_000..20_000).to_string();
@@ -95,7 +95,7 @@ fn killed_during_recovery() {
     println!("{early} of {kills} died before they were attached");
     assert!(early > 0, "no kill came early enough to hit a recovery");
     builder.finish();
-    scene.compare(&builder);
+    corpus.compare(&builder);
 }
 
 fn rounds(program: &'static str, ground: Ground, tracking: &str) {
@@ -107,9 +107,9 @@ fn rounds(program: &'static str, ground: Ground, tracking: &str) {
     }
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let mut scene = Scene::new(ground);
+    let mut corpus = Corpus::new(ground);
     let mut builders: Vec<_> =
-        ["one", "two", "three"].map(|name| scene.builder(program, name, tracking)).into();
+        ["one", "two", "three"].map(|name| corpus.builder(program, name, tracking)).into();
     let (mut died, mut during) = (0, 0);
     for round in 0..ROUNDS {
         let running: Vec<_> = builders
@@ -135,39 +135,39 @@ fn rounds(program: &'static str, ground: Ground, tracking: &str) {
             }
         }
         if round % 5 == 4 {
-            scene.edit(&mut rng);
+            corpus.edit(&mut rng);
         }
     }
     println!("{died} kills in {ROUNDS} rounds, {during} of them during a psync");
     assert!(died > ROUNDS, "most builders lived: the kills come too late");
     for builder in &mut builders {
         builder.finish();
-        scene.compare(builder);
+        corpus.compare(builder);
     }
 }
 
 /// A pool and the files to index.
-struct Scene {
+struct Corpus {
     folder: tempfile::TempDir,
-    corpus: PathBuf,
+    texts: PathBuf,
     edits: usize,
 }
 
-impl Scene {
-    fn new(ground: Ground) -> Scene {
+impl Corpus {
+    fn new(ground: Ground) -> Corpus {
         let folder = ground.folder();
-        let corpus = corpus(folder.path(), FILES);
-        Scene { folder, corpus, edits: 0 }
+        let texts = corpus(folder.path(), FILES);
+        Corpus { folder, texts, edits: 0 }
     }
 
     fn builder(&self, program: &'static str, name: &str, tracking: &str) -> Builder {
-        Builder::new(program, self.folder.path().join("pool.pmo"), &self.corpus, name, tracking)
+        Builder::new(program, self.folder.path().join("pool.pmo"), &self.texts, name, tracking)
     }
 
     /// Changes a file, deletes one, adds one.
     fn edit(&mut self, rng: &mut Seeded) {
         self.edits += 1;
-        let part = self.corpus.join(format!("part-{}", rng.u8(0..5)));
+        let part = self.texts.join(format!("part-{}", rng.u8(0..5)));
         let mut files: Vec<_> = fs::read_dir(&part).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
         files.sort();
@@ -185,7 +185,7 @@ impl Scene {
             recounted.contains("say what the index says") && !recounted.contains("have changed"),
             "{recounted}"
         );
-        let model = model::model(&self.corpus);
+        let model = model::model(&self.texts);
         for (word, files) in model.iter().step_by(model.len() / 20) {
             let answer = builder.run("query", &["--limit", "0", word]);
             let mut found = model::Model::new();

@@ -42,7 +42,7 @@ macro_rules! of_each_index {
 of_each_index!(
     the_demo_runs,
     a_killed_build_continues_and_a_finished_one_does_nothing,
-    what_is_gone_or_changed_is_no_longer_found,
+    removed_and_changed_words_are_no_longer_found,
     a_query_while_building_says_who_builds,
     an_object_that_cannot_grow_where_it_stands_is_moved
 );
@@ -87,7 +87,7 @@ fn a_killed_build_continues_and_a_finished_one_does_nothing(program: &'static st
     assert_eq!(psyncs(), before, "a build without work psynced");
 }
 
-fn what_is_gone_or_changed_is_no_longer_found(program: &'static str) {
+fn removed_and_changed_words_are_no_longer_found(program: &'static str) {
     let folder = Ground::Memory.folder();
     let pool = folder.path().join("pool.pmo");
     let words = Words(program, &pool);

@@ -9,7 +9,7 @@
 #define LINE 64
 #define WORD 8
 
-/* Whose store it is. The kernel's are not torn and not early: what is tested is not its file system, which
+/* The writer of a store. The kernel's are not torn and not early: what is tested is not its file system, which
    expects a block device to write whole sectors. */
 enum owner { PROGRAM, KERNEL };
 

@@ -138,7 +138,7 @@ fn put_and_cat_carry_bytes() {
 }
 
 #[test]
-fn what_does_not_fit_changes_nothing() {
+fn an_input_that_does_not_fit_changes_nothing() {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "100"]).fine();
     rig.feed("put", ["a"], b"before").fine();

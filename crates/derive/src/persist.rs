@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_live_in_an_object_is_accepted() {
+    fn types_that_can_live_in_an_object_are_accepted() {
         let cases: Vec<DeriveInput> = vec![
             syn::parse_quote!(
                 #[repr(C)]

@@ -114,7 +114,7 @@ fn raw_pointers_that_lead_to_no_block_are_named() {
 }
 
 #[test]
-fn what_nobody_described_is_gone_through_word_by_word() {
+fn blocks_without_a_description_are_searched_word_by_word() {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();

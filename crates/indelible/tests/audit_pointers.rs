@@ -100,7 +100,7 @@ fn a_number_of_a_described_target_keeps_no_block() {
 }
 
 #[test]
-fn what_lies_around_a_target_is_gone_through_word_by_word() {
+fn the_block_around_a_target_is_searched_word_by_word() {
     let Ring { mut heap, items, pool: _pool, _dir } = ring(3);
     let items = items.as_slice();
     let kept = heap.malloc(100).unwrap().as_ptr();

@@ -64,7 +64,7 @@ fn account<'h>(owner: &str, heap: HeapRef<'h>) -> Account<'h> {
 }
 
 #[test]
-fn what_was_psynced_is_found_again_by_name_and_type() {
+fn psynced_roots_are_found_again_by_name_and_type() {
     everywhere(|world| {
         let mut heap = heap_of(world, MIB);
         let made = heap.root_or_insert_with::<Account, _>("first", |heap| account("alice", heap)).unwrap();

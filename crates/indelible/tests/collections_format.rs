@@ -61,7 +61,7 @@ enum Choice {
 }
 
 #[test]
-fn what_is_in_an_object_is_as_format_md_says() {
+fn the_bytes_of_an_object_are_as_format_md_says() {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     pool.create("o", 1 << 20).unwrap();

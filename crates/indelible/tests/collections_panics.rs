@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// Whose drop panics.
+    /// A value that panics when it is dropped.
     static BOMB: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
@@ -191,7 +191,7 @@ fn a_vector_that_is_dropped_frees_all_it_has() {
 }
 
 #[test]
-fn what_retain_did_not_look_at_stays() {
+fn elements_that_retain_did_not_reach_stay() {
     on_heap(8, |heap| {
         let (list, _) = filled(heap, 10);
         let panic = catch_unwind(AssertUnwindSafe(|| {

@@ -339,7 +339,7 @@ fn a_cut_never_tears_concurrent_stores() {
 
 /// Found by storms of kills: the shadow had the old bytes still, and the next psync brought them back.
 #[test]
-fn what_a_shrink_cut_off_does_not_come_back_by_growing_an_attached_object() {
+fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
     everywhere(|world| {
         let pool = world.format();
         pool.create("a", 20_000).unwrap();

@@ -27,7 +27,7 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
 }
 
 #[test]
-fn what_is_no_pool_is_refused_by_name() {
+fn a_file_that_is_no_pool_is_refused_by_name() {
     let world = disk();
     let path = world.path();
     assert_eq!(kind(Pool::open(&path)), ErrorKind::NoPool);

@@ -91,7 +91,7 @@ fn sizes_and_alignments_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_is_no_heap_is_refused() {
+fn an_object_that_is_no_heap_is_refused() {
     let world = world();
     let pool = pool_of(&world, MIB);
     assert_eq!(kind(Heap::open(pool.attach("heap").unwrap())), ErrorKind::NotAHeap);

@@ -75,7 +75,7 @@ fn threads_free_each_others_blocks() {
 }
 
 #[test]
-fn what_is_freed_elsewhere_is_given_away_again() {
+fn blocks_freed_by_another_thread_are_allocated_again() {
     let world = world();
     let heap = heap_of(&world, 4 << 20);
     // More in all than fits at once: without reuse the heap would be full.

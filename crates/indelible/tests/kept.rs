@@ -140,7 +140,7 @@ fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
 }
 
 #[test]
-fn what_waits_survives_growth_and_the_end_of_the_process() {
+fn pending_lines_survive_growth_and_the_end_of_the_process() {
     let (medium, pool) = disk();
     pool.create("a", 8 * PAGE as u64).unwrap();
     pool.create("wall", 1).unwrap();

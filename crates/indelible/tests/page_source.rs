@@ -45,7 +45,7 @@ fn spoil(world: &World, pool: &Pool, pages: std::ops::Range<usize>) {
     world.sim().unwrap().spoil(at(pages.start)..at(pages.end));
 }
 
-fn how_pages_are_filled() -> String {
+fn way_pages_are_filled() -> String {
     let found = indelible::doctor(None);
     found.facilities.into_iter().find(|facility| facility.name == "fault-in").unwrap().found
 }
@@ -276,9 +276,9 @@ fn faults_of_user_code_alone_are_served_and_system_calls_need_prefault() {
 #[test]
 #[ignore = "run by faults_of_user_code_alone_are_served_and_system_calls_need_prefault"]
 fn with_faults_of_user_code_only() {
-    let with_rights = how_pages_are_filled();
+    let with_rights = way_pages_are_filled();
     give_up_rights();
-    let found = how_pages_are_filled();
+    let found = way_pages_are_filled();
     if found != "userfaultfd sees faults of user code only" {
         assert!(!found.contains("report") || found == with_rights, "{with_rights}, without rights: {found}");
         return indelible_testing::not_tested(format_args!("user faults only: {found}"));
@@ -310,7 +310,7 @@ fn without_userfaultfd_objects_are_filled_whole() {
 fn without_userfaultfd() {
     give_up_rights();
     forbid_userfaultfd();
-    assert_eq!(how_pages_are_filled(), "no userfaultfd");
+    assert_eq!(way_pages_are_filled(), "no userfaultfd");
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     let pool = filled(&world);
     let a = pool.attach("a").unwrap();

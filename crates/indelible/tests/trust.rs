@@ -20,7 +20,7 @@ fn untrusted(heap: &mut Heap) {
 }
 
 #[test]
-fn what_typed_code_stored_is_opened_at_once() {
+fn an_object_stored_by_typed_code_is_opened_without_a_walk() {
     let (_dir, pool) = pool();
     format(&pool);
     let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();

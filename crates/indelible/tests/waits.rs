@@ -188,7 +188,7 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
 
 /// A read-only pool attaches a copy: no writer waits for it, and none changes it.
 #[test]
-fn who_may_only_read_is_in_nobodys_way() {
+fn a_user_who_may_only_read_blocks_no_writer() {
     let (_folder, pool) = pool();
     let mut object = pool.attach("a").unwrap();
     object.range_mut(0..10_000).fill(1);

@@ -32,7 +32,7 @@ impl<T> Drop for Made<T> {
 }
 
 /// A span of two blocks that two threads may own, one after the other.
-struct Scene {
+struct Setup {
     span: &'static Span,
     caches: [&'static Cache; 2],
     /// The heap's: owners change with it.
@@ -40,9 +40,9 @@ struct Scene {
     _made: (Made<Span>, Made<[AtomicU8; 2]>, Made<Cache>, Made<Cache>),
 }
 
-impl Scene {
+impl Setup {
     /// The first thread owns the span, and has given both blocks away.
-    fn new() -> Scene {
+    fn new() -> Setup {
         let (span_made, span) = Made::new(Span::blank());
         let (bytes_made, bytes) = Made::new([(); 2].map(|()| AtomicU8::new(allocation::FREE)));
         let (first_made, first) = Made::new(Cache::blank());
@@ -55,7 +55,7 @@ impl Scene {
         };
         span.own(first);
         first.enter(span);
-        let scene = Scene {
+        let setup = Setup {
             span,
             caches: [first, second],
             lock: Arc::new(Mutex::new(())),
@@ -65,7 +65,7 @@ impl Scene {
             let taken = first.take(0).or_else(|| first.take_next(0)).unwrap();
             assert_eq!(span.block(taken.addr().get()), Some(block));
         }
-        scene
+        setup
     }
 
     /// A thread that does not own the span frees a block of it.
@@ -84,65 +84,65 @@ fn advance(cache: &'static Cache) -> (bool, usize) {
 
 /// Two threads free the same block.
 pub(crate) fn of_two_frees_one_is_refused() {
-    let scene = Scene::new();
-    let thread = scene.free(1);
-    let mine = scene.span.free_for_owner(1);
+    let setup = Setup::new();
+    let thread = setup.free(1);
+    let mine = setup.span.free_for_owner(1);
     assert!(mine != thread.join().unwrap());
 }
 
 /// Two threads free a block each, while the owner looks for one, and again when they are done: both are there then.
 pub(crate) fn blocks_that_others_freed_come_back() {
-    let scene = Scene::new();
-    let threads = [scene.free(0), scene.free(1)];
-    let early = advance(scene.caches[0]);
+    let setup = Setup::new();
+    let threads = [setup.free(0), setup.free(1)];
+    let early = advance(setup.caches[0]);
     threads.into_iter().for_each(|thread| assert!(thread.join().unwrap()));
-    let late = if early.1 == 0 && !early.0 { advance(scene.caches[0]) } else { early };
+    let late = if early.1 == 0 && !early.0 { advance(setup.caches[0]) } else { early };
     assert!(late.0 || late.1 == 1, "{early:?} {late:?}");
-    scene.caches[0].open_inbox(&mut |_| {});
+    setup.caches[0].open_inbox(&mut |_| {});
     assert_eq!(
-        [0, 1].map(|block| scene.span.allocation(block).load(std::sync::atomic::Ordering::Relaxed)),
+        [0, 1].map(|block| setup.span.allocation(block).load(std::sync::atomic::Ordering::Relaxed)),
         [allocation::FREE; 2]
     );
 }
 
 /// The owner frees one block itself, and looks, while another thread frees the other.
 pub(crate) fn a_block_freed_while_its_owner_looks() {
-    let scene = Scene::new();
-    let thread = scene.free(1);
-    let owner = scene.caches[0];
+    let setup = Setup::new();
+    let thread = setup.free(1);
+    let owner = setup.caches[0];
     // None is left: the span goes out of the way, and back into the list with its first free block.
     let early = advance(owner);
     if early == (false, 0) {
-        assert!(!scene.span.free_unheeded(0), "the owner has to look");
-        scene.span.free(0);
-        let _ = owner.look(scene.span);
+        assert!(!setup.span.free_unheeded(0), "the owner has to look");
+        setup.span.free(0);
+        let _ = owner.look(setup.span);
     }
     thread.join().unwrap();
     let mut released = early.1;
     owner.open_inbox(&mut |_| released += 1);
-    let known = scene.span.has_free() || owner.take(0).is_some();
+    let known = setup.span.has_free() || owner.take(0).is_some();
     assert!(known || released == 1, "{early:?} {released}");
 }
 
 /// The owner ends and another thread takes the span, while a third frees a block: the new owner finds it.
 pub(crate) fn a_block_freed_as_its_owner_ends() {
-    let scene = Scene::new();
-    let thread = scene.free(1);
-    let [old, new] = scene.caches;
+    let setup = Setup::new();
+    let thread = setup.free(1);
+    let [old, new] = setup.caches;
     {
-        let _heap = scene.lock.lock().unwrap();
+        let _heap = setup.lock.lock().unwrap();
         old.clear();
-        scene.span.disown();
+        setup.span.disown();
     }
     {
-        let _heap = scene.lock.lock().unwrap();
-        scene.span.own(new);
+        let _heap = setup.lock.lock().unwrap();
+        setup.span.own(new);
         // Blocks sent to a thread that ended go to the span's present owner.
         old.open_inbox(&mut |_| panic!("it is another thread's"));
     }
-    scene.span.put(place::FULL);
+    setup.span.put(place::FULL);
     thread.join().unwrap();
     old.open_inbox(&mut |_| panic!("it is another thread's"));
     new.open_inbox(&mut |_| panic!("a block is in use"));
-    assert!(scene.span.has_free());
+    assert!(setup.span.has_free());
 }

@@ -172,8 +172,12 @@ pub const MODELS: &[Model] = &[
     bounded(2, "blocks that others freed come back", blocks::blocks_that_others_freed_come_back),
     whole("a block freed while its owner looks comes back", blocks::a_block_freed_while_its_owner_looks),
     whole("a block freed as its owner ends comes back", blocks::a_block_freed_as_its_owner_ends),
-    bounded(3, "what is held still beside a psync is whole, by a word", holds::what_is_held_is_whole::<true>),
-    bounded(3, "so it is by locks", holds::what_is_held_is_whole::<false>),
+    bounded(
+        3,
+        "what is held still beside a psync is whole, by a word",
+        holds::a_held_object_is_whole::<true>,
+    ),
+    bounded(3, "so it is by locks", holds::a_held_object_is_whole::<false>),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 

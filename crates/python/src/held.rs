@@ -62,7 +62,7 @@ impl Held {
         }
     }
 
-    /// Whether a detach would lose stores. What cannot be told is not warned of.
+    /// Whether a detach would lose stores. If that is unknown, the caller does not warn.
     pub(crate) fn is_unsynced(&mut self) -> bool {
         let unsynced = match self {
             Held::Writer(object) => object.is_unsynced(),

@@ -113,7 +113,7 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
 
 /// Before each read that a read-only process does, another changes the table: what is shown was there, all at once.
 #[test]
-fn what_is_read_without_a_lock_is_a_state_of_the_table() {
+fn a_read_without_a_lock_sees_one_state_of_the_table() {
     let (mut point, mut shown) = (0, std::collections::BTreeSet::new());
     loop {
         let (medium, store) = pool();

@@ -139,7 +139,7 @@ fn recover_all_but(store: &Arc<Store>, name: &str) -> Result<()> {
 /// A batch, or a table change, of the dead process is visible but not durable yet. A process that builds on
 /// it makes it durable first: the power may go at any instant of that.
 #[test]
-fn what_is_visible_is_made_durable_before_it_is_built_on() {
+fn visible_changes_are_made_durable_before_others_build_on_them() {
     let limits = Limits { exhaustive: 8, singles: 3, random: 3, points: 24, seed: 11 };
     for config in media() {
         let states = whole(config);

@@ -227,7 +227,7 @@ fn run(config: SimConfig, plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64)
 }
 
 #[test]
-fn whatever_follows_a_failed_durable_write_loses_nothing_acknowledged() {
+fn calls_after_a_failed_durable_write_lose_nothing_acknowledged() {
     let mut runs = 0;
     for config in &media()[..2] {
         let (count, _) = run(*config, &|_| {}, "undisturbed");
@@ -246,7 +246,7 @@ fn whatever_follows_a_failed_durable_write_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn whatever_is_refused_for_want_of_space_did_not_happen() {
+fn a_call_refused_for_want_of_space_changes_nothing() {
     let mut runs = 0;
     for config in &media()[..2] {
         let (_, count) = run(*config, &|_| {}, "undisturbed");

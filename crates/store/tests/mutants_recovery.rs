@@ -52,7 +52,7 @@ fn undone(rounds: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn how_often_a_damaged_last_batch_is_undone() {
+fn damaged_last_batches_that_are_undone_are_counted() {
     let rounds = 1200;
     let applied = with_mutant(Mutant::AppliedIgnored, || undone(rounds));
     let bits = with_mutant(Mutant::BitIgnored, || undone(rounds));

@@ -195,7 +195,7 @@ fn an_error_nobody_was_told_of_is_told_to_a_handle_opened_later() {
 
 /// A barrier that is told of an older error loses nothing that was written since.
 #[test]
-fn what_is_written_after_a_failure_is_made_durable_by_another_handle() {
+fn writes_after_a_failure_are_made_durable_by_another_handle() {
     let m = medium(TearUnit::Line);
     let other = m.handle();
     m.fail_writeback(false);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_does_not_depend_on_threads() {
+    fn findings_do_not_depend_on_threads() {
         let begin = Instant::now();
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
         println!("{} images twice in {:?}", one.judged.counts.judged(), begin.elapsed());

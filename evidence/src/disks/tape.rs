@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_is_in_every_image_and_what_was_not_only_by_chance() {
+    fn flushed_writes_are_in_every_image_and_others_in_some() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
             for loss in [Loss::Prefix, Loss::Subset(0.5), Loss::Torn(0.5)] {

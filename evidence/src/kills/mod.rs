@@ -57,7 +57,7 @@ pub(crate) struct Kills {
     jobs: usize,
 }
 
-/// Grounds and tracking rungs, taken in turn.
+/// Environments and tracking rungs, taken in turn.
 const SCENARIOS: [(Environment, &str); 9] = [
     (Environment::Disk, "wp-async"),
     (Environment::Memory, "wp-async"),

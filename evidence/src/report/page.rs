@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_not_invented() {
+    fn a_campaign_without_a_record_has_no_figures() {
         let empty = render(&[]);
         assert!(!empty.contains("{{"));
         let (_, promises) = empty.split_once("line by line").unwrap();

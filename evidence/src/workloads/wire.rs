@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn messages_sent_are_received() {
         for said in [
             Said::Settled { workload: 1, step: 2, ring: 3 },
             Said::Begun { workload: 1, step: 2, ring: 3 },

@@ -1,7 +1,7 @@
 //! All kinds, their controls, on several processors.
 
-use crate::chain::{self, Chain, Tally, Violation};
-use crate::ground::Ground;
+use crate::chain::{self, Chain, Counts, Violation};
+use crate::environment::Environment;
 use crate::kind::{Kernel, Kind, MUTANTS};
 use crate::machine::{self, SIZE, Slot};
 use anyhow::{Context, Result, anyhow};
@@ -28,7 +28,7 @@ enum Task {
 /// Results of a campaign.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) tallies: Vec<(Kind, Tally)>,
+    pub(crate) counts: Vec<(Kind, Counts)>,
     pub(crate) violations: Vec<Violation>,
     /// Mutant and kind.
     pub(crate) caught: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Findings {
 }
 
 pub(crate) struct Campaign<'a> {
-    pub(crate) ground: &'a Ground,
+    pub(crate) environment: &'a Environment,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
     /// Of each kind.
@@ -48,8 +48,9 @@ pub(crate) struct Campaign<'a> {
 
 impl Campaign<'_> {
     pub(crate) fn run(&self) -> Result<Findings> {
-        let scratch =
-            self.ground.scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
+        let scratch = self
+            .environment
+            .scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
         let found = self.within(&scratch);
         let _ = std::fs::remove_dir_all(&scratch);
         found
@@ -58,18 +59,19 @@ impl Campaign<'_> {
     fn within(&self, scratch: &Path) -> Result<Findings> {
         self.bar.set_message("booting");
         let kernels = &self.kernels;
-        let states = self.spread(kernels, |_, kernel, _| machine::save(self.ground, scratch, *kernel))?;
+        let states =
+            self.spread(kernels, |_, kernel, _| machine::save(self.environment, scratch, *kernel))?;
         self.bar.set_message("making media");
         let templates = self.spread(&self.kinds, |_, kind, _| {
             let at = kernels.iter().position(|kernel| *kernel == kind.kernel);
-            chain::make(self.ground, scratch, *kind, &states[at.context("a kernel of ours")?])
+            chain::make(self.environment, scratch, *kind, &states[at.context("a kernel of ours")?])
         })?;
 
         let tasks = self.tasks();
         self.bar.set_length(self.cycles * self.kinds.len() as u64);
         self.bar.set_message("cutting power");
         let findings = Mutex::new(Findings {
-            tallies: self.kinds.iter().map(|kind| (*kind, Tally::default())).collect(),
+            counts: self.kinds.iter().map(|kind| (*kind, Counts::default())).collect(),
             ..Findings::default()
         });
         self.spread(&tasks, |worker, task, seed| {
@@ -79,13 +81,13 @@ impl Campaign<'_> {
             let template = found.context("a kind of ours")?;
             match *task {
                 Task::Cuts(kind, cuts) => {
-                    let chain = Chain::new(self.ground, &slot, template, None, seed)?;
+                    let chain = Chain::new(self.environment, &slot, template, None, seed)?;
                     let result = chain.run(cuts, &|| self.bar.inc(1))?;
                     let mut findings = lock(&findings);
                     match result {
-                        Ok(tally) => {
-                            let of_kind = findings.tallies.iter_mut().find(|(there, _)| *there == kind);
-                            of_kind.into_iter().for_each(|(_, sum)| sum.add(tally));
+                        Ok(counts) => {
+                            let of_kind = findings.counts.iter_mut().find(|(there, _)| *there == kind);
+                            of_kind.into_iter().for_each(|(_, sum)| sum.add(counts));
                         }
                         Err(violation) => {
                             self.bar.suspend(|| eprintln!("VIOLATION on {}", violation.what));
@@ -94,7 +96,7 @@ impl Campaign<'_> {
                     }
                 }
                 Task::Control(kind, mutant) => {
-                    let chain = Chain::new(self.ground, &slot, template, Some(mutant), seed)?;
+                    let chain = Chain::new(self.environment, &slot, template, Some(mutant), seed)?;
                     let result = chain.run(PATIENCE, &|| {})?;
                     let mut findings = lock(&findings);
                     let name = format!("{mutant} on {kind}");

@@ -1,6 +1,6 @@
 //! A pool through one power cut after the other, and the judge of what each leaves.
 
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::kind::Kind;
 use crate::machine::{self, Cut, Order, Outcome, SIZE, Slot};
 use anyhow::{Context, Result, bail};
@@ -16,7 +16,7 @@ const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 
 /// Cuts by where they fell, and what was found afterwards.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Counts {
     /// Cuts whose image a later machine recovered, or that found a violation.
     pub(crate) cuts: u64,
     /// Of these: before the pool was recovered from the cut before.
@@ -31,8 +31,8 @@ pub(crate) struct Tally {
     pub(crate) undecided: u64,
 }
 
-impl Tally {
-    pub(crate) fn add(&mut self, other: Tally) {
+impl Counts {
+    pub(crate) fn add(&mut self, other: Counts) {
         self.cuts += other.cuts;
         self.recovering += other.recovering;
         self.done += other.done;
@@ -61,11 +61,11 @@ pub(crate) struct Template {
 }
 
 /// Makes the medium and the pool that chains begin with.
-pub(crate) fn make(ground: &Ground, folder: &Path, kind: Kind, state: &Path) -> Result<Template> {
+pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: &Path) -> Result<Template> {
     let slot = Slot::new(folder, &format!("make-{}-{}", kind.kernel.word(), kind.medium.word()));
     fs::File::create(&slot.live)?.set_len(SIZE)?;
     let order = Order { kind, state: state.to_owned(), words: vec![("task", "make".into())], cut: None };
-    let outcome = machine::run(ground, &slot, &order)?;
+    let outcome = machine::run(environment, &slot, &order)?;
     if outcome.said.last().is_none_or(|line| line != "made") {
         bail!("cannot make a pool on {kind}: {:?}", outcome.said);
     }
@@ -74,7 +74,7 @@ pub(crate) fn make(ground: &Ground, folder: &Path, kind: Kind, state: &Path) -> 
 
 /// One pool, from its first step on.
 pub(crate) struct Chain<'a> {
-    ground: &'a Ground,
+    environment: &'a Environment,
     slot: &'a Slot,
     template: &'a Template,
     mutant: Option<&'static str>,
@@ -85,14 +85,14 @@ pub(crate) struct Chain<'a> {
     from: u64,
     to: u64,
     model: Model,
-    tally: Tally,
+    counts: Counts,
     /// Cuts that no machine has judged yet.
     open: u64,
 }
 
 impl<'a> Chain<'a> {
     pub(crate) fn new(
-        ground: &'a Ground,
+        environment: &'a Environment,
         slot: &'a Slot,
         template: &'a Template,
         mutant: Option<&'static str>,
@@ -100,7 +100,7 @@ impl<'a> Chain<'a> {
     ) -> Result<Self> {
         fs::copy(&template.medium, &slot.live)?;
         Ok(Chain {
-            ground,
+            environment,
             slot,
             template,
             mutant,
@@ -109,14 +109,18 @@ impl<'a> Chain<'a> {
             from: 0,
             to: 0,
             model: Model::new(seed),
-            tally: Tally::default(),
+            counts: Counts::default(),
             open: 0,
         })
     }
 
     /// Cuts the power `cuts` times, each time but the first after the machine has looked at what the cut before
     /// left; then looks once more.
-    pub(crate) fn run(mut self, cuts: u64, each: &dyn Fn()) -> Result<std::result::Result<Tally, Violation>> {
+    pub(crate) fn run(
+        mut self,
+        cuts: u64,
+        each: &dyn Fn(),
+    ) -> Result<std::result::Result<Counts, Violation>> {
         for _ in 0..cuts {
             let (after, events) = EVENTS[usize::from(self.rng.u8(..) >= 50)];
             let cut = Cut { after, event: self.rng.u64(1..=events), seed: self.rng.u64(..) };
@@ -130,7 +134,7 @@ impl<'a> Chain<'a> {
         if violation.is_none() && self.open > 0 {
             bail!("the last machine judged nothing");
         }
-        Ok(violation.map_or(Ok(self.tally), Err))
+        Ok(violation.map_or(Ok(self.counts), Err))
     }
 
     fn cycle(&mut self, cut: Cut, steps: u64) -> Result<Option<Violation>> {
@@ -145,10 +149,11 @@ impl<'a> Chain<'a> {
         words.extend(self.mutant.map(|mutant| ("mutant", mutant.to_owned())));
         let kind = self.template.kind;
         let order = Order { kind, state: self.template.state.clone(), words, cut: Some(cut) };
-        let outcome = machine::run(self.ground, self.slot, &order).with_context(|| format!("{order:?}"))?;
+        let outcome =
+            machine::run(self.environment, self.slot, &order).with_context(|| format!("{order:?}"))?;
         if let Err(what) = self.judge(&outcome, steps) {
             let name = format!("{}-{}", kind.to_string().replace(' ', "-"), self.seed);
-            let kept = self.mutant.is_none().then(|| self.ground.violations().join(name));
+            let kept = self.mutant.is_none().then(|| self.environment.violations().join(name));
             if let Some(folder) = &kept {
                 self.slot.keep(folder, &order)?;
             }
@@ -156,7 +161,7 @@ impl<'a> Chain<'a> {
         }
         if outcome.cut {
             self.open += 1;
-            self.tally.undecided += outcome.undecided;
+            self.counts.undecided += outcome.undecided;
         }
         fs::rename(&self.slot.durable, &self.slot.live)?;
         Ok(None)
@@ -178,7 +183,7 @@ impl<'a> Chain<'a> {
                 "start" => self.to = parse(rest)?,
                 "done" => {
                     self.from = parse(rest)?;
-                    self.tally.steps += 1;
+                    self.counts.steps += 1;
                 }
                 "violation" | "error" => return Err(line.clone()),
                 _ => {}
@@ -189,7 +194,7 @@ impl<'a> Chain<'a> {
             return Err(format!("the machine went off by itself; it said {:?}", outcome.said));
         }
         if outcome.cut && !judged {
-            self.tally.recovering += 1;
+            self.counts.recovering += 1;
         }
         if !outcome.cut && steps > 0 {
             return Err("the writer came to its end".into());
@@ -208,9 +213,9 @@ impl<'a> Chain<'a> {
             return Err(format!("step {number} is {found}, not {}", self.model.fingerprint()));
         }
         if self.to > self.from {
-            if number == self.to { self.tally.done += 1 } else { self.tally.undone += 1 }
+            if number == self.to { self.counts.done += 1 } else { self.counts.undone += 1 }
         }
-        self.tally.cuts += std::mem::take(&mut self.open);
+        self.counts.cuts += std::mem::take(&mut self.open);
         (self.from, self.to) = (number, number);
         Ok(())
     }

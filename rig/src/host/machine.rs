@@ -1,6 +1,6 @@
 //! One run of an emulated machine, from power on to power off.
 
-use crate::ground::Ground;
+use crate::environment::Environment;
 use crate::kind::{Kernel, Kind};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -96,11 +96,11 @@ impl Slot {
 
 /// Boots a kernel up to where it waits for its order, and saves the machine there: without the medium, which
 /// nothing has touched. Returns where.
-pub(crate) fn save(ground: &Ground, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
+pub(crate) fn save(environment: &Environment, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
     let slot = Slot::new(folder, kernel.word());
     fs::File::create(&slot.live)?.set_len(SIZE)?;
     let state = folder.join(format!("{}.state", kernel.word()));
-    let mut command = command(ground, &slot, kernel, "wait")?;
+    let mut command = command(environment, &slot, kernel, "wait")?;
     let mut child = spawn(&mut command)?;
     let begin = Instant::now();
     while fs::read(&slot.said)? != b"ready\n" {
@@ -133,17 +133,17 @@ fn instruct(child: &mut Child, words: &str) -> Result<()> {
 }
 
 /// Runs a machine on `slot.live`; if its power is cut, `slot.durable` is what is left.
-pub(crate) fn run(ground: &Ground, slot: &Slot, order: &Order) -> Result<Outcome> {
+pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Result<Outcome> {
     let mut words = format!("medium={}", order.kind.medium.word());
     for (name, value) in &order.words {
         words += &format!(" {name}={value}");
     }
-    let mut command = command(ground, slot, order.kind.kernel, &words)?;
+    let mut command = command(environment, slot, order.kind.kernel, &words)?;
     command.args(["-incoming", "defer"]);
     if let Some(cut) = order.cut {
         command.arg("-plugin").arg(format!(
             "{},live={},durable={},report={},base={BASE},window={WINDOW},seed={},after={},cut={}",
-            ground.plugin().display(),
+            environment.plugin().display(),
             slot.live.display(),
             slot.durable.display(),
             slot.report.display(),
@@ -202,7 +202,7 @@ fn last_words(slot: &Slot) -> String {
 }
 
 /// The machine, with its files anew. Its monitor is its standard input.
-fn command(ground: &Ground, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
+fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
     for file in [&slot.said, &slot.console, &slot.report] {
         fs::write(file, "")?;
     }
@@ -227,9 +227,9 @@ fn command(ground: &Ground, slot: &Slot, kernel: Kernel, order: &str) -> Result<
         .arg("-serial")
         .arg(format!("file:{}", slot.console.display()))
         .arg("-kernel")
-        .arg(ground.kernel(kernel.word()).join("vmlinux"))
+        .arg(environment.kernel(kernel.word()).join("vmlinux"))
         .arg("-initrd")
-        .arg(ground.initramfs(kernel.word()))
+        .arg(environment.initramfs(kernel.word()))
         .args(["-append", words]);
     let log = fs::File::options().append(true).open(&slot.console)?;
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);

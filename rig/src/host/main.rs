@@ -3,7 +3,7 @@
 
 mod campaign;
 mod chain;
-mod ground;
+mod environment;
 mod kind;
 mod machine;
 mod record;
@@ -11,7 +11,7 @@ mod record;
 use anyhow::{Result, bail};
 use campaign::Campaign;
 use clap::{Parser, ValueEnum};
-use ground::Ground;
+use environment::Environment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kind::{Kernel, Kind, Medium};
 use std::process::ExitCode;
@@ -73,14 +73,14 @@ const LACKING: u8 = 77;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let ground = match Ground::find(&arguments.kernel.0) {
-        Ok(ground) => ground,
+    let environment = match Environment::find(&arguments.kernel.0) {
+        Ok(environment) => environment,
         Err(error) => {
             eprintln!("NOT TESTED: power cuts of emulated machines: {error:#}");
             return ExitCode::from(LACKING);
         }
     };
-    match run(&arguments, &ground) {
+    match run(&arguments, &environment) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("power-cut: {error:#}");
@@ -89,19 +89,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments, ground: &Ground) -> Result<()> {
+fn run(arguments: &Arguments, environment: &Environment) -> Result<()> {
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     eprintln!("seed {seed}");
     let begin = Instant::now();
     let bar = bar();
     bar.set_message("building");
-    ground.build(&arguments.kernel.0)?;
+    environment.build(&arguments.kernel.0)?;
     let kinds =
         arguments.kernel.0.iter().flat_map(|kernel| {
             arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
         });
     let campaign = Campaign {
-        ground,
+        environment,
         kernels: arguments.kernel.0.clone(),
         kinds: kinds.collect(),
         cycles: if arguments.quick { QUICK } else { arguments.cycles.unwrap_or(LONG) },

@@ -13,14 +13,14 @@ pub(crate) fn record(campaign: &Campaign<'_>, findings: &Findings, seconds: f64)
     let command = format!("cargo xtask power-cut {options} --seed {}", campaign.seed);
     let mut record = Record::new("power-cut", mode, command, campaign.seed);
     let mut sum = |name: &str, count: u64| add(&mut record.counts, name, count);
-    for (kind, tally) in &findings.tallies {
-        sum(&format!("cuts, {kind}"), tally.cuts);
-        sum("cycles", tally.cuts);
-        sum("cuts during recovery", tally.recovering);
-        sum("cuts inside a step that is found done", tally.done);
-        sum("cuts inside a step that is found not done", tally.undone);
-        sum("steps promised and found", tally.steps);
-        sum("lines left to chance", tally.undecided);
+    for (kind, counts) in &findings.counts {
+        sum(&format!("cuts, {kind}"), counts.cuts);
+        sum("cycles", counts.cuts);
+        sum("cuts during recovery", counts.recovering);
+        sum("cuts inside a step that is found done", counts.done);
+        sum("cuts inside a step that is found not done", counts.undone);
+        sum("steps promised and found", counts.steps);
+        sum("lines left to chance", counts.undecided);
     }
     sum("violations", findings.violations.len() as u64);
     record.seconds = seconds;

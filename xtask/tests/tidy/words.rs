@@ -25,15 +25,22 @@ fn the_project_speaks_only_of_itself() {
     }
 }
 
-/// Lines of comments that begin a sentence with a pronoun where its subject, a noun, should be.
-fn without_subject(text: &str) -> Vec<&str> {
+/// Lines of comments or of a page with a sentence that begins with a pronoun where its subject, a noun, should be.
+fn without_subject(text: &str, is_page: bool) -> Vec<&str> {
+    const PRONOUNS: [&str; 5] = ["Who ", "What ", "Whoever ", "Whatever ", "Whose "];
     let begins = |line: &&str| {
-        let said = line.trim_start().trim_start_matches(['/', '!', '#', '*']).trim_start();
-        let is_comment = line.trim_start().starts_with(['/', '#', '*']);
-        let first = said.split_whitespace().next().unwrap_or_default();
-        is_comment
-            && ["Who", "What", "Where", "Whoever", "Whatever"].contains(&first)
+        let comment = line.trim_start().starts_with(['/', '#', '*']);
+        let marks: &[char] = if is_page { &['-', ' '] } else { &['/', '!', '#', '*'] };
+        let said = line.trim_start().trim_start_matches(marks).trim_start();
+        let inside = said.match_indices(". ").map(|(at, _)| &said[at + 2..]);
+        let mut sentences = std::iter::once(said).chain(inside);
+        // A heading of a page is no sentence.
+        (if is_page { !line.starts_with('#') } else { comment })
             && !said.ends_with(['?', ':'])
+            && sentences.any(|said| {
+                let asks = said.split(['.', ':']).next().is_some_and(|sentence| sentence.contains('?'));
+                PRONOUNS.iter().any(|word| said.starts_with(word)) && !asks
+            })
     };
     text.lines().filter(begins).collect()
 }
@@ -41,19 +48,42 @@ fn without_subject(text: &str) -> Vec<&str> {
 #[test]
 fn sentences_of_comments_have_a_subject() {
     for (file, text) in files("", &[".rs", ".py", ".c", ".h", ".hpp", ".sh"]) {
-        assert_eq!(without_subject(&text), [""; 0], "{file}: name the subject");
+        assert_eq!(without_subject(&text, false), [""; 0], "{file}: name the subject");
     }
+    for (file, text) in files("", &[".md"]) {
+        assert_eq!(without_subject(&text, true), [""; 0], "{file}: name the subject");
+    }
+}
+
+/// Names of functions that begin with a pronoun, as the names of tests easily do.
+fn named_by_a_pronoun(text: &str) -> Vec<&str> {
+    let name = |line: &'_ str| line.trim_start().trim_start_matches("pub ").strip_prefix("fn ").map(str::len);
+    let begins = |line: &&str| {
+        let at = name(line).map_or(line.len(), |rest| line.len() - rest);
+        ["what_", "who_", "whoever_", "whatever_", "where_"].iter().any(|word| line[at..].starts_with(word))
+    };
+    text.lines().filter(begins).collect()
+}
+
+#[test]
+fn names_of_functions_have_a_subject() {
+    for (file, text) in files("", &[".rs"]) {
+        assert_eq!(named_by_a_pronoun(&text), [""; 0], "{file}: name the subject");
+    }
+    let line = "    fn what_is_lost_is_lost() {";
+    assert_eq!(named_by_a_pronoun(line), [line]);
+    assert_eq!(named_by_a_pronoun("fn whatsoever() { what_(); }"), [""; 0]);
 }
 
 #[test]
 fn a_sentence_without_a_subject_would_be_noticed() {
     for line in
-        ["    /// What was psynced stays.", "// Who holds it waits.", "# Where it lies does not matter."]
+        ["    /// What was psynced stays.", "// It waits. Who holds it goes on.", "# Whatever fails is said."]
     {
-        assert_eq!(without_subject(line), [line]);
+        assert_eq!(without_subject(line, false), [line]);
     }
-    assert_eq!(
-        without_subject("let what = 1; // What else?\n/// What is it?\n/// The holder waits."),
-        [""; 0]
-    );
+    let fine =
+        "let what = 1; // What else?\n/// What is it?\n/// The holder waits.\nWhat is text is no comment.";
+    assert_eq!(without_subject(fine, false), [""; 0]);
+    assert_eq!(without_subject("It fails. Who waits goes on.", true).len(), 1);
 }

@@ -74,7 +74,7 @@ fn errors_are_exceptions_and_change_nothing() {
 }
 
 #[test]
-fn what_cannot_be_a_root_does_not_compile() {
+fn types_that_cannot_be_roots_do_not_compile() {
     if !have("c++") {
         return;
     }

@@ -77,7 +77,7 @@ struct Root {
     layout: String,
 }
 
-/// An audit, or a part of one, for programs. What was not asked for is null.
+/// An audit, or a part of one, for programs. Parts that were not asked for are null.
 #[derive(Serialize)]
 struct Report {
     clean: bool,

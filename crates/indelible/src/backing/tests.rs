@@ -269,7 +269,7 @@ fn every_byte_of_the_header_counts() {
 }
 
 #[test]
-fn what_others_planted_is_refused_and_left_alone() {
+fn foreign_files_are_refused_and_left_alone() {
     let rig = Rig::new();
     let good = rig.leave(&identity(1));
     let planted = rig.memory.path().join(identity(2).name());
@@ -396,7 +396,7 @@ fn no_room_in_memory_means_beside_the_pool() {
 }
 
 #[test]
-fn what_was_made_has_its_pages_however_full_the_file_system() {
+fn a_backing_has_its_pages_however_full_the_file_system() {
     let Some(small) = Small::mount() else { return };
     let folders = Folders { memory: small.0.path(), beside: small.0.path() };
     let backing = Backing::create(folders, &identity(1), 32 * PAGE).unwrap();

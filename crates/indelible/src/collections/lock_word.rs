@@ -114,7 +114,7 @@ mod tests {
 
     /// Threads that always wait for each other all get on.
     #[test]
-    fn nobody_waits_for_ever() {
+    fn no_thread_waits_forever() {
         let word = AtomicU64::new(0);
         let count = AtomicU64::new(0);
         std::thread::scope(|scope| {

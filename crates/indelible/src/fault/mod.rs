@@ -54,8 +54,8 @@ pub(crate) struct ServeParams {
     pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// Whose faults can be served here, errors reported by SIGBUS; `None`: nobody's, and pages have to be filled before they are
-/// handed out.
+/// The faults that can be served here, errors reported by SIGBUS. `None`: no faults at all, so that pages have to be filled before
+/// they are handed out.
 pub(crate) fn reach() -> Option<Reach> {
     // To try takes descriptors, and as long as an attach. A process that has none left may have some later.
     static FOUND: ForkLocal<Reach> = ForkLocal::new();

@@ -248,7 +248,7 @@ mod tests {
 
     /// A thread ended while another one, which still took it for the owner of a span, freed a block of it.
     #[test]
-    fn what_was_sent_to_the_owner_before_is_passed_on() {
+    fn blocks_sent_to_a_former_owner_are_passed_on() {
         let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));
         let span = &*Box::leak(Box::new(Span::blank()));
         span.own(new);

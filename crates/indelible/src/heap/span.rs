@@ -361,7 +361,7 @@ mod tests {
     use crate::heap::class::{Geometry, span_pages};
 
     #[test]
-    fn what_others_store_to_has_lines_of_its_own() {
+    fn fields_that_other_threads_store_to_have_their_own_lines() {
         assert_eq!(std::mem::offset_of!(Span, unused), 64);
         assert_eq!(std::mem::offset_of!(Span, pending) % 64, 0);
     }

@@ -34,7 +34,7 @@ fn each(mut test: impl FnMut(&Media, PathBuf)) {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_bytes_are_read_back() {
     each(|media, path| {
         let device = media.device();
         let bytes: Vec<u8> = (0..100_000_u32).map(|i| i as u8 ^ 0x5a).collect();

@@ -114,7 +114,7 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds the pages that may differ from the primary. What is found here, and not settled, is found again.
+    /// Finds the pages that may differ from the primary. Pages that are found here and not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         self.ranges.clear();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_read_back_and_bounded() {
+    fn remembered_windows_are_read_back_and_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state/windows");
         assert_eq!(read(&file), []);

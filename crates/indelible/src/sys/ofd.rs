@@ -121,7 +121,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn who_has_a_byte_is_found() {
+    fn the_holder_of_a_byte_is_found() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(holder(file.as_fd(), 500), None);
         assert!(try_lock(file.as_fd(), 500, LockMode::Shared).unwrap());

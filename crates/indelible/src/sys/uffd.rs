@@ -89,7 +89,7 @@ pub(crate) const FEATURE_POISON: u64 = 1 << 14;
 /// A thread that drops pages of a watched range waits until the event was read (Linux 4.11).
 pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
 
-/// Whose faults a descriptor sees.
+/// The faults that a descriptor sees: all, or those of user code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Faults of this process and of system calls on its behalf.

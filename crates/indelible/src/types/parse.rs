@@ -1,7 +1,7 @@
 //! Reading a description.
 //!
 //! Types are named by the number in which their definition was met, so that a type may be mentioned before its
-//! own definition ends. Whatever the text says is untrusted.
+//! own definition ends. Nothing that the text says is trusted.
 
 use super::measure::{check_parts, layout_of, settle_plain};
 use super::scalar;

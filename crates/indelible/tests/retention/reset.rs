@@ -184,7 +184,7 @@ fn refused(heap: &mut Heap, name: &str) -> indelible::Error {
 }
 
 #[test]
-fn where_it_cannot_be_known_what_a_value_owns_a_reset_is_refused() {
+fn a_reset_is_refused_if_it_is_unknown_what_the_value_owns() {
     let (_dir, mut heap) = made();
     let block = heap.calloc(1, 64).unwrap().as_ptr();
     for (name, ty, why) in [

@@ -8,7 +8,7 @@
 //!    root's numbers and the marks of typed objects are changed in place; what tears, the next repair puts right.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
 //! 4. Psynced data is given up only if the caller allows it, and the report says so.
-//! 5. A failure of the medium is no damage: repair ends, and can be run again. What cannot be read counts as damaged if it
+//! 5. A failure of the medium is no damage: repair ends, and can be run again. Bytes count as damaged if they
 //!    could not be read twice.
 //! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
 

@@ -221,7 +221,7 @@ fn table_batch(forge: &Forge, target: u64) {
 }
 
 #[test]
-fn whatever_is_made_up_is_reported() {
+fn forged_structures_are_reported() {
     let (medium, _) = settled(6);
     for (name, forge) in FORGERIES {
         let forged = Forge { medium: copy(&medium), seed: seed_of(&medium), map: map(&medium) };

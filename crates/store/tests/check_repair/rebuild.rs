@@ -50,7 +50,7 @@ pub const BEARABLE: &[Damage] = &[
 ];
 
 #[test]
-fn whatever_is_lost_of_the_table_every_object_comes_back() {
+fn every_object_comes_back_whichever_part_of_the_table_is_lost() {
     let (medium, expected) = settled(12);
     let map = map(&medium);
     for (name, damage) in BEARABLE {
@@ -183,7 +183,7 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
 
 /// Without the root and with damaged entries nobody knows what is free: nothing is touched.
 #[test]
-fn what_is_not_known_to_be_free_is_not_taken() {
+fn space_not_known_to_be_free_is_not_taken() {
     let (medium, expected) = settled(6);
     let map = map(&medium);
     scribble(&medium, TABLE_ROOT, PAGE);

@@ -92,7 +92,7 @@ fn lane_of(medium: &SimMedium) -> (u32, Vec<u64>) {
 
 /// As far as nothing is damaged that repair gives up, the mark stays.
 #[test]
-fn what_repair_brings_back_whole_stays_trusted() {
+fn an_object_that_repair_brings_back_whole_stays_trusted() {
     for choice in [Choice::None, Choice::All] {
         let (medium, expected) = typed(choice);
         for damage in [

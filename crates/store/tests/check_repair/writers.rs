@@ -104,7 +104,7 @@ const BEARABLE: &[Damage] = &[
 ];
 
 #[test]
-fn what_was_psynced_is_recovered() {
+fn psynced_bytes_are_recovered() {
     for (name, damage) in BEARABLE {
         let (medium, expected) = orphaned();
         let recovered = copy(&medium);

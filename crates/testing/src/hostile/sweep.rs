@@ -39,20 +39,20 @@ pub enum Region {
 }
 
 /// A pool before any bit of it is flipped.
-pub struct Ground {
+pub struct Regions {
     /// Which region each byte is in: start, end.
     regions: Vec<(u64, u64, Region)>,
     /// Findings of check without a flipped bit.
     known: Vec<String>,
 }
 
-impl Ground {
+impl Regions {
     /// Of this pool; objects are where the table has them.
     ///
     /// # Panics
     /// If the pool, which is sound, cannot be opened.
     #[must_use]
-    pub fn of(pool: &Pool) -> Ground {
+    pub fn of(pool: &Pool) -> Regions {
         let image = pool.current();
         let found = structures(&image);
         let mut all: Vec<_> = found
@@ -69,7 +69,7 @@ impl Ground {
         }
         all.sort_unstable();
         let known = report(&pool.image()).expect("a sound pool");
-        Ground { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
+        Regions { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
     }
 
     /// The region of a byte.
@@ -84,16 +84,16 @@ impl Ground {
 }
 
 /// Counts of outcomes, by region.
-pub type Tally = BTreeMap<(Region, Outcome), u64>;
+pub type Counts = BTreeMap<(Region, Outcome), u64>;
 
 /// Flips one bit and says what came of it; for a violation, with what was seen.
 #[must_use]
-pub fn flip(pool: &Pool, ground: &Ground, byte: u64, bit: u32) -> (Outcome, String) {
+pub fn flip(pool: &Pool, regions: &Regions, byte: u64, bit: u32) -> (Outcome, String) {
     let image = pool.image();
     image.flip(byte, bit);
-    let region = ground.at(byte);
+    let region = regions.at(byte);
     let Some(report) = report(&image) else { return (Outcome::Violation, "check refuses".into()) };
-    let found = report.findings.iter().any(|finding| !ground.known.contains(&finding.to_string()));
+    let found = report.findings.iter().any(|finding| !regions.known.contains(&finding.to_string()));
     let sights = shown(&image, pool);
     let any = |wanted: &dyn Fn(&Sight) -> bool| sights.iter().any(|(_, sight)| wanted(sight));
     let words = || format!("bit {bit} of byte {byte} ({region:?}): {sights:?} {:#?}", report.findings);

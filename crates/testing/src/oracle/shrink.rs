@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_matter_is_left_out() {
+    fn steps_that_do_not_matter_are_left_out() {
         let program = Program((0..50).map(|n| (n % 3, Step::Attach { object: n % 4 })).collect());
         let needed = [(1, Step::Attach { object: 2 }), (2, Step::Attach { object: 3 })];
         let small = shrink(&program, |program| needed.iter().all(|step| program.0.contains(step)));

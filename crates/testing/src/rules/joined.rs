@@ -37,14 +37,14 @@ impl Hook for Together {
     }
 }
 
-struct Scene {
+struct Joined {
     medium: SimMedium,
     together: Arc<Hooked<Together>>,
     writers: Vec<Writer>,
 }
 
-impl Scene {
-    fn begin() -> Scene {
+impl Joined {
+    fn begin() -> Joined {
         let medium = formatted(2 << 20, CONFIG);
         let store = open(&medium, 1);
         NAMES.iter().for_each(|name| create(&store, name, 5000));
@@ -52,7 +52,7 @@ impl Scene {
         let together = Hooked::new(Arc::new(medium.handle()), Together::default());
         let store = Store::open(together.clone(), process(2)).unwrap();
         let writers = NAMES.iter().map(|name| store.attach_writer(name, KEY).unwrap()).collect();
-        Scene { medium, together, writers }
+        Joined { medium, together, writers }
     }
 
     fn joined(&self) -> u64 {
@@ -85,7 +85,7 @@ impl Scene {
     }
 
     /// Rounds until commits have joined others; `before` each, `after` each.
-    fn rounds(&mut self, before: impl Fn(&Scene)) -> Result<u8, String> {
+    fn rounds(&mut self, before: impl Fn(&Joined)) -> Result<u8, String> {
         for value in 1..PATIENCE {
             before(self);
             let joined = self.joined();
@@ -102,8 +102,8 @@ impl Scene {
 /// Cuts the power in a durable write of several batches. One of them torn, and a later one whole: that is no damage, and
 /// the lane is not refused.
 pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
-    let mut scene = Scene::begin();
-    let value = scene.rounds(|scene| scene.medium.forget_log())?;
+    let mut joined = Joined::begin();
+    let value = joined.rounds(|joined| joined.medium.forget_log())?;
     let judge = |found: &Snapshot| {
         for (name, (_, _, bytes)) in found {
             let one = bytes[..200].iter().all(|byte| *byte == bytes[0]);
@@ -114,14 +114,14 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
         Ok(())
     };
     let limits = Limits { exhaustive: 16, singles: 24, random: 16, points: 40, seed: 3 };
-    scene.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
+    joined.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
 /// Each batch of a write says that those before the write were durable, and no others, as FORMAT.md has it.
 pub(super) fn batches_of_one_write_state_the_same_watermark() -> Verdict {
-    let mut scene = Scene::begin();
-    scene.rounds(|scene| scene.together.written.lock().unwrap().clear())?;
-    for write in &*scene.together.written.lock().unwrap() {
+    let mut joined = Joined::begin();
+    joined.rounds(|joined| joined.together.written.lock().unwrap().clear())?;
+    for write in &*joined.together.written.lock().unwrap() {
         let (mut at, mut first) = (0, None);
         while at < write.len() {
             let header = Header::read_from_prefix(&write[at..]).map_err(|_| "a batch ends too early")?.0;

@@ -97,13 +97,13 @@ rule_tests! {
     reading::read_unchecked => ReadUnchecked;
     reading::read_unchecked_object => ReadUnchecked;
     recovery::recovery_voids_before_its_replay_is_durable => EarlyVoid;
-    recovery::what_cannot_be_read_is_not_taken_for_destroyed => UnreadIsAbsent;
+    recovery::an_unreadable_entry_is_not_taken_for_destroyed => UnreadIsAbsent;
     recovery::an_applied_psync_is_not_undone => AppliedIgnored;
     recovery::one_wrong_bit_is_no_torn_batch => BitIgnored;
     recovery::batches_say_which_generation_is_current => CopiesAlone;
     recovery::a_refused_lane_blocks_nobody_else => RefusedBlocksAll | DamageIgnored;
     repairs::a_repair_says_where_it_builds => UnsaidSite;
-    repairs::what_the_table_lost_counts_as_written => UnwrittenKept;
+    repairs::objects_the_table_lost_count_as_written => UnwrittenKept;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;

@@ -73,7 +73,7 @@ pub fn found(medium: &SimMedium, promised: &Snapshot) -> Verdict {
     if found == *promised { Ok(()) } else { Err("a psync is lost".into()) }
 }
 
-pub(super) fn what_cannot_be_read_is_not_taken_for_destroyed() -> Verdict {
+pub(super) fn an_unreadable_entry_is_not_taken_for_destroyed() -> Verdict {
     for nth in 0..60 {
         let (medium, promised, _) = dead(Choice::None, psync_both);
         let store = open(&medium, 4);

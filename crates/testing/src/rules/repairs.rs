@@ -67,7 +67,7 @@ pub(super) fn a_repair_says_where_it_builds() -> Verdict {
         .map_err(|failure| failure.cause)
 }
 
-pub(super) fn what_the_table_lost_counts_as_written() -> Verdict {
+pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
     let medium = pool_on(MEMORY);
     let store = open(&medium, 2);
     // The root is in place as it is now; the rest waits in the lane.

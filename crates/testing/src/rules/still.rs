@@ -11,15 +11,15 @@ use std::time::Duration;
 
 const SIZE: u64 = 9000;
 
-struct Scene {
+struct Holding {
     writer: Writer,
     /// Another process.
     reader: Arc<Store>,
     _medium: SimMedium,
 }
 
-impl Scene {
-    fn begin(config: SimConfig) -> Scene {
+impl Holding {
+    fn begin(config: SimConfig) -> Holding {
         let medium = formatted(2 << 20, config);
         let store = open(&medium, 1);
         create(&store, "a", SIZE);
@@ -27,7 +27,7 @@ impl Scene {
         let mut writer = store.attach_writer("a", KEY).unwrap();
         psync(&mut writer, &[(0, &[1; SIZE as usize])]).unwrap();
         psync(&mut writer, &[(5000, &[2; 100])]).unwrap();
-        Scene { writer, reader: open(&medium, 2), _medium: medium }
+        Holding { writer, reader: open(&medium, 2), _medium: medium }
     }
 
     fn hold(&self) -> StillObject {
@@ -53,30 +53,30 @@ fn refused<T>(done: Result<T>, what: &str) -> Verdict {
 }
 
 /// Runs it on a disk, with kernel locks, and on memory, with a word of the pool.
-fn on_each(scenario: fn(Scene) -> Verdict) -> Verdict {
-    [true, false].into_iter().try_for_each(|disk| scenario(Scene::begin(SimConfig { disk, ..CONFIG })))
+fn on_each(scenario: fn(Holding) -> Verdict) -> Verdict {
+    [true, false].into_iter().try_for_each(|disk| scenario(Holding::begin(SimConfig { disk, ..CONFIG })))
 }
 
 pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
-    on_each(|mut scene| {
-        let still = scene.hold();
-        scene.expect(&still, 2)?;
-        refused(psync(&mut scene.writer, &[(5000, &[3; 100])]), "a psync")?;
-        refused(scene.writer.checkpoint(), "a checkpoint")?;
-        scene.expect(&still, 2)?;
+    on_each(|mut holding| {
+        let still = holding.hold();
+        holding.expect(&still, 2)?;
+        refused(psync(&mut holding.writer, &[(5000, &[3; 100])]), "a psync")?;
+        refused(holding.writer.checkpoint(), "a checkpoint")?;
+        holding.expect(&still, 2)?;
         drop(still);
-        psync(&mut scene.writer, &[(5000, &[3; 100])]).map_err(|error| error.to_string())?;
-        scene.expect(&scene.hold(), 3)
+        psync(&mut holding.writer, &[(5000, &[3; 100])]).map_err(|error| error.to_string())?;
+        holding.expect(&holding.hold(), 3)
     })
 }
 
 pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
-    on_each(|mut scene| {
-        let still = scene.hold();
-        refused(scene.writer.grow(200_000), "a growth")?;
-        scene.expect(&still, 2)?;
+    on_each(|mut holding| {
+        let still = holding.hold();
+        refused(holding.writer.grow(200_000), "a growth")?;
+        holding.expect(&still, 2)?;
         drop(still);
-        scene.writer.grow(200_000).map_err(|error| error.to_string())?;
-        scene.expect(&scene.hold(), 2)
+        holding.writer.grow(200_000).map_err(|error| error.to_string())?;
+        holding.expect(&holding.hold(), 2)
     })
 }

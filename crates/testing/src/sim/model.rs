@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_during_a_barrier_is_not_covered() {
+    fn a_write_during_a_barrier_is_not_covered_by_it() {
         let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
         write(&mut model, 0, 1);
         happen(&mut model, 1, EventKind::BarrierFailed);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_during_a_durable_write_is_not_covered() {
+    fn a_write_during_a_durable_write_is_not_covered_by_it() {
         let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
         write(&mut model, 0, 1);
         write(&mut model, 1, 2);

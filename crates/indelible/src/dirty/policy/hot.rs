@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comparing_takes_is_learnt_and_one_hitch_is_not_believed() {
+    fn the_cost_of_comparing_is_learnt_and_one_outlier_is_ignored() {
         let mut hot = HotPages::default();
         hot.compared(0, Duration::from_secs(1));
         assert_eq!(hot.term(), LONGEST);

@@ -2,7 +2,7 @@
 //!
 //! A scan costs as much as page tables are populated, however few pages are dirty. The cost of scans beyond
 //! their due is added up; once it exceeds the cost of dropping everything (each page has to be faulted in
-//! again), everything is dropped. Whatever stores follow, the total is at most twice the optimum. If scans
+//! again), everything is dropped. The total is at most twice the optimum for every sequence of stores. If scans
 //! have not saved that price until pages are to be dropped again, it doubles.
 
 use std::time::Duration;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_help_becomes_dearer_and_the_floor_is_free() {
+    fn a_reclaim_that_did_not_help_becomes_dearer_and_the_floor_is_free() {
         let mut reclaim = Reclaim::default();
         reclaim.charge(1_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));

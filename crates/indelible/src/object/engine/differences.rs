@@ -17,7 +17,7 @@ impl Core {
     }
 
     /// Calls `each` with every page that differs from the last psync, the lines that do, and the page as it was then; until it
-    /// breaks off. What the tracker reports here, it reports again.
+    /// breaks off. The tracker reports these pages again.
     pub(super) fn each_difference(
         &mut self,
         mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,

@@ -118,7 +118,7 @@ fn batches_of_any_length_are_shown_whole() {
 
 /// No byte that is not as it was when the batch was verified is ever shown, whenever it changes.
 #[test]
-fn what_changes_after_it_was_verified_is_not_shown() {
+fn bytes_that_change_after_verification_are_not_shown() {
     windows().into_iter().for_each(rot);
 }
 

@@ -1,6 +1,6 @@
 //! An object as last psynced, read beside the process that writes it.
 //!
-//! The primaries of the object's lane are held still, so that its log has an end. What the log holds is redone in memory:
+//! The primaries of the object's lane are held still, so that its log has an end. The batches of the log are redone in memory:
 //! neither the pool nor the writer sees any of it. The writer's next psync waits until the value is dropped.
 
 use super::attach::undefined;

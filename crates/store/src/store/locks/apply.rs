@@ -118,7 +118,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether somebody has the primaries of the lane still, asked by any process. What a holder that died left does not
+    /// Whether somebody has the primaries of the lane still, asked by any process. Marks left by a dead holder do not
     /// count.
     pub(in crate::store) fn is_held(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {

@@ -26,25 +26,25 @@ const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
 /// Folders of the rig.
-pub(crate) struct Ground {
+pub(crate) struct Environment {
     sources: PathBuf,
     folder: PathBuf,
 }
 
-impl Ground {
+impl Environment {
     /// Finds out what there is, and installs (as root) what is not.
     ///
     /// # Errors
     /// This machine lacks something that cannot be installed: says what, and why not.
-    pub(crate) fn find(kernels: &[Kernel]) -> Result<Ground> {
+    pub(crate) fn find(kernels: &[Kernel]) -> Result<Environment> {
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let workspace = sources.parent().context("the rig lies in the workspace")?;
-        let ground = Ground { folder: workspace.join(build_folder()).join("rig"), sources };
-        fs::create_dir_all(&ground.folder)?;
-        if !ground.missing(kernels).is_empty() {
-            ground.install(kernels)?;
+        let environment = Environment { folder: workspace.join(build_folder()).join("rig"), sources };
+        fs::create_dir_all(&environment.folder)?;
+        if !environment.missing(kernels).is_empty() {
+            environment.install(kernels)?;
         }
-        Ok(ground)
+        Ok(environment)
     }
 
     /// Builds what goes into the machines.
