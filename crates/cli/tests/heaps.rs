@@ -132,6 +132,60 @@ fn a_root_without_a_description_is_said_to_be_one() {
     heap.psync().unwrap();
     drop(heap);
     let run = rig.pmo(["heap", "audit"], ["words"]).fine();
-    assert!(run.out.contains("note: the type of root of C is not described"), "{run:?}");
+    let note = "note: the type of root of C is not described: word 1: 64: no type of that name\n";
+    assert!(run.out.contains(note), "{run:?}");
     assert!(run.out.contains("5 owned by described values, 1 referred to otherwise"), "{run:?}");
+}
+
+/// The stored text is changed as bytes of the object, beside the heap.
+#[test]
+fn a_description_that_was_changed_in_the_object_is_damage() {
+    let rig = Rig::new();
+    let mut object = made(&rig).into_object();
+    let bytes = object.as_mut_slice();
+    let field = b"page@0:24";
+    let at = bytes.windows(field.len()).position(|text| text == field).unwrap();
+    bytes[at + 5] = b'8';
+    object.psync().unwrap();
+    object.detach().unwrap();
+    for what in ["check", "leaks", "audit"] {
+        let run = rig.pmo(["heap", what], ["words"]);
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(run.out.contains("wrong at ") && run.out.contains("root"), "{run:?}");
+    }
+}
+
+/// Their checksums are right: a forger knows how they are made.
+#[test]
+fn it_is_said_why_a_forged_description_is_not_used() {
+    let rig = Rig::new();
+    let heap = made(&rig);
+    let visits = heap.root_any("visits").unwrap();
+    let other = visits.layout.replace("page@0:24", "page@8:24");
+    let cyclic = "Visit:8:8 { itself@0:8 =0 } ";
+    for (name, layout, fingerprint) in
+        [("another", &*other, None), ("cyclic", cyclic, None), ("swapped", "u64 ", Some(7))]
+    {
+        let block = heap.calloc(1, 64).unwrap().as_ptr();
+        let ty = TypeInfo::described("Visit", layout);
+        let ty = TypeInfo { fingerprint: fingerprint.unwrap_or(ty.fingerprint), ..ty };
+        // SAFETY: nobody uses it by type.
+        unsafe { heap.create_root(name, block, 8, &ty) }.unwrap();
+    }
+    let mut heap = heap;
+    heap.psync().unwrap();
+    drop(heap);
+    let run = rig.pmo(["heap", "audit"], ["words"]).fine();
+    let expected = [
+        ("another", "field before of Visit is not where a field can be"),
+        ("cyclic", "a type that is a part of itself"),
+        ("swapped", "the description is not that of fingerprint 00000000000000000000000000000007"),
+    ];
+    for (name, why) in expected {
+        let note = format!("note: the type of root {name} is not described: {why}\n");
+        assert!(run.out.contains(&note), "{run:?}");
+    }
+    let json = rig.pmo(["heap", "audit"], ["words", "--json"]).fine().json();
+    assert_eq!(json["undescribed"], serde_json::json!(expected.map(|(name, _)| name)));
+    assert_eq!(json["reasons"], serde_json::json!(expected.map(|(_, why)| why)));
 }

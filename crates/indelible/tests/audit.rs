@@ -141,6 +141,87 @@ fn blocks_without_a_description_are_searched_word_by_word() {
     assert_eq!((audit.leaks.len(), audit.referred), (20, 30));
 }
 
+/// A heap with one root: a block of `size` bytes that begins with these words, by a description that may be any text.
+fn described(layout: &str, size: u64, words: &[u64]) -> (tempfile::TempDir, Heap) {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();
+    let heap = Heap::format(pool.create_attached("o", 8 << 20).unwrap()).unwrap();
+    let block = heap.calloc(1, size as usize).unwrap().as_ptr();
+    for (index, word) in words.iter().enumerate() {
+        // SAFETY: a block of this heap, large enough.
+        unsafe { block.cast::<u64>().add(index).write(*word) };
+    }
+    // SAFETY: no code uses it by type.
+    unsafe { heap.create_root("root", block, size, &TypeInfo::described("Any", layout)) }.unwrap();
+    (dir, heap)
+}
+
+#[test]
+fn a_description_of_no_type_is_not_used_and_it_is_said_why() {
+    let nested: String = (1..20_000).map(|at| format!("f@{at}:1 S:1:1 {{ a@0:1 ={at} }} ")).collect();
+    let cases = [
+        (String::new(), "word 1: the text ends in the middle of a type"),
+        ("Any:8:8 { next@0:8 PBox ".to_owned(), "word 5: the text ends in the middle of a type"),
+        ("Any:8:8 { own@0:8 =0 } ".to_owned(), "a type that is a part of itself"),
+        ("Any:8:8 { one@0:8 u64 two@4:8 u64 } ".to_owned(), "field two of Any is not where a field can be"),
+        ("[1000000000] [1000000000] u8 ".to_owned(), "word 3: a type larger than any object"),
+        (
+            format!("Any:8:8 {{ {}b@0:1 bool }} ", "a@0:0 () ".repeat(100_000)),
+            "Any: 100000 fields without bytes",
+        ),
+        ("PVec ".repeat(200_000), "word 101: more than 100 types within each other"),
+        (
+            format!("Any:20000:1 {{ a@0:1 S:1:1 {{ a@0:1 bool }} {nested}}} "),
+            "more than 100 types within each other",
+        ),
+        ("Any:8:8 { a@0:8 u64 } and more".to_owned(), "word 6: behind the end of the type"),
+    ];
+    for (layout, why) in cases {
+        let (_dir, mut heap) = described(&layout, 64, &[]);
+        let audit = heap.audit().unwrap();
+        sound(&audit);
+        assert!(!audit.roots[0].described && audit.leaks.is_empty());
+        assert!(audit.roots[0].why_not.as_deref().unwrap().ends_with(why), "{:?}", audit.roots[0].why_not);
+        let error = heap.root_mut::<u64>("root").unwrap_err();
+        assert_eq!(error.kind(), indelible::ErrorKind::RootType);
+    }
+}
+
+#[test]
+fn a_description_of_another_block_is_a_finding() {
+    let misplaced = "root: a root is not where it could be";
+    let no_value = "root.list: this is no value of its type";
+    let list = "Any:24:8 { list@0:24 PVec u64 } ";
+    let cases = [
+        ("Any:128:8 { a@0:1 bool } ", 64, vec![], misplaced),
+        ("Any:32:8 { a@0:1 bool } ", 64, vec![], misplaced),
+        ("[1000000000] bool ", 64, vec![], misplaced),
+        (list, 24, vec![1 << 60, 4, 4], no_value),
+        (list, 24, vec![64, u64::MAX, 1], no_value),
+        ("Any:8:8 { tag:u8 A=1 ( a@8:0 () ) B=255 } ", 8, vec![2], "root: this is no value of its type"),
+    ];
+    for (layout, size, words, what) in cases {
+        let (_dir, mut heap) = described(layout, size, &words);
+        let audit = heap.audit().unwrap();
+        let found: Vec<_> = audit.findings.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(found, [what], "{layout}");
+        assert_eq!((audit.roots[0].described, &audit.roots[0].why_not), (true, &None));
+    }
+}
+
+#[test]
+fn findings_are_limited_in_number_and_length() {
+    let name = "n".repeat(500_000);
+    let count = 1 << 20;
+    let layout = format!("Any:{count}:1 {{ {name}@0:{count} [{count}] bool }} ");
+    let (_dir, mut heap) = described(&layout, count, &vec![u64::MAX; count as usize / 8]);
+    let audit = heap.audit().unwrap();
+    assert_eq!(audit.findings.len(), 10_001);
+    assert!(audit.findings.iter().all(|finding| finding.what.len() < 1100));
+    let last = &audit.findings[10_000].what;
+    assert_eq!(*last, format!("{} more findings of the same audit", count - 10_000));
+}
+
 #[test]
 fn a_description_that_is_not_that_of_the_fingerprint_is_not_used() {
     let dir = tempfile::tempdir().unwrap();
@@ -154,6 +235,8 @@ fn a_description_that_is_not_that_of_the_fingerprint_is_not_used() {
     unsafe { heap.create_root("tree", root.address as *const u8, root.size, &forged) }.unwrap();
     let audit = heap.audit().unwrap();
     assert_eq!(audit.roots.iter().map(|root| root.described).collect::<Vec<_>>(), [true, false]);
+    let why = audit.roots[1].why_not.as_deref().unwrap();
+    assert_eq!(why, format!("the description is not that of fingerprint {:032x}", root.fingerprint));
     assert_eq!(audit.leaks, []);
     assert!(audit.referred > 1000);
 }

@@ -9,7 +9,7 @@ use crate::out::{Out, show};
 use crate::text::{address, count, printable};
 use crate::values::pool;
 use clap::{Args, Subcommand};
-use indelible::heap::{AuditedPointer, HeapAudit, HeapFinding};
+use indelible::heap::{AuditedPointer, AuditedRoot, HeapAudit, HeapFinding};
 use indelible::{Pool, ReadHeap};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -86,6 +86,8 @@ struct Report {
     referred: u64,
     /// Names of roots whose types are not described.
     undescribed: Vec<String>,
+    /// Of each of these, why it is not.
+    reasons: Vec<String>,
     findings: Option<Vec<Finding>>,
     leaks: Option<Vec<Leak>>,
     pointers: Option<Vec<Pointer>>,
@@ -173,9 +175,19 @@ fn audit(context: &Context, of: &Of, parts: Parts) -> Result {
 impl Report {
     /// Of a heap that cannot be audited.
     fn damaged(findings: &[HeapFinding]) -> Report {
-        let (findings, undescribed) = (Some(listed(findings)), Vec::new());
-        let (leaks, pointers) = (None, None);
-        Report { clean: false, blocks: 0, owned: 0, referred: 0, undescribed, findings, leaks, pointers }
+        let findings = Some(listed(findings));
+        let (undescribed, reasons, leaks, pointers) = (Vec::new(), Vec::new(), None, None);
+        Report {
+            clean: false,
+            blocks: 0,
+            owned: 0,
+            referred: 0,
+            undescribed,
+            reasons,
+            findings,
+            leaks,
+            pointers,
+        }
     }
 
     fn of(pool: &Pool, heap: &ReadHeap, audit: &HeapAudit, parts: Parts) -> Result<Report> {
@@ -191,7 +203,8 @@ impl Report {
             offset: (block.address - base) as u64,
             size: block.size as u64,
         };
-        let undescribed = audit.roots.iter().filter(|root| !root.described).map(|root| root.name.clone());
+        let because = |root: &AuditedRoot| Some((root.name.clone(), root.why_not.clone()?));
+        let (undescribed, reasons) = audit.roots.iter().filter_map(because).unzip();
         let wrong = [
             parts.findings && !audit.findings.is_empty(),
             parts.leaks && !audit.leaks.is_empty(),
@@ -202,7 +215,8 @@ impl Report {
             blocks: audit.blocks,
             owned: audit.owned,
             referred: audit.referred,
-            undescribed: undescribed.collect(),
+            undescribed,
+            reasons,
             findings: parts.findings.then(|| listed(&audit.findings)),
             leaks: parts.leaks.then(|| audit.leaks.iter().map(leak).collect()),
             pointers: parts.pointers.then(|| audit.pointers.iter().map(pointer).collect()),
@@ -220,8 +234,9 @@ impl Report {
         for Leak { offset, size } in self.leaks.iter().flatten() {
             out.line(&format!("leaked: {} at {offset}", exactly(*size)))?;
         }
-        for root in &self.undescribed {
-            out.line(&format!("note: the type of root {} is not described", printable(root)))?;
+        for (root, why) in self.undescribed.iter().zip(&self.reasons) {
+            let (root, why) = (printable(root), printable(why));
+            out.line(&format!("note: the type of root {root} is not described: {why}"))?;
         }
         let parts = [
             self.findings.as_ref().map(|all| count(all.len() as u64, "damaged value")),

@@ -80,19 +80,6 @@ impl Layout {
     }
 }
 
-/// Cuts a text that is too long, and shows it.
-pub(super) fn truncate(text: &mut String, most: usize) {
-    if text.len() <= most {
-        return;
-    }
-    let mut end = most - '…'.len_utf8();
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text.push('…');
-}
-
 /// Members of a struct or enum.
 #[derive(Debug)]
 pub struct Members<'a> {

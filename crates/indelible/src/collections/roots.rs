@@ -6,14 +6,14 @@
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;
-use super::layout::{Layout, truncate};
+use super::layout::Layout;
 use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
 use crate::heap::{Heap, HeapError, Place, ReadHeap, Root, RootCache, TypeInfo};
-use crate::types::{Description, Malformed, fingerprints_are_broken};
+use crate::types::{Description, Malformed, fingerprints_are_broken, truncate};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};

@@ -12,9 +12,9 @@ use super::read::ReadHeap;
 use super::root::Root;
 use super::walk::Block;
 use super::writer::Heap;
-use crate::error::{Cause, Result};
+use crate::error::{self, Cause};
 use crate::types::walk::{Memory, Visitor, Walk, Walked};
-use crate::types::{Description, Path, Ranges};
+use crate::types::{Description, Path, Ranges, truncate};
 
 /// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct HeapAudit {
     pub leaks: Vec<Block>,
     /// Raw pointers of described values that lead to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Bytes that are no values of the described types, and blocks with two owners.
+    /// Bytes that are no values of the described types, and blocks with two owners: the first 10,000, then how many more.
     pub findings: Vec<HeapFinding>,
 }
 
@@ -46,6 +46,8 @@ pub struct AuditedRoot {
     pub type_name: String,
     /// Whether the heap has a description of its type that could be used.
     pub described: bool,
+    /// Otherwise, why not: the first word that describes no type, or what is wrong with the type as a whole.
+    pub why_not: Option<String>,
 }
 
 /// A raw pointer that leads to no block in use.
@@ -89,11 +91,25 @@ impl Index {
     }
 }
 
+/// Findings that an audit lists at most: all bytes of an object may be wrong.
+const FINDINGS: usize = 10_000;
+/// Bytes of a path that are shown at most: names in a forged description may be long.
+const SHOWN: usize = 1024;
+
+fn shown(path: &Path<'_, '_>) -> String {
+    let mut text = path.to_string();
+    truncate(&mut text, SHOWN);
+    text.shrink_to_fit();
+    text
+}
+
 /// Told by the walk by type.
 struct Seen<'a> {
     index: &'a Index,
     memory: Memory<'a>,
     findings: Vec<HeapFinding>,
+    /// Findings that are not kept.
+    more: u64,
     /// Pointers that lead nowhere.
     pointers: Vec<AuditedPointer>,
     /// Numbers of blocks that other pointers lead to.
@@ -108,7 +124,7 @@ impl Visitor for Seen<'_> {
             Some(index) => self.referred.push(index),
             None => self.pointers.push(AuditedPointer {
                 offset: at.wrapping_sub(self.memory.base),
-                path: path.to_string(),
+                path: shown(path),
                 target,
                 inside: self.memory.get(target, 1).is_some(),
             }),
@@ -121,7 +137,10 @@ impl Visitor for Seen<'_> {
 
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
         let offset = address.wrapping_sub(self.memory.base);
-        self.findings.push(HeapFinding { offset, what: format!("{path}: {what}") });
+        match self.findings.len() < FINDINGS {
+            true => self.findings.push(HeapFinding { offset, what: format!("{}: {what}", shown(path)) }),
+            false => self.more += 1,
+        }
     }
 }
 
@@ -175,7 +194,7 @@ impl Words<'_> {
 }
 
 /// The error of an audit if the check of a heap found something.
-fn sound(findings: &[HeapFinding]) -> std::result::Result<(), HeapError> {
+fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
     match findings {
         [] => Ok(()),
         [HeapFinding { offset, what }, others @ ..] => {
@@ -213,10 +232,10 @@ impl Heap {
     ///
     /// # Errors
     /// `Damaged`, with the first finding of [`check`](Heap::check): nothing was audited.
-    pub fn audit(&mut self) -> Result<HeapAudit> {
+    pub fn audit(&mut self) -> error::Result<HeapAudit> {
         let findings = self.check();
         sound(&findings).map_err(|error| self.attached().error(AUDIT, Cause::Heap(error)))?;
-        let (roots, blocks) = (self.roots()?, self.blocks().collect::<Result<_>>()?);
+        let (roots, blocks) = (self.roots()?, self.blocks().collect::<error::Result<_>>()?);
         Ok(audit(Memory::of(self.attached().as_slice()), roots, blocks))
     }
 }
@@ -226,9 +245,9 @@ impl ReadHeap {
     ///
     /// # Errors
     /// `Damaged`, with the first finding of [`check`](ReadHeap::check): nothing was audited.
-    pub fn audit(&self) -> Result<HeapAudit> {
+    pub fn audit(&self) -> error::Result<HeapAudit> {
         sound(&self.check()).map_err(|error| self.object().error(AUDIT, Cause::Heap(error)))?;
-        let (roots, blocks) = (self.roots()?, self.blocks().collect::<Result<_>>()?);
+        let (roots, blocks) = (self.roots()?, self.blocks().collect::<error::Result<_>>()?);
         Ok(audit(Memory::of(self.object().as_slice()), roots, blocks))
     }
 }
@@ -237,19 +256,20 @@ impl ReadHeap {
 /// the blocks, and time to the bytes that are not plain.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
-    let described: Vec<Option<Description>> = roots.iter().map(Root::description).collect();
+    let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();
     let (live, around) = (|address: u64| index.at(address), |address: u64| index.bounds(address));
     let seen = Seen {
         index: &index,
         memory,
         findings: Vec::new(),
+        more: 0,
         pointers: Vec::new(),
         referred: Vec::new(),
         opaque: Vec::new(),
     };
     let mut walk = Walk::new(memory, &live, seen).following(&around);
     for (root, of) in roots.iter().zip(&described) {
-        if let Some(of) = of {
+        if let Ok(of) = of {
             walk.root(&root.name, of, root.address as u64, root.size);
         }
     }
@@ -265,7 +285,7 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     words.around(&followed);
     seen.referred.iter().for_each(|index| words.refer(*index));
     seen.opaque.iter().for_each(|(address, len)| words.scan(*address, *len));
-    for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_none()) {
+    for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_err()) {
         match index.around(root.address as u64) {
             Some(index) => words.refer(index),
             // The bytes of a root may be anywhere in the object.
@@ -275,18 +295,24 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     let reached = words.finish();
     let leaks: Vec<Block> =
         index.all.iter().zip(&reached).filter(|(_, reached)| !**reached).map(|(block, _)| *block).collect();
-    let audited = |(root, of): (Root, &Option<Description>)| AuditedRoot {
+    let audited = |(root, of): (Root, Result<Description, String>)| AuditedRoot {
         name: root.name,
         type_name: root.type_name,
-        described: of.is_some(),
+        described: of.is_ok(),
+        why_not: of.err(),
     };
+    let mut findings = seen.findings;
+    if seen.more > 0 {
+        findings
+            .push(HeapFinding { offset: 0, what: format!("{} more findings of the same audit", seen.more) });
+    }
     HeapAudit {
         blocks: index.all.len() as u64,
         owned: owned.len() as u64,
         referred: (index.all.len() - owned.len() - leaks.len()) as u64,
         leaks,
-        roots: roots.into_iter().zip(&described).map(audited).collect(),
+        roots: roots.into_iter().zip(described).map(audited).collect(),
         pointers: seen.pointers,
-        findings: seen.findings,
+        findings,
     }
 }

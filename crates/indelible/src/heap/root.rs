@@ -56,8 +56,16 @@ impl Root {
 
     /// The description, if the layout is one, and the one that the fingerprint is of.
     pub(crate) fn description(&self) -> Option<Description> {
-        let of = Description::parse(&self.layout).ok()?;
-        crate::types::fingerprints(&self.layout).contains(&self.fingerprint).then_some(of)
+        self.read_description().ok()
+    }
+
+    /// As [`description`](Root::description), or why there is none.
+    pub(super) fn read_description(&self) -> Result<Description, String> {
+        let of = Description::parse(&self.layout).map_err(|error| error.to_string())?;
+        match crate::types::fingerprints(&self.layout).contains(&self.fingerprint) {
+            true => Ok(of),
+            false => Err(format!("the description is not that of fingerprint {:032x}", self.fingerprint)),
+        }
     }
 
     /// Whether the root is of this type.

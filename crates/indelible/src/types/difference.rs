@@ -5,6 +5,7 @@
 
 use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// How values of one type (here) relate to those of another (there).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +60,9 @@ enum Task {
         here: TypeId,
         there: TypeId,
     },
+    /// The path is that of the type which has them all.
     Parts {
-        path: String,
+        path: Rc<str>,
         here: Part,
         there: Part,
     },
@@ -172,9 +174,10 @@ impl<'d> Comparison<'d> {
         if let Some((part, added)) = only.or_else(|| there.get(here.len()).map(|part| (part, true))) {
             self.pending.push(Task::Only { path: format!("{path}{}", part.way), added });
         }
+        let path: Rc<str> = path.into();
         let mut pairs: Vec<_> = here.into_iter().zip(there).collect();
         while let Some((here, there)) = pairs.pop() {
-            self.pending.push(Task::Parts { path: path.to_owned(), here, there });
+            self.pending.push(Task::Parts { path: path.clone(), here, there });
         }
     }
 

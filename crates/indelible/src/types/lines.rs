@@ -59,8 +59,25 @@ impl Description {
 
     fn fields(&self, out: &mut String, indent: &str, fields: &[Field]) {
         for Field { name, offset, of } in fields {
-            let (kind, size) = (self.name(*of), self.get(*of).size);
+            let (mut kind, size) = (self.name(*of), self.get(*of).size);
+            truncate(&mut kind, SHOWN);
             let _ = writeln!(out, "{indent}{name}: {kind} at {offset}, size {size}");
         }
     }
+}
+
+/// Bytes of a type's name that are shown where it is mentioned: a text may mention a long name many times.
+const SHOWN: usize = 255;
+
+/// Cuts a text that is too long, and shows it.
+pub(crate) fn truncate(text: &mut String, most: usize) {
+    if text.len() <= most {
+        return;
+    }
+    let mut end = most - '…'.len_utf8();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push('…');
 }

@@ -3,6 +3,11 @@
 use super::containers::{HASHED, ORDERED, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
 
+/// Types within each other at most: this is how deep the reading goes, and the walk over values.
+pub(super) const DEEPEST: usize = 100;
+/// Fields without bytes that a struct or variant has at most: there may be many values, and each field of each is looked at.
+const EMPTY_FIELDS: usize = 64;
+
 /// Size and alignment of a type whose parts are known. `None`: a size beyond all numbers.
 ///
 /// Structs and enums state theirs.
@@ -58,7 +63,22 @@ pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
             _ => {}
         }
     }
-    in_order(types)
+    let order = in_order(types)?;
+    check_depth(types, &order)?;
+    Ok(order)
+}
+
+/// Fails if values lie too deep within each other for what goes through them: a type that is mentioned by its number adds no
+/// depth to the text.
+fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
+    let mut depths = vec![0; types.len()];
+    for &id in order {
+        depths[id] = parts(&types[id].kind).iter().map(|part| depths[*part] + 1).max().unwrap_or_default();
+        if depths[id] > DEEPEST {
+            return Err(format!("more than {DEEPEST} types within each other"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether fields follow each other between two offsets, aligned.
@@ -70,6 +90,10 @@ fn apart(
     align: u64,
 ) -> Result<(), String> {
     let mut at = start;
+    let empty = fields.iter().filter(|field| types[field.of].size == 0).count();
+    if empty > EMPTY_FIELDS {
+        return Err(format!("{name}: {empty} fields without bytes"));
+    }
     for field in fields {
         let of = &types[field.of];
         let right = field.offset >= at && field.offset.is_multiple_of(of.align) && of.align <= align;

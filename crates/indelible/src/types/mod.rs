@@ -28,6 +28,7 @@ pub(crate) use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOV
 pub(crate) use difference::Relation;
 pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken, own};
 pub(crate) use follow::Ranges;
+pub(crate) use lines::truncate;
 pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;
@@ -82,6 +83,8 @@ pub(crate) enum Kind {
         /// Its type, if variants have fields.
         integer: Option<&'static str>,
         variants: Vec<Variant>,
+        /// Tags, in their order, each with the index of its variant.
+        by_tag: Vec<(u128, usize)>,
     },
     /// Text in a block.
     Text,

@@ -3,24 +3,26 @@
 //! Types are named by the number in which their definition was met, so that a type may be mentioned before its
 //! own definition ends. Nothing that the text says is trusted.
 
-use super::measure::{check_parts, layout_of, settle_plain};
+use super::measure::{DEEPEST, check_parts, layout_of, settle_plain};
 use super::scalar;
 use super::{Description, Field, Kind, Pointer, Type, TypeId, Valid, Variant};
 
 /// Longest description, in bytes.
 pub(crate) const MOST: usize = 1 << 20;
-/// Types within each other at most: this is how deep the reading goes.
-const DEEPEST: usize = 100;
 /// Bytes of a type at most.
 const LARGEST: u64 = 1 << 46;
 
 /// Why a text describes no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("word {word}: {what}")]
+#[error("{}{what}", position(*word))]
 pub(crate) struct Malformed {
     /// Number of the word, from 1; 0: the text as a whole.
     pub(crate) word: usize,
     pub(crate) what: String,
+}
+
+fn position(word: usize) -> String {
+    if word == 0 { String::new() } else { format!("word {word}: ") }
 }
 
 type Result<T> = std::result::Result<T, Malformed>;
@@ -51,6 +53,18 @@ fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
     let order = check_parts(&types).map_err(|what| Malformed { word: 0, what })?;
     settle_plain(&mut types, &order);
     Ok(Description { types, root })
+}
+
+/// Variants with the bytes of their tags as a number, in the order of these; or the name of one whose tag is another's, too.
+fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, usize)>, &str> {
+    let unused = 128 - 8 * bytes as u32;
+    let tag = |variant: &Variant| ((variant.number as u128) << unused) >> unused;
+    let mut all: Vec<_> = (0..).zip(variants).map(|(index, variant)| (tag(variant), index)).collect();
+    all.sort_unstable();
+    match all.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(&variants[pair[1].1].name),
+        None => Ok(all),
+    }
 }
 
 struct Parser<'t> {
@@ -282,8 +296,13 @@ impl<'t> Parser<'t> {
         match (fields.is_empty(), variants.is_empty()) {
             (false, false) => self.fail("a type with fields and variants"),
             (true, false) => {
-                let integer = tag.map(|tag| tag.0);
-                Ok(Kind::Enum { name, tag: tag.map_or(size, |tag| tag.1), integer, variants })
+                let (integer, tag) = (tag.map(|tag| tag.0), tag.map_or(size, |tag| tag.1));
+                match by_tag(&variants, tag) {
+                    Ok(by_tag) => Ok(Kind::Enum { name, tag, integer, variants, by_tag }),
+                    Err(twice) => {
+                        self.fail(format!("{twice}: another variant of {name} has the same number"))
+                    }
+                }
             }
             _ if tag.is_some() => self.fail("an enum without variants"),
             _ => Ok(Kind::Struct { name, fields }),

@@ -32,6 +32,8 @@ fn forged_descriptions_are_refused() {
         ("long~", "the text ends"),
         ("S:8:8 { a@0:8 x~ =0 }", "a part of itself"),
         ("S:8:8 ( )", "should be"),
+        ("E:1:1 { A=0 B=0 }", "B: another variant of E"),
+        ("E:1:1 { A=-1 B=255 }", "B: another variant of E"),
         ("atomic u8", "where \"*mut\" should be"),
         ("*mut A ->", "the text ends"),
         ("*mut A -> 0", "the text ends"),
@@ -140,6 +142,48 @@ fn a_type_that_only_grew_is_told_apart() {
         ),
         differs("S.y: 8 bytes, alignment 8 here, 16 bytes, alignment 8 there")
     );
+}
+
+/// A struct within a struct, by numbers: no word lies deep in the text.
+fn nested(structs: usize) -> String {
+    let fields: String = (0..structs - 1)
+        .map(|number| format!("f{number}@{0}:1 S{number}:1:1 {{ a@0:1 ={0} }} ", number + 1))
+        .collect();
+    format!("Z:{structs}:1 {{ a@0:1 S:1:1 {{ a@0:1 bool }} {fields}}} ")
+}
+
+#[test]
+fn a_description_cannot_make_work_out_of_proportion_to_its_object() {
+    let refused = |text: &str, what: &str| {
+        assert!(text.len() <= parse::MOST, "{}", text.len());
+        let error = Description::parse(text).unwrap_err().to_string();
+        assert!(error.ends_with(what), "{error}");
+    };
+    // Deeper than a thread's stack.
+    refused(&nested(20_000), "more than 100 types within each other");
+    assert!(Description::parse(&nested(90)).is_ok());
+    // Each field of each value is looked at.
+    let empty = |fields: usize| format!("S:1:1 {{ {}b@0:1 bool }} ", "a@0:0 () ".repeat(fields));
+    refused(&empty(100_000), "S: 100000 fields without bytes");
+    assert!(Description::parse(&empty(64)).is_ok());
+    let variant = format!("E:2:1 {{ tag:u8 A=0 ( {}) }} ", "a@1:0 () ".repeat(65));
+    refused(&variant, "E: 65 fields without bytes");
+}
+
+#[test]
+fn long_names_in_a_description_are_not_kept_many_times() {
+    let (name, count) = ("n".repeat(300_000), 40_000);
+    let fields = |of: &str| (0..count).map(|at| format!("a@{at}:1 {of} ")).collect::<String>();
+    let of_long =
+        format!("S:{count}:1 {{ {}}} ", fields("=1").replacen("=1", &format!("{name}:1:1 {{ }}"), 1));
+    assert!(Description::parse(&of_long).unwrap().lines().len() < 16 << 20);
+    let long_way = |last: &str| {
+        let all = fields("u8");
+        let all = all.strip_suffix("u8 ").unwrap();
+        format!("S:{count}:1 {{ {name}@0:{count} T:{count}:1 {{ {all}{last} }} }} ")
+    };
+    let [one, two] = ["u8", "bool"].map(|last| Description::parse(&long_way(last)).unwrap());
+    assert!(one.difference(&two).unwrap().ends_with("n.a: u8 here, bool there"));
 }
 
 /// Words that mostly make a type.

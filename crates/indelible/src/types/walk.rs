@@ -13,7 +13,7 @@ use super::follow::{Follow, Ranges, Target};
 pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
 pub(crate) use super::visitor::Visitor;
-use super::{Description, Kind, Pointer, TypeId};
+use super::{Description, Kind, Pointer, TypeId, Variant};
 use indelible_store::Mutant;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -185,7 +185,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 }
                 true
             }
-            Kind::Enum { tag, variants, .. } => self.variant(of, (*tag, variants), at, path),
+            Kind::Enum { tag, variants, by_tag, .. } => self.variant(of, (*tag, variants, by_tag), at, path),
             Kind::Alias { of: inner, .. } => {
                 self.value(of, *inner, at, path);
                 true
@@ -244,13 +244,14 @@ impl<'w, V: Visitor> Walk<'w, V> {
     fn variant(
         &mut self,
         of: &'w Description,
-        (tag, variants): (u64, &'w [super::Variant]),
+        (tag, variants, by_tag): (u64, &'w [Variant], &[(u128, usize)]),
         at: u64,
         path: &Path<'_, 'w>,
     ) -> bool {
         let Some(bytes) = self.memory.get(at, tag) else { return false };
-        let is = |variant: &&super::Variant| variant.number.to_le_bytes()[..bytes.len()] == *bytes;
-        let Some(variant) = variants.iter().find(is) else { return false };
+        let tag = bytes.iter().rev().fold(0, |tag, byte| tag << 8 | u128::from(*byte));
+        let Ok(index) = by_tag.binary_search_by_key(&tag, |(tag, _)| *tag) else { return false };
+        let variant = &variants[by_tag[index].1];
         let path = path.then(Step::Variant(&variant.name));
         for field in &variant.fields {
             self.value(of, field.of, at + field.offset, &path.then(Step::Field(&field.name)));
