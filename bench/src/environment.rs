@@ -43,10 +43,33 @@ impl Medium {
     }
 }
 
+/// How much of each benchmark runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Smoke,
+    Quick,
+    Full,
+    PaperSizes,
+}
+
+impl Extent {
+    /// The option of `run` that chooses it.
+    pub fn option(self) -> Option<&'static str> {
+        match self {
+            Extent::Smoke => Some("--smoke"),
+            Extent::Quick => Some("--quick"),
+            Extent::Full => None,
+            Extent::PaperSizes => Some("--paper-sizes"),
+        }
+    }
+}
+
 /// See the module.
 pub struct Environment {
     pub clock: Clock,
-    /// Fewer repetitions, smaller sizes.
+    /// The least of each, which nobody judges speed by.
+    pub smoke: bool,
+    /// Fewer repetitions, smaller sizes; true of the least, too.
     pub quick: bool,
     /// The papers' sizes where they take too long for a complete run.
     pub paper_sizes: bool,
@@ -55,11 +78,12 @@ pub struct Environment {
 }
 
 impl Environment {
-    pub fn new(memory: &Path, file: &Path, quick: bool, paper_sizes: bool) -> Result<Self> {
+    pub fn new(memory: &Path, file: &Path, extent: Extent) -> Result<Self> {
         Ok(Environment {
             clock: Clock::calibrate(),
-            quick,
-            paper_sizes,
+            smoke: extent == Extent::Smoke,
+            quick: matches!(extent, Extent::Smoke | Extent::Quick),
+            paper_sizes: extent == Extent::PaperSizes,
             memory: Scratch::new(memory)?,
             file: Scratch::new(file)?,
         })
@@ -89,9 +113,15 @@ impl Environment {
         Ok(options.format(self.path(medium, name), len)?)
     }
 
-    /// The longer time, or the shorter one of a quick run.
+    /// The longer time, or the shorter one of a quick run, or none beyond the least number of rounds.
     pub fn budget(&self, full: Duration, quick: Duration) -> Budget {
-        Budget { end: Instant::now() + if self.quick { quick } else { full } }
+        let time = if self.quick { quick } else { full };
+        Budget { end: Instant::now() + if self.smoke { Duration::ZERO } else { time } }
+    }
+
+    /// The first `few` of a list in a smoke run, else all.
+    pub fn some<'a, T>(&self, all: &'a [T], few: usize) -> &'a [T] {
+        if self.smoke { &all[..few.min(all.len())] } else { all }
     }
 }
 

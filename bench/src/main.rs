@@ -23,7 +23,7 @@ mod stats;
 mod traffic;
 
 use clap::{Parser, Subcommand};
-use environment::Environment;
+use environment::{Environment, Extent};
 use model::{Report, SCHEMA, Section};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,8 +59,11 @@ enum Command {
         /// Fewer repetitions and smaller sizes: everything in five minutes, not fit to judge speed.
         #[arg(long)]
         quick: bool,
-        /// The papers' sizes where they take too long for a complete run: kernels.
+        /// The least of each: shows that everything runs and computes what it should, and nothing about speed.
         #[arg(long, conflicts_with = "quick")]
+        smoke: bool,
+        /// The papers' sizes where they take too long for a complete run: kernels.
+        #[arg(long, conflicts_with_all = ["quick", "smoke"])]
         paper_sizes: bool,
         /// File for all figures, for `report`. A run of everything in a clone leaves them where `report`
         /// looks: docs/benchmarks/run.json.
@@ -99,9 +102,15 @@ fn main() -> ExitCode {
             list();
             Ok(())
         }
-        Command::Run { names, all: _, quick, paper_sizes, json, dir_file, dir_memory } => {
+        Command::Run { names, all: _, quick, smoke, paper_sizes, json, dir_file, dir_memory } => {
             let json = json.or_else(|| default_figures(&names));
-            run(&names, (quick, paper_sizes), json.as_deref(), &dir_file, &dir_memory)
+            let extent = match (smoke, quick, paper_sizes) {
+                (true, ..) => Extent::Smoke,
+                (_, true, _) => Extent::Quick,
+                (.., true) => Extent::PaperSizes,
+                _ => Extent::Full,
+            };
+            run(&names, extent, json.as_deref(), &dir_file, &dir_memory)
         }
         Command::Report { file, to, remarks } => report(&file, &to, &remarks),
         Command::Child { job } => child::work(job),
@@ -128,25 +137,21 @@ fn list() {
     }
 }
 
-fn run(
-    names: &[String],
-    (quick, paper_sizes): (bool, bool),
-    json: Option<&Path>,
-    file: &Path,
-    memory: &Path,
-) -> Result<()> {
+fn run(names: &[String], extent: Extent, json: Option<&Path>, file: &Path, memory: &Path) -> Result<()> {
     let chosen = benchmarks::choose(names)?;
     if cfg!(debug_assertions) {
         eprintln!("pmo-bench: built without optimisation; build with --release to judge speed");
     }
-    let environment = Environment::new(memory, file, quick, paper_sizes)?;
+    let environment = Environment::new(memory, file, extent)?;
     let start = Instant::now();
     let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
     for benchmark in chosen {
+        let begun = Instant::now();
         let mut section = Section::new(benchmark.name, benchmark.about);
         (benchmark.run)(&environment, &mut section)
             .map_err(|error| format!("{}: {error}", benchmark.name))?;
         print!("{}", render::text(&section));
+        println!("{}: {:.0} s", benchmark.name, begun.elapsed().as_secs_f64());
         sections.push(section);
     }
     let goals = sections.iter().flat_map(|section| &section.goals);
@@ -156,8 +161,8 @@ fn run(
         let report = Report {
             schema: SCHEMA,
             machine: machine::describe(file, memory),
-            command: command_line(names, quick, paper_sizes),
-            quick,
+            command: command_line(names, extent),
+            quick: environment.quick,
             seconds: start.elapsed().as_secs_f64(),
             sections,
         };
@@ -169,15 +174,10 @@ fn run(
 }
 
 /// The run without the places of files, which say nothing to others.
-fn command_line(names: &[String], quick: bool, paper_sizes: bool) -> String {
+fn command_line(names: &[String], extent: Extent) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());
-    if quick {
-        words.push("--quick".into());
-    }
-    if paper_sizes {
-        words.push("--paper-sizes".into());
-    }
+    words.extend(extent.option().map(str::to_owned));
     words.join(" ")
 }
 
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_command_line_repeats_the_run() {
-        assert_eq!(command_line(&["open".into()], true, false), "pmo-bench run open --quick");
-        assert_eq!(command_line(&[], false, false), "pmo-bench run");
+        assert_eq!(command_line(&["open".into()], Extent::Quick), "pmo-bench run open --quick");
+        assert_eq!(command_line(&[], Extent::Full), "pmo-bench run");
     }
 }

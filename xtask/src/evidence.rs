@@ -10,9 +10,12 @@ struct Layer {
     long: &'static [&'static str],
 }
 
-const RUN: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
+/// Campaigns are built for speed. Short forms are over before such a build would be: they take the profile of the tests, which
+/// have built the most of it.
+const LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
+const SHORT: [&str; 4] = ["run", "-p", "indelible-evidence", "--"];
 /// Broken protocols are another build.
-const MUTANTS: [&str; 7] = ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--"];
+const MUTANTS: [&str; 3] = ["--features", "mutants", "--"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[
@@ -32,11 +35,12 @@ pub(crate) fn run(long: bool) -> Result {
     // First, as the table of mutants has its verdicts, too.
     let tested = power_cut::run(if long { &[][..] } else { &["--quick"] })?;
     layers(long)?;
+    mutants(long)?;
     if long {
         fuzz::run(60, 1, None)?;
         tools::run(&[])?;
     }
-    step("evidence: report", &[&RUN[..], &["report"]].concat())?;
+    step("evidence: report", &[program(long), &["report"]].concat())?;
     if !tested {
         println!("NOT TESTED: power cuts of emulated machines; why not is said above");
     }
@@ -47,11 +51,23 @@ pub(crate) fn run(long: bool) -> Result {
 pub(crate) fn layers(long: bool) -> Result {
     for layer in LAYERS {
         let command = if long { layer.long } else { layer.short };
-        step(&format!("evidence: {}", layer.name), &[&RUN[..], command].concat())?;
+        step(&format!("evidence: {}", layer.name), &[program(long), command].concat())?;
     }
-    let mut mutants = [&MUTANTS[..], &["mutants", "--threads=2"]].concat();
+    Ok(())
+}
+
+/// Deliberate faults of the protocol, and which layers notice them.
+pub(crate) fn mutants(long: bool) -> Result {
+    let of = program(long);
+    let of = [&of[..of.len() - 1], &MUTANTS].concat();
+    let mut mutants = [&of[..], &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
     // Writers that psync too early, on real file systems.
-    step("evidence: controls of disks", &[&MUTANTS[..], &["disks", "--controls"]].concat())
+    step("evidence: controls of disks", &[&of[..], &["disks", "--controls"]].concat())
+}
+
+/// The command that runs the campaigns, up to their own arguments.
+const fn program(long: bool) -> &'static [&'static str] {
+    if long { &LONG } else { &SHORT }
 }

@@ -177,7 +177,11 @@ fn rounds(
     let count = COUNTS[at];
     let mut floor = Floor::new(environment, medium)?;
     let mut samples = Samples::default();
-    let (share, most) = if environment.quick { (100, 200) } else { (1_500, 4_000) };
+    let (share, most) = match (environment.smoke, environment.quick) {
+        (true, _) => (2, 4),
+        (_, true) => (100, 200),
+        _ => (1_500, 4_000),
+    };
     let share = Duration::from_millis(share);
     // The first rounds are for page faults.
     for done in 0..most + 2 {

@@ -186,7 +186,11 @@ fn compete(
         bar.tick();
     }
     let rounds = rounds(environment, medium, personality);
-    let turns = if environment.quick { 2 } else { 7 };
+    let turns = match (environment.smoke, environment.quick) {
+        (true, _) => 1,
+        (_, true) => 2,
+        _ => 7,
+    };
     for turn in 0..=turns {
         for runner in &mut runners {
             let rate = runner.turn(rounds);

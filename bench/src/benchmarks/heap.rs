@@ -223,7 +223,11 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     pool.create_with("heap", &CreateOptions::new(SIZE).sparse(true))?;
     let heap = Heap::format(pool.attach("heap")?)?;
     let pmem = Pmem::create(&environment.path(Medium::Memory, "heap-pmem"), Medium::Memory, PMEM_SIZE, 64)?;
-    let (rounds, turns) = if environment.quick { (100_000, 5) } else { (1_000_000, 15) };
+    let (rounds, turns) = match (environment.smoke, environment.quick) {
+        (true, _) => (10_000, 2),
+        (_, true) => (100_000, 5),
+        _ => (1_000_000, 15),
+    };
     let bar = progress(LOADS.len() * turns, "heap");
     let mut table = Table::new(
         "A block's life: allocated, one byte stored, freed",

@@ -68,7 +68,11 @@ const NOTES: [&str; 6] = [
 
 /// Keys there are before the first insertion that is measured.
 fn loaded(environment: &Environment) -> usize {
-    if environment.quick { 10_000 } else { 100_000 }
+    match (environment.smoke, environment.quick) {
+        (true, _) => 1_000,
+        (_, true) => 10_000,
+        _ => 100_000,
+    }
 }
 
 /// Somebody who takes part, and what was found.
@@ -246,7 +250,11 @@ fn insert(
     bar: &ProgressBar,
 ) -> Result<()> {
     let every = EVERY[at];
-    let share = if environment.quick { 1e8 } else { 1e9 };
+    let share = match (environment.smoke, environment.quick) {
+        (true, _) => 1e6,
+        (_, true) => 1e8,
+        _ => 1e9,
+    };
     for (done, batch) in pairs.chunks(every).enumerate() {
         let ready = |runner: &&mut Runner| runner.insert[at].len() < LEAST || runner.spent[at] < share;
         for runner in runners.iter_mut().filter(ready) {

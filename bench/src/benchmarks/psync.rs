@@ -76,12 +76,12 @@ fn on(
     let mut rows = Vec::new();
     let mut table = Table::new("", &COLUMNS);
     let mut rung = String::new();
-    for size in SIZES {
+    for &size in environment.some(&SIZES, 2) {
         let name = format!("object-{size}");
         pool.create_with(&name, &CreateOptions::new(size).sparse(size > WHOLE).reach(size))?;
         prime(&pool, &name, size)?;
         for pattern in Pattern::ALL {
-            for count in COUNTS {
+            for &count in environment.some(&COUNTS, 3) {
                 bar.inc(1);
                 let Some(chooser) = Chooser::new(pattern, count, size / PAGE as u64) else { continue };
                 let mut object = pool.attach(&name)?;
