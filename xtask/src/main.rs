@@ -34,7 +34,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, all tests, in about ten minutes; --all: everything that is tested
+    /// Format and all tests, in less than ten minutes; --all: lints, and everything else that is tested
     Test {
         /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
         #[arg(long)]

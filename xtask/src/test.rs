@@ -8,15 +8,15 @@ use std::process::Command;
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
 const QUICK: &[Step] = &[
     Step::new("format", 2, || done(step("format", &["fmt", "--all", "--check"]))),
-    Step::new("lints", 100, || {
-        done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    }),
     Step::new("tests", 330, suite::run),
     Step::new("examples in documentation", 30, || done(step("doc tests", &["test", "--workspace", "--doc"]))),
 ];
 
 /// The steps that `--all` adds.
 const REST: &[Step] = &[
+    Step::new("lints", 100, || {
+        done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    }),
     Step::new("protocol faults are caught", 200, || {
         // One selection of packages, so that one build serves this and the campaign.
         const TESTS: &[&str] = &[
