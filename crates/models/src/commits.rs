@@ -51,7 +51,7 @@ fn begin() -> (Arc<VolatileMedium>, Arc<Store>) {
 fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
     let medium = Arc::new(VolatileMedium::new(POOL));
     medium.write(0, image()).unwrap();
-    let disk = Arc::new(Shared::new(medium.clone()));
+    let disk = Arc::new(Shared::new(&medium));
     let store = Store::open(disk.clone(), Identity::default()).unwrap();
     (medium, disk, store)
 }
@@ -69,7 +69,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
 
 /// The first byte of a line of an object, as a process sees it that recovers what this one left.
 fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
-    let store = Store::open(Arc::new(Shared::new(medium.clone())), Identity::default()).unwrap();
+    let store = Store::open(Arc::new(Shared::new(&medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);
     let mut byte = [0];
     store.device().read(writer.object().entry.primary_offset() + line * 64, &mut byte).unwrap();

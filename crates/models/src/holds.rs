@@ -29,7 +29,7 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
     spawn(|| {
         let medium = Arc::new(VolatileMedium::new(POOL));
         medium.write(0, image()).unwrap();
-        let device = Arc::new(Shared::in_steps(medium, WORD));
+        let device = Arc::new(Shared::in_steps(&medium, WORD));
         let store = Store::open(device, Identity::default()).unwrap();
         store.set_patience(Duration::ZERO);
         let mut a = attach(&store, "a");
@@ -62,7 +62,9 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
             assert!(result.is_ok() || refusals, "{result:?}");
         }
         psync(&mut a, 3).unwrap();
+        // It dies here, with the medium still there.
         std::mem::forget(a);
+        drop(medium);
     })
     .join()
     .unwrap();

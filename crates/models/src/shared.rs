@@ -4,14 +4,15 @@ use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use crate::sync::AtomicU64;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with one word for the lane.
 ///
 /// Threads may be interrupted at any read and write if they are `steps`, else only while a durable write waits.
 pub(crate) struct Shared {
-    memory: Arc<VolatileMedium>,
+    /// The model has it: a process that plays dead keeps its store for ever, but not a megabyte in each order of threads.
+    memory: Weak<VolatileMedium>,
     word: Option<AtomicU64>,
     steps: Option<AtomicU64>,
     /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of the writes decides.
@@ -21,14 +22,23 @@ pub(crate) struct Shared {
 const NEVER: u32 = u32::MAX;
 
 impl Shared {
-    pub(crate) fn new(memory: Arc<VolatileMedium>) -> Self {
-        Shared { memory, word: None, steps: None, until_failure: AtomicU32::new(NEVER) }
+    pub(crate) fn new(memory: &Arc<VolatileMedium>) -> Self {
+        Shared {
+            memory: Arc::downgrade(memory),
+            word: None,
+            steps: None,
+            until_failure: AtomicU32::new(NEVER),
+        }
     }
 
     /// One whose reads and writes are steps; with a word it is memory.
-    pub(crate) fn in_steps(memory: Arc<VolatileMedium>, word: bool) -> Self {
+    pub(crate) fn in_steps(memory: &Arc<VolatileMedium>, word: bool) -> Self {
         let word = word.then(|| AtomicU64::new(0));
         Shared { word, steps: Some(AtomicU64::new(0)), ..Self::new(memory) }
+    }
+
+    fn memory(&self) -> Arc<VolatileMedium> {
+        self.memory.upgrade().expect("the model has it until its last thread ended")
     }
 
     fn step(&self) {
@@ -53,18 +63,18 @@ impl Shared {
 
 impl Medium for Shared {
     fn len(&self) -> u64 {
-        self.memory.len()
+        self.memory().len()
     }
     fn read_only(&self) -> bool {
         false
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.step();
-        self.memory.read(offset, buf)
+        self.memory().read(offset, buf)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.step();
-        self.memory.write(offset, bytes)
+        self.memory().write(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         // Others run while this one waits for the medium.
@@ -72,19 +82,19 @@ impl Medium for Shared {
         if self.fails() {
             return Err(MediumError::Io(io::Error::other("the disk failed")).into());
         }
-        self.memory.write_durable(offset, bytes)
+        self.memory().write_durable(offset, bytes)
     }
     fn barrier(&self) -> Result<(), Fatal> {
-        self.memory.barrier()
+        self.memory().barrier()
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        self.memory.zero(offset, len)
+        self.memory().zero(offset, len)
     }
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
-        self.memory.reserve(offset, len)
+        self.memory().reserve(offset, len)
     }
     fn discard(&self, offset: u64, len: u64) {
-        self.memory.discard(offset, len);
+        self.memory().discard(offset, len);
     }
     fn capabilities(&self) -> Capabilities {
         let of = if self.word.is_some() { Capabilities::MEMORY } else { Capabilities::DISK };
@@ -100,12 +110,12 @@ impl Medium for Shared {
 
 impl Locks for Shared {
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        self.memory.try_lock(key, mode)
+        self.memory().try_lock(key, mode)
     }
     fn unlock(&self, key: LockKey) {
-        self.memory.unlock(key);
+        self.memory().unlock(key);
     }
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
-        self.memory.probe(key)
+        self.memory().probe(key)
     }
 }
