@@ -69,7 +69,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
 
 /// The first byte of a line of an object, as a process sees it that recovers what this one left.
 fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
-    let store = Store::open(Arc::new(Shared::new(&medium)), Identity::default()).unwrap();
+    let store = Store::open(Arc::new(Shared::new(medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);
     let mut byte = [0];
     store.device().read(writer.object().entry.primary_offset() + line * 64, &mut byte).unwrap();
