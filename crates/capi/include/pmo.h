@@ -417,8 +417,8 @@ struct pmo_field {
 };
 
 /** Kinds of types: a struct of fields; a number; an address, of which the only field, if there is one, is its target; an array, of which the only field is an element; bytes that a library
- * makes sense of, with the types that its name has as parameters. */
-enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE };
+ * makes sense of, with the types that its name has as parameters; the link to extensions. */
+enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE, PMO_EXTENSIONS };
 
 /** A type: what a root is checked against. PMO_TYPE makes one. An alignment of 0 stands for the usual one. */
 struct pmo_type {
@@ -510,6 +510,45 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
     (!PMO_IS_STRUCT(PMO_AT(field)) &&                                                             \
      !PMO_IS_STRUCT(*__builtin_choose_expr(PMO_IS_ARRAY(field), PMO_AT(field), (int *)0)))
 #endif
+
+/* ---- structs that later versions extend ---- */
+
+/* A later version of a program may add fields to a struct whose last field is a link to blocks with them. */
+
+/** The link from a struct to its extensions: its last field. All zero: none. */
+struct pmo_extensions {
+    uint64_t link;
+};
+
+/** An extension: the struct that it is of, the type of its fields, a function that computes their initial values, or NULL
+ * if these are zero. Its last field is the library's, and 0 at first. */
+struct pmo_extension {
+    const char *of;
+    const struct pmo_type *(*type)(void);
+    void (*init)(const void *base, void *fields);
+    uint64_t identity;
+};
+
+/** Makes the extensions of the struct at base, up to a number, that are not there yet, and returns the fields of the last one.
+ * The struct lies in the heap of an object. Any number of threads may do so at once. */
+void *pmo_extend(const void *base, const struct pmo_extensions *link, const struct pmo_extension *all, size_t number);
+
+/** Returns the fields of the extension of a number; if it was not made yet, writes their initial values to initial, and
+ * returns that. Stores nothing to the object. */
+const void *pmo_extended(const void *base, const struct pmo_extensions *link, const struct pmo_extension *all,
+                         size_t number, void *initial);
+
+/** Copies a struct, or one that has such structs as fields, with all extensions. Those that were there before are freed. */
+int pmo_extended_copy(void *to, const void *from, const struct pmo_type *type);
+
+/** Frees a block with count such structs, and their extensions. NULL is ignored. */
+int pmo_extended_free(void *block, size_t count, const struct pmo_type *type);
+
+/** Writes the text of the last error to standard error, and ends the program. */
+int pmo_extension_failed(const char *of);
+
+/* Accesses that a compiler sees through. */
+#include <pmo/extensions.h>
 
 /* ---- the paper's names ---- */
 

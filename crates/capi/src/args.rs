@@ -69,6 +69,28 @@ pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
+/// Fills `len` bytes of the caller's with zeros.
+///
+/// # Safety
+/// NULL, or room for `len` bytes.
+pub(crate) unsafe fn zero(out: *mut c_void, len: usize) -> Result<()> {
+    if out.is_null() {
+        return Err(Failure::argument("the bytes to be filled in are NULL"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { out.cast::<u8>().write_bytes(0, len) };
+    Ok(())
+}
+
+/// The text of a string that ends.
+///
+/// # Safety
+/// It ends, and stays as long as the result is used.
+pub(crate) unsafe fn lossy<'a>(string: *const c_char) -> std::borrow::Cow<'a, str> {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy()
+}
+
 /// Fills in as much of a text as there is room for, and a zero byte.
 ///
 /// # Safety

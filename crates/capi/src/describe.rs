@@ -12,7 +12,7 @@ const DEEPEST: usize = 90;
 const MOST: usize = 1 << 20;
 
 /// Names of numbers, and their words. Where a name has several sizes, the one on 64-bit Linux.
-const NUMBERS: [(&str, &str, usize); 48] = [
+const NUMBERS: [(&str, &str, usize); 58] = [
     ("bool", "bool", 1),
     ("_Bool", "bool", 1),
     ("char", "i8", 1),
@@ -57,6 +57,16 @@ const NUMBERS: [(&str, &str, usize); 48] = [
     ("uint16", "u16", 2),
     ("uint32", "u32", 4),
     ("uint64", "u64", 8),
+    ("i8", "i8", 1),
+    ("i16", "i16", 2),
+    ("i32", "i32", 4),
+    ("i64", "i64", 8),
+    ("u8", "u8", 1),
+    ("u16", "u16", 2),
+    ("u32", "u32", 4),
+    ("u64", "u64", 8),
+    ("f32", "f32", 4),
+    ("f64", "f64", 8),
     ("enum8", "u8", 1),
     ("enum16", "u16", 2),
     ("enum32", "u32", 4),
@@ -134,6 +144,7 @@ impl Words {
         let fields = unsafe { array(this.fields, this.count, &what) }?;
         match this.kind()? {
             Kind::Scalar => self.bytes(name, this.size, alignment(0, this.size, this.align.max(16))),
+            Kind::Extensions => self.word("Extensions"),
             Kind::Pointer => {
                 if let Some(target) = fields.first().and_then(|field| field.nested) {
                     self.targets.push_back((self.pointers, target));

@@ -13,6 +13,7 @@ mod audit;
 mod codes;
 mod describe;
 mod described;
+mod extensions;
 mod guard;
 mod handles;
 mod heap;
@@ -27,6 +28,8 @@ mod types;
 #[doc(hidden)]
 pub use audit::StrayPointer;
 pub use codes::CODES;
+#[doc(hidden)]
+pub use extensions::{Extension, Extensions};
 #[doc(hidden)]
 pub use guard::{Failure, guarded, pmo_errno, pmo_error_message, pmo_strerror, pmo_version};
 #[doc(hidden)]

@@ -35,6 +35,7 @@ pub(crate) enum Kind {
     Pointer,
     Array,
     Opaque,
+    Extensions,
 }
 
 impl Type {
@@ -45,6 +46,7 @@ impl Type {
             2 => Kind::Pointer,
             3 => Kind::Array,
             4 => Kind::Opaque,
+            5 => Kind::Extensions,
             other => return Err(Failure::argument(format!("a type of kind {other}"))),
         })
     }

@@ -2,7 +2,8 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, CreateOptions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root, Stat, StrayPointer, Type,
+    CODES, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root,
+    Stat, StrayPointer, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -109,6 +110,8 @@ fn rust(c: &str) -> String {
         "struct pmo_object" => "ObjectInfo",
         "struct pmo_heap_stats" => "HeapStats",
         "struct pmo_pointer" => "StrayPointer",
+        "struct pmo_extension" => "Extension",
+        "struct pmo_extensions" => "Extensions",
         "struct pmo_type" => "Type",
         "struct pmo_root" => "Root",
         other => panic!("no word for {other:?} *"),
@@ -215,6 +218,8 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_pointer" StrayPointer { "offset" offset, "target" target, "place" place, "into" into }
         "pmo_field" Field { "name" name, "type" ty, "offset" offset, "size" size, "nested" nested, "target" target }
         "pmo_type" Type { "name" name, "size" size, "fields" fields, "count" count, "kind" kind, "align" align }
+        "pmo_extensions" Extensions { "link" link }
+        "pmo_extension" Extension { "of" of, "type" ty, "init" init, "identity" identity }
         "pmo_root" Root { "name" name, "address" address, "size" size, "type" ty, "layout" layout,
             "fingerprint" fingerprint }
     };

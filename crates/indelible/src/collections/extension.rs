@@ -4,9 +4,8 @@ use super::persist::Persist;
 use super::place;
 use super::roots::{Described, Describing};
 use crate::error::Result;
-use crate::heap::HeapError;
+use crate::heap::{HeapError, nested};
 use crate::types::fingerprints_are_broken;
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// One extension of a struct. It owns nothing, so that a program that does not know its type can copy and free it.
@@ -76,33 +75,15 @@ pub(super) fn differs<E: Extension>(own: usize, size: u64, found: u64) -> HeapEr
     HeapError::ExtensionType { of, number, size, found, own, known, lines }
 }
 
-/// Initial values that are computed from others at most, one within the other.
-const DEEPEST: usize = 64;
-
 /// The initial value of a field, computed from the struct that is extended.
 ///
 /// # Panics
 /// If initial values are computed from each other.
 pub fn initial<B, T>(init: impl FnOnce(&B) -> T, base: &B) -> T {
-    thread_local! {
-        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    match nested(|| init(base)) {
+        Ok(value) => value,
+        Err(_) => panic!("initial values of extensions are computed from each other, without an end"),
     }
-
-    struct Left;
-
-    impl Drop for Left {
-        fn drop(&mut self) {
-            DEPTH.set(DEPTH.get() - 1);
-        }
-    }
-
-    assert!(
-        DEPTH.get() < DEEPEST,
-        "initial values of extensions are computed from each other, without an end"
-    );
-    DEPTH.set(DEPTH.get() + 1);
-    let _left = Left;
-    init(base)
 }
 
 /// The result, or a panic with the error's text.

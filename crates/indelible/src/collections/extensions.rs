@@ -1,12 +1,9 @@
 //! Blocks by which later versions of a program extended a value (docs/decisions/0037-extensions.md).
 //!
 //! Invariants of [`Extensions`]:
-//! 1. Its link is 0, or the object's first address, or the address of a block that the value owns, as far as the object is not
-//!    damaged; in any case a header lies there within the object (checked when a reference to the value is made).
-//! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain changes but the last link, once,
-//!    from none to a block, by compare-and-swap; links are only accessed as atomics.
-//! 3. Extensions own nothing, so that a chain can be copied as bytes, and freed block by block.
-//! 4. At each access, what a link leads to is checked again: header and bytes lie in the object, and the bytes are a value.
+//! 1. Its link keeps the invariants of [`chain`](crate::heap); a header lies there within the object, if it is not 0 (checked when a
+//!    reference to the value is made).
+//! 2. At each access, the bytes of an extension are checked to be a value.
 
 #![allow(unsafe_code)]
 
@@ -14,15 +11,17 @@ use super::extension::{Extension, differs, identity};
 use super::fields::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, bounds_at, expect, free, lent, pointer, stored};
+use super::place::{HeapRef, Inside, bounds_at, expect, free, lent, stored};
 use crate::error::{Error, Result};
-use crate::heap::{Heap, HeapError};
-use crate::types::EXTENSIONS;
+use crate::heap::{
+    Cursor, Header, Heap, HeapError, Shape, Surroundings, chain_home, copy_chain, free_chain, link_extension,
+};
 use indelible_store::Mutant;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// The link from a value to its extensions, which [`extendible`](crate::retention::extendible) puts behind the other fields.
 #[repr(transparent)]
@@ -31,98 +30,78 @@ pub struct Extensions<'h, C> {
     of: PhantomData<(&'h Heap, C)>,
 }
 
-/// The beginning of an extension.
-#[repr(C)]
-pub(super) struct Header {
-    /// Address of the next one, or 0.
-    next: AtomicU64,
-    /// Bytes of the extension, with the header.
-    size: u64,
-    /// The number of its type.
-    description: u64,
-}
+/// Fields of the beginning of an extension.
+pub(super) const HEADER: &[Field] = fields!(Header { next: AtomicU64, size: u64, description: u64 });
 
-impl Header {
-    pub(super) const FIELDS: &'static [Field] =
-        fields!(Header { next: AtomicU64, size: u64, description: u64 });
-}
+/// The heaps of values that are borrowed.
+struct Borrowed;
 
-/// An extension as it lies in its block.
-#[repr(C)]
-struct Block<E> {
-    header: Header,
-    value: E,
-}
+impl Surroundings for Borrowed {
+    type Inside = Inside<'static>;
 
-/// A place in a chain.
-struct Cursor<'a> {
-    /// The link to the block behind it.
-    slot: &'a AtomicU64,
-    bounds: Bounds,
-    /// Blocks before it.
-    passed: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn new<C>(of: &'a Extensions<'_, C>) -> Self {
-        Cursor { slot: &of.link, bounds: Bounds::NONE, passed: 0 }
-    }
-
-    /// The next block, whose header and size are those of a block in the object.
     #[inline]
-    fn step(&mut self) -> Result<Option<*mut Header>, HeapError> {
-        let link = self.slot.load(Acquire);
-        if link == 0 {
-            return Ok(None);
-        }
-        if self.passed == 0 {
-            self.bounds = bounds_at(link as usize);
-            if link == self.bounds.base as u64 {
-                return Ok(None);
-            }
-        }
-        let here = |size: u64| self.bounds.holds(link, 1, size as usize, align_of::<Header>());
-        let wrong =
-            |what| Err(HeapError::Damaged { offset: link.wrapping_sub(self.bounds.base as u64), what });
-        if self.passed == EXTENSIONS {
-            return wrong("more extensions than a value can have");
-        }
-        if link == self.bounds.base as u64 || !here(size_of::<Header>() as u64) {
-            return wrong("a link to no extension");
-        }
-        let at = pointer::<Header>(link);
-        // SAFETY: in the object, aligned; any bits are a header, of which only the link changes while it is shared (2).
-        let header: &'a Header = unsafe { &*at };
-        if header.size < size_of::<Header>() as u64 || !here(header.size) {
-            return wrong("an extension of another size than it can have");
-        }
-        (self.slot, self.passed) = (&header.next, self.passed + 1);
-        Ok(Some(at))
+    fn bounds(address: usize) -> Bounds {
+        bounds_at(address)
     }
 
-    /// An error for something at an address.
-    #[cold]
-    fn damage(&self, address: usize, what: &'static str) -> HeapError {
-        HeapError::Damaged { offset: address.wrapping_sub(self.bounds.base) as u64, what }
+    fn writable(address: usize) -> Result<()> {
+        heap_at(address).heap().map(drop)
     }
 
-    /// The extension that was passed last, as a value of its type.
+    fn enter(address: usize) -> Result<Inside<'static>> {
+        Ok(heap_at(address).enter())
+    }
+
     #[inline]
-    fn value<E: Extension>(&self, at: *mut Header) -> Result<*mut E, HeapError> {
-        // SAFETY: a header.
-        let (size, description) = unsafe { ((*at).size, (*at).description) };
-        let same = description == identity::<E>() || Mutant::ExtensionTypeIgnored.is_on();
-        if size != size_of::<Block<E>>() as u64 || !same {
-            return Err(differs::<E>(size_of::<Block<E>>(), size, description));
-        }
-        // SAFETY: all of the block lies in the object.
-        let value = unsafe { &raw mut (*at.cast::<Block<E>>()).value };
-        // SAFETY: in the object, and aligned if the address says so.
-        if !value.is_aligned() || !(E::ANY || unsafe { E::check(value, &self.bounds) }) {
-            return Err(self.damage(value.addr(), "an extension is no value of its type"));
-        }
-        Ok(value)
+    fn allocate(address: usize, size: usize, align: usize) -> Result<NonNull<u8>> {
+        heap_at(address).bytes(size, align)
     }
+
+    fn is_block(address: usize, size: usize) -> Result<bool> {
+        let block = std::ptr::with_exposed_provenance(address);
+        Ok(heap_at(address).heap()?.usable_size(block).is_ok_and(|room| room >= size))
+    }
+
+    unsafe fn free(block: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { free(block) }
+    }
+
+    #[inline]
+    unsafe fn stored(at: *const u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { stored(at, len) }
+    }
+
+    fn error(address: usize, error: HeapError) -> Error {
+        heap_at(address).error("use an extension of a value in", error)
+    }
+}
+
+/// The heap that a value of this module, which is borrowed, or a block of it lies in; not to be kept longer.
+#[inline]
+fn heap_at(address: usize) -> HeapRef<'static> {
+    // SAFETY: of a value that is borrowed while the result is used, as the functions above return nothing that borrows.
+    unsafe { HeapRef::of(address) }
+}
+
+/// The fields of an extension.
+#[inline]
+fn shape<E: Extension>() -> Shape {
+    Shape { size: size_of::<E>(), align: align_of::<E>(), description: identity::<E>() }
+}
+
+/// The extension that was passed last, as a value of its type.
+#[inline]
+fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result<*mut E, HeapError> {
+    let shape = shape::<E>();
+    let differs = |size, found| differs::<E>(shape.block(), size, found);
+    let value = cursor.fields(at, shape, differs)?.cast::<E>();
+    // SAFETY: in the object, aligned.
+    if !(E::ANY || unsafe { E::check(value, &cursor.bounds) }) {
+        return Err(cursor.damage(value.addr(), "an extension is no value of its type"));
+    }
+    Ok(value)
 }
 
 impl<'h, C> Extensions<'h, C> {
@@ -150,15 +129,8 @@ impl<'h, C> Extensions<'h, C> {
 
     #[inline]
     fn find<E: Extension>(&self) -> Result<Option<*mut E>> {
-        let mut cursor = Cursor::new(self);
-        let found = loop {
-            match cursor.step() {
-                Ok(Some(at)) if cursor.passed == E::NUMBER => break cursor.value::<E>(at).map(Some),
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(None),
-                Err(error) => break Err(error),
-            }
-        };
+        let mut cursor = Cursor::new(&self.link);
+        let found = cursor.find(E::NUMBER).and_then(|at| at.map(|at| value::<E>(&cursor, at)).transpose());
         found.map_err(|error| self.wrong(error))
     }
 
@@ -166,7 +138,7 @@ impl<'h, C> Extensions<'h, C> {
     #[doc(hidden)]
     #[inline]
     pub fn get<E: Extension>(&self) -> Result<Option<&E>> {
-        // SAFETY: a value (4), which nobody stores to while this one is shared (2).
+        // SAFETY: a value (2), which nobody stores to while this one is shared (chain, 2).
         Ok(self.find::<E>()?.map(|value| unsafe { &*value }))
     }
 
@@ -174,8 +146,8 @@ impl<'h, C> Extensions<'h, C> {
     #[doc(hidden)]
     #[inline]
     pub fn get_mut<E: Extension>(&mut self) -> Result<&mut E> {
-        let Some(value) = self.find::<E>()? else { return Err(self.wrong(missing(&Cursor::new(self)))) };
-        // SAFETY: a value (4) of a block that this one owns, which is borrowed exclusively.
+        let Some(value) = self.find::<E>()? else { return Err(self.missing()) };
+        // SAFETY: a value (2) of a block that this one owns, which is borrowed exclusively.
         unsafe {
             lent(value, 1);
             Ok(&mut *value)
@@ -186,122 +158,69 @@ impl<'h, C> Extensions<'h, C> {
     #[doc(hidden)]
     pub fn parts(&mut self) -> Parts<'_> {
         let heap = self.heap().base();
-        Parts { cursor: Cursor::new(self), address: heap }
+        Parts { cursor: Cursor::new(&self.link), address: heap }
+    }
+
+    #[cold]
+    fn missing(&self) -> Error {
+        self.wrong(Cursor::<Borrowed>::new(&self.link).missing())
     }
 
     /// Makes an extension if there is none; those before it are there. Any number of threads may do so at once.
     #[doc(hidden)]
     pub fn ensure<E: Extension>(&self, make: impl FnOnce() -> E) -> Result<()> {
-        let mut cursor = Cursor::new(self);
-        loop {
-            match cursor.step() {
-                Ok(Some(at)) if cursor.passed == E::NUMBER => {
-                    return cursor.value::<E>(at).map(drop).map_err(|error| self.wrong(error));
-                }
-                Ok(Some(_)) => {}
-                Ok(None) if cursor.passed + 1 == E::NUMBER => return self.append(cursor.slot, make),
-                Ok(None) => return Err(self.wrong(missing(&cursor))),
-                Err(error) => return Err(self.wrong(error)),
-            }
+        let mut cursor = Cursor::new(&self.link);
+        match cursor.find(E::NUMBER) {
+            Ok(Some(at)) => value::<E>(&cursor, at).map(drop).map_err(|error| self.wrong(error)),
+            Ok(None) if cursor.passed + 1 == E::NUMBER => self.append(cursor.slot, make),
+            Ok(None) => Err(self.wrong(cursor.missing())),
+            Err(error) => Err(self.wrong(error)),
         }
     }
 
     /// Links a new extension to the last one, unless another thread was faster.
     fn append<E: Extension>(&self, slot: &AtomicU64, make: impl FnOnce() -> E) -> Result<()> {
         const { assert!(align_of::<E>() <= 16, "an extension is aligned to 16 bytes at most") };
-        let heap = self.heap();
-        heap.heap()?;
+        let heap = chain_home(&self.link);
+        Borrowed::writable(heap)?;
+        let link = |value: E| {
+            // SAFETY: room for the fields of a block that nobody knows of yet.
+            let write = |at: *mut u8| unsafe { at.cast::<E>().write(value) };
+            link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
+        };
         if Mutant::ExtensionLinkedFirst.is_on() {
             // SAFETY: extensions of tests are values if their bytes are zero; the block is this value's.
             unsafe {
-                self.link(heap, slot, std::mem::zeroed::<E>())?;
-                let at = self.find::<E>()?.ok_or_else(|| self.wrong(missing(&Cursor::new(self))))?;
+                link(std::mem::zeroed::<E>())?;
+                let at = self.find::<E>()?.ok_or_else(|| self.missing())?;
                 at.write(make());
             }
             return Ok(());
         }
-        self.link(heap, slot, make())
-    }
-
-    fn link<E: Extension>(&self, heap: HeapRef<'h>, slot: &AtomicU64, value: E) -> Result<()> {
-        // A cut has the extension and the link to it, or neither.
-        let _inside = (!Mutant::ExtensionUngated.is_on()).then(|| heap.enter());
-        let block = heap.bytes(size_of::<Block<E>>(), align_of::<Block<E>>())?.cast::<Block<E>>();
-        let (size, description) = (size_of::<Block<E>>() as u64, identity::<E>());
-        // SAFETY: a new block, large enough, which nobody knows of yet.
-        unsafe {
-            block.write(Block { header: Header { next: AtomicU64::new(0), size, description }, value });
-            stored(block.as_ptr(), 1);
-        }
-        let address = block.addr().get() as u64;
-        let none = |link: u64| link == 0 || link == heap.base() || Mutant::LaterLinkWins.is_on();
-        let linked = slot.fetch_update(AcqRel, Acquire, |link| none(link).then_some(address));
-        match linked {
-            Ok(_) if Mutant::ExtensionUnmarked.is_on() => {}
-            Err(_) if Mutant::LoserKept.is_on() => {}
-            // SAFETY: the link lies in the value or in an extension of it.
-            Ok(_) => unsafe { stored(slot, 1) },
-            // SAFETY: a block that nothing links to is still this function's.
-            Err(_) => unsafe { free(address) },
-        }
-        Ok(())
+        link(make())
     }
 
     /// A copy of all extensions, also those of versions of the struct that this program does not know.
     fn copied(&self) -> Result<Self> {
-        let empty = self.heap().base();
-        let copy = match self.link.load(Acquire) {
-            link if link == empty => Extensions { link: AtomicU64::new(link), of: PhantomData },
+        let (home, link) = (chain_home(&self.link), self.link.load(Acquire));
+        let copy = match link {
+            link if link == self.heap().base() => Extensions { link: AtomicU64::new(link), of: PhantomData },
             _ => Extensions::new(),
         };
-        let mut cursor = Cursor::new(self);
-        let mut last = &raw const copy.link;
-        while let Some(at) = cursor.step().map_err(|error| self.wrong(error))? {
-            // SAFETY: a header in the object.
-            let (heap, size) = unsafe { (HeapRef::<'h>::of(at.addr()), (*at).size as usize) };
-            if !heap.heap()?.usable_size(at.cast()).is_ok_and(|room| room >= size) {
-                return Err(
-                    self.wrong(cursor.damage(at.addr(), "an extension that has no block of its size"))
-                );
-            }
-            let block = heap.bytes(size, align_of::<Header>())?;
-            let fixed = size_of::<AtomicU64>();
-            // SAFETY: a new block, as large as the old one, whose bytes do not change but for the link (2), and own nothing (3).
-            unsafe {
-                block.cast::<AtomicU64>().write(AtomicU64::new(0));
-                std::ptr::copy_nonoverlapping(
-                    at.cast::<u8>().add(fixed),
-                    block.as_ptr().add(fixed),
-                    size - fixed,
-                );
-                (*last).store(block.addr().get() as u64, Relaxed);
-                stored(last, 1);
-                stored(block.as_ptr(), size);
-            }
-            last = block.cast::<AtomicU64>().as_ptr().cast_const();
-            if Mutant::CopyCutShort.is_on() {
-                break;
-            }
-        }
+        copy_chain::<Borrowed>(&self.link, home, &copy.link)?;
         Ok(copy)
     }
-}
-
-/// The error for an extension that should have been made by now.
-#[cold]
-fn missing(cursor: &Cursor<'_>) -> HeapError {
-    cursor.damage(std::ptr::from_ref(cursor.slot).addr(), "an extension is missing")
 }
 
 /// A chain whose extensions are taken one after the other.
 #[derive(Debug)]
 pub struct Parts<'a> {
-    cursor: Cursor<'a>,
+    cursor: Cursor<'a, Borrowed>,
     /// An address in the heap.
     address: u64,
 }
 
-impl fmt::Debug for Cursor<'_> {
+impl fmt::Debug for Cursor<'_, Borrowed> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cursor").field("passed", &self.passed).finish_non_exhaustive()
     }
@@ -311,12 +230,12 @@ impl<'a> Parts<'a> {
     /// The next extension, which was made.
     pub fn take<E: Extension>(&mut self) -> Result<&'a mut E> {
         let found = match self.cursor.step() {
-            Ok(Some(at)) if self.cursor.passed == E::NUMBER => self.cursor.value::<E>(at),
-            Ok(_) => Err(missing(&self.cursor)),
+            Ok(Some(at)) if self.cursor.passed == E::NUMBER => value::<E>(&self.cursor, at),
+            Ok(_) => Err(self.cursor.missing()),
             Err(error) => Err(error),
         };
         match found {
-            // SAFETY: a value (4) of a chain that is borrowed exclusively; each block is given out once, as no two extensions of
+            // SAFETY: a value (2) of a chain that is borrowed exclusively; each block is given out once, as no two extensions of
             // a struct have the same type, which is compared.
             Ok(value) => unsafe {
                 lent(value, 1);
@@ -336,18 +255,8 @@ impl<C> Drop for Extensions<'_, C> {
         if *self.link.get_mut() == 0 {
             return;
         }
-        let (mut blocks, mut cursor) = ([0; EXTENSIONS], Cursor::new(self));
-        loop {
-            match cursor.step() {
-                Ok(Some(at)) => blocks[cursor.passed - 1] = at.addr() as u64,
-                Ok(None) => break,
-                // A chain that is damaged stays: its blocks may be somebody else's.
-                Err(_) => return,
-            }
-        }
-        let count = if Mutant::ChainKept.is_on() { cursor.passed.min(1) } else { cursor.passed };
-        // SAFETY: the value's own blocks (1), which nobody refers to any more.
-        blocks[..count].iter().for_each(|block| unsafe { free(*block) });
+        // SAFETY: the value's own, which is no more. A chain that is damaged stays.
+        let _ = unsafe { free_chain::<Borrowed>(&self.link) };
     }
 }
 

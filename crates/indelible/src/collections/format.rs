@@ -1,6 +1,6 @@
 //! Layouts and constants for the test that compares FORMAT.md with the code.
 
-use super::extensions::Header;
+use super::extensions::HEADER;
 use super::fields::Field;
 use super::mutex::PMutex;
 use super::option::POption;
@@ -31,5 +31,5 @@ pub const STRUCTS: [(&str, &[Field], usize); 8] = [
     ("collections::Leaf", node::Node::<u64, u64>::LEAF, node::Node::<u64, u64>::size(0)),
     ("collections::Inner", node::Node::<u64, u64>::INNER, node::Node::<u64, u64>::size(1)),
     ("collections::Lock", PMutex::<'static, u64>::FIELDS, size_of::<PMutex<'static, u64>>()),
-    ("collections::Extension", Header::FIELDS, size_of::<Header>()),
+    ("collections::Extension", HEADER, size_of::<crate::heap::Header>()),
 ];

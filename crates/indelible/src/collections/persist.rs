@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
+pub use crate::heap::Bounds;
 use crate::relative::Relative;
 use std::marker::PhantomData;
 use std::num::Wrapping;
@@ -145,27 +146,6 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// The name as errors show it.
     #[doc(hidden)]
     fn type_name(out: &mut String);
-}
-
-/// Bytes of an object.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    pub(super) base: usize,
-    pub(super) len: usize,
-}
-
-impl Bounds {
-    /// No bytes.
-    pub(super) const NONE: Bounds = Bounds { base: 0, len: 0 };
-
-    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to `align`.
-    #[inline]
-    pub(super) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
-        // None before the object, too: the difference is beyond every length.
-        let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));
-        let Some(bytes) = count.checked_mul(size as u64) else { return false };
-        address.is_multiple_of(align as u64) && bytes.wrapping_sub(1) < room
-    }
 }
 
 macro_rules! primitive {

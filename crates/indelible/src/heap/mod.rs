@@ -11,8 +11,10 @@ pub mod allocation;
 mod allocation_bytes;
 mod allocator;
 mod audit;
+mod bounds;
 mod cache;
 mod capacity;
+mod chain;
 mod check;
 mod chunk;
 mod class;
@@ -44,6 +46,7 @@ mod window;
 mod writer;
 
 pub use audit::{AuditedPointer, AuditedRoot, HeapAudit};
+pub use bounds::Bounds;
 pub use check::HeapFinding;
 pub use raw::HeapOptions;
 pub use read::ReadHeap;
@@ -51,6 +54,10 @@ pub use root::{Root, TypeInfo};
 pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
+pub(crate) use chain::{
+    Cursor, Header, Shape, Surroundings, copy as copy_chain, free as free_chain, home as chain_home,
+    link as link_extension, nested,
+};
 pub(crate) use error::HeapError;
 pub(crate) use growth::Growable;
 pub(crate) use raw::{Extent, RawHeap};

@@ -1,8 +1,6 @@
 //! Making a heap durable: alone, beside threads that go on, together with other objects; and, with explicit tracking, the
 //! marks that this needs.
 
-use super::error::HeapError;
-use super::gate::Refused;
 use super::writer::Heap;
 use crate::error::Result;
 use crate::object::{Object, PsyncStats, psync_all};
@@ -11,11 +9,11 @@ use std::ops::Range;
 impl Heap {
     /// This thread is going to store under a lock of the object.
     pub(crate) fn enter(&self) {
-        self.gate.enter();
+        self.raw.enter();
     }
 
     pub(crate) fn leave(&self) {
-        self.gate.leave();
+        self.raw.leave();
     }
 
     /// Marks ranges of addresses in the object that were stored to: see [`Object::mark_dirty`].
@@ -71,12 +69,8 @@ impl Heap {
     /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another thread had one, or forgot
     /// (`mem::forget`) the guard of one, all the time. Nothing was made durable then.
     pub fn psync_cut(&self) -> Result<()> {
-        let patience = self.object.patience();
-        match self.gate.cut(patience, || self.raw.quiet(|| self.object.psync_cut())) {
-            Ok(done) => done,
-            Err(Refused::Inside) => Err(self.error("psync", HeapError::Inside)),
-            Err(Refused::Busy) => Err(self.error("psync", HeapError::Locked { waited: patience })),
-        }
+        let cut = self.raw.cut(self.object.patience(), || self.object.psync_cut());
+        cut.unwrap_or_else(|error| Err(self.error("psync", error)))
     }
 
     /// psync of several heaps, and of other objects of the pool, as one atomic step: see

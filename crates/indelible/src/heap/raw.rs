@@ -6,6 +6,7 @@ use super::allocator::Allocator;
 use super::check::{HeapFinding, check};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
+use super::gate::{Gate, Refused};
 use super::layout::PAGE;
 use super::root::{Root, TypeInfo};
 use super::roots;
@@ -14,6 +15,7 @@ use super::window::Window;
 use crate::dirty::DirtyLines;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a heap is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +65,7 @@ pub(crate) struct Extent {
 pub(crate) struct RawHeap {
     allocator: Allocator,
     options: HeapOptions,
+    gate: Gate,
 }
 
 impl RawHeap {
@@ -101,7 +104,7 @@ impl RawHeap {
         }
         let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
-        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)?, options })
+        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)?, options, gate: Gate::default() })
     }
 
     pub(crate) fn options(&self) -> HeapOptions {
@@ -179,8 +182,25 @@ impl RawHeap {
         [within(least.max(old.saturating_add(old / 4))), within(least)]
     }
 
-    /// Keeps all changes of several words out while `f` runs: for a consistent cut.
-    pub(crate) fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
+    /// This thread is going to make several stores that belong together.
+    pub(crate) fn enter(&self) {
+        self.gate.enter();
+    }
+
+    pub(crate) fn leave(&self) {
+        self.gate.leave();
+    }
+
+    /// Keeps all changes of several words, and threads that would enter, out while `f` runs: for a consistent cut. Waits for those
+    /// that are inside, for `patience` at most.
+    pub(crate) fn cut<R>(&self, patience: Duration, f: impl FnOnce() -> R) -> Result<R> {
+        self.gate.cut(patience, || self.quiet(f)).map_err(|refused| match refused {
+            Refused::Inside => HeapError::Inside,
+            Refused::Busy => HeapError::Locked { waited: patience },
+        })
+    }
+
+    fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
         let _inner = self.allocator.shared.lock();
         f()
     }

@@ -4,7 +4,6 @@
 
 use super::check::HeapFinding;
 use super::error::HeapError;
-use super::gate::Gate;
 use super::growth::Growable;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::registry::{Access, Entry, Registration};
@@ -64,7 +63,6 @@ pub struct Heap {
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
     pub(super) object: Object,
-    pub(super) gate: Gate,
     /// Roots by type.
     pub(crate) root_cache: RootCache,
     /// Roots that may be used by type.
@@ -119,7 +117,6 @@ impl Heap {
                 trusted: Trusted::new(!object.is_foreign()),
                 object,
                 registration: Registration::new(),
-                gate: Gate::default(),
                 root_cache: RootCache::default(),
             }),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),

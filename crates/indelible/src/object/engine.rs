@@ -82,6 +82,11 @@ impl Core {
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
+    /// How long to wait for others.
+    pub(crate) fn patience(&self) -> std::time::Duration {
+        self.tracked.pool.store.patience()
+    }
+
     /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.
     pub(crate) fn stored(&self, range: Range<usize>) {
         let Ok(shadow) = self.shadow() else { return };

@@ -3,6 +3,7 @@
 //! An attached object is known by its first byte, to every thread of the process (S0.13, S0.16). The
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
+mod extensions;
 mod heap;
 mod place;
 mod psync;
@@ -10,6 +11,7 @@ mod registry;
 mod stray;
 mod surroundings;
 
+pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::registry::find;
-use crate::error::Result;
+use super::registry::{Attachment, find};
+use crate::error::{Cause, Result};
 use crate::heap::RawHeap;
 use crate::object::{Core, psync_cores};
 use std::collections::BTreeMap;
@@ -110,8 +110,9 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     }
     let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));
     let heaps: Vec<_> = heaps.collect();
-    let quiet: Vec<_> = heaps.iter().filter_map(|heap| heap.as_ref()).map(|heap| &**heap).collect();
-    quietly(if cut { &quiet } else { &[] }, &mut || {
+    let quiet = found.values().zip(&heaps).filter_map(|(found, heap)| Some((&**found, &**heap.as_ref()?)));
+    let quiet: Vec<_> = quiet.collect();
+    quietly(operation, if cut { &quiet } else { &[] }, &mut || {
         let mut guards: Vec<_> = found.values().filter_map(|attachment| attachment.core()).collect();
         let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
         let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
@@ -120,9 +121,12 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
 }
 
 /// Keeps all changes of several words out of these heaps while `f` runs.
-fn quietly<R>(heaps: &[&RawHeap], f: &mut dyn FnMut() -> R) -> R {
-    match heaps {
-        [] => f(),
-        [first, rest @ ..] => first.quiet(|| quietly(rest, f)),
-    }
+fn quietly(
+    operation: &'static str,
+    heaps: &[(&Attachment, &RawHeap)],
+    f: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    let [(attachment, first), rest @ ..] = heaps else { return f() };
+    let cut = first.cut(attachment.patience(), || quietly(operation, rest, f));
+    cut.unwrap_or_else(|error| Err(attachment.error(operation, Cause::Heap(error))))
 }

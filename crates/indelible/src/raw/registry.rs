@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Counts the heaps that are no more.
 pub(super) static EPOCH: AtomicU64 = AtomicU64::new(0);
@@ -84,6 +85,20 @@ impl Attachment {
 
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        matches!(self.mapping, Mapping::Writer(..))
+    }
+
+    /// Whether stores have to be marked.
+    pub(super) fn is_explicit(&self) -> bool {
+        self.core().and_then(|core| core.marks()).is_some_and(|(_, explicit)| explicit)
+    }
+
+    /// How long to wait for others: see [`Pool::set_wait`](crate::Pool::set_wait).
+    pub(super) fn patience(&self) -> Duration {
+        self.core().map_or(Duration::ZERO, |core| core.patience())
     }
 
     pub(super) fn audit(&self) -> Audit {

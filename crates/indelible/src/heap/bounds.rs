@@ -1,0 +1,22 @@
+//! The range of an object, as pointers and lengths that lie in it are compared with it.
+
+/// Bytes of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub(crate) base: usize,
+    pub(crate) len: usize,
+}
+
+impl Bounds {
+    /// No bytes.
+    pub(crate) const NONE: Bounds = Bounds { base: 0, len: 0 };
+
+    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to `align`.
+    #[inline]
+    pub(crate) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
+        // None before the object, too: the difference is beyond every length.
+        let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));
+        let Some(bytes) = count.checked_mul(size as u64) else { return false };
+        address.is_multiple_of(align as u64) && bytes.wrapping_sub(1) < room
+    }
+}
