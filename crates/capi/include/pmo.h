@@ -441,6 +441,45 @@ void *pmo_root(void *object, const char *name, const struct pmo_type *type);
 /** Takes a name away; the bytes stay. */
 int pmo_root_remove(void *object, const char *name);
 
+/** A step from one version of a type to the next. convert makes the new value, in zeroed bytes, of the old one, which it leaves as it
+ * is, and returns 0; anything else fails, and nothing changes. It may allocate in the object. drop, if it is not NULL, frees what an
+ * old value has beside its own block, once the root has the new one: all that the new value does not share with it. Neither may
+ * throw, psync, or touch roots. */
+struct pmo_converter {
+    const struct pmo_type *from;
+    const struct pmo_type *to;
+    int (*convert)(const void *old_value, void *new_value, void *context);
+    void (*drop)(void *old_value, void *context);
+    void *context;
+};
+
+/** A root that was reset: its name, its types, and what was freed. */
+struct pmo_reset {
+    const char *root;
+    const char *old_type;
+    const char *new_type;
+    uint64_t blocks;
+    uint64_t bytes;
+};
+
+/** How a root comes to be of the program's type. make fills in the zeroed bytes of a new value, and returns 0: for a root that is
+ * missing (without it that is an error), or was reset. With told, a root of a type that no converters lead away from is reset: the
+ * blocks of its value are freed, as its description in the heap has them, and told is told; nothing else remembers. */
+struct pmo_root_options {
+    const struct pmo_converter *converters;
+    size_t count;
+    int (*make)(void *new_value, void *context);
+    void (*told)(const struct pmo_reset *reset, void *context);
+    void *context;
+};
+
+/** Returns the address of a root as a value of the program's type, made, converted or reset if need be. Converters form a chain from
+ * the version in the heap, which is found whole before any of them runs; a version without a converter is an error that names it.
+ * The new value takes the place of the old one, which is freed with its block; the next psync makes all of it durable as one step,
+ * and until then a crash leaves the old one. If anything fails, blocks that were allocated meanwhile are freed, and the old value
+ * is as it was. Costs a walk over the blocks of the heap if there is something to do. No other thread uses the object meanwhile. */
+void *pmo_root_from(void *object, const char *name, const struct pmo_type *type, const struct pmo_root_options *options);
+
 /** A root. */
 struct pmo_root {
     const char *name;
@@ -468,13 +507,16 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
  * describes struct place as PMO_TYPEOF(place). The types given are compared with those of the fields when
  * that is compiled. PMO_NESTED is for fields that are, or are arrays of, structs described by another
  * PMO_TYPE, which its last argument names. PMO_POINTS_TO is for pointers, and arrays of them, to structs described by a PMO_TYPE,
- * which its last argument names: pmo heap goes on there by type. One that comes later is declared by PMO_DECLARE_TYPE(tag). */
-#define PMO_TYPE(tag, ...)                                                                        \
+ * which its last argument names: pmo heap goes on there by type. One that comes later is declared by PMO_DECLARE_TYPE(tag).
+ *
+ * PMO_TYPE_WAS(item_v1, "struct item", …) describes struct item_v1 as an earlier version of struct item, for pmo_root_from. */
+#define PMO_TYPE(tag, ...) PMO_TYPE_WAS(tag, "struct " #tag, __VA_ARGS__)
+#define PMO_TYPE_WAS(tag, its_name, ...)                                                          \
     static inline const struct pmo_type *pmo_type_##tag(void)                                     \
     {                                                                                             \
         typedef struct tag pmo_self;                                                              \
         static const struct pmo_field fields[] = {__VA_ARGS__};                                   \
-        static const struct pmo_type type = {"struct " #tag, sizeof(pmo_self), fields,            \
+        static const struct pmo_type type = {its_name, sizeof(pmo_self), fields,                  \
                                              sizeof fields / sizeof *fields, PMO_STRUCT,          \
                                              __alignof__(pmo_self)};                              \
         return &type;                                                                             \

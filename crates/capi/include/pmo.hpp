@@ -17,6 +17,7 @@
 #include <pmo/allocator.hpp>
 #include <pmo/containers.hpp>
 #include <pmo/error.hpp>
+#include <pmo/retention.hpp>
 #include <pmo/std_types.hpp>
 #include <pmo/types.hpp>
 
@@ -215,6 +216,30 @@ public:
         if (found == nullptr && pmo_errno() != PMO_ERR_ROOT_MISSING)
             throw failure();
         return static_cast<T *>(found);
+    }
+
+    // The root of that name, of whatever version its type is: converted, or reset, as the steps say; made if there is none.
+    //
+    //     auto &item = heap.root_from<item>("item", pmo::convert<v1::item, item>([](const v1::item &old, pmo::heap &) {
+    //         return item{old.number, 1};
+    //     }));
+    //
+    // See pmo_root_from. Old values are destroyed once the root has the new one. An exception of a step passes, and leaves the old value.
+    template <class T, class... Steps> T &root_from(const char *name, Steps... steps)
+    {
+        auto construct = [](heap &in, void *value) { in.get_allocator<T>().construct(static_cast<T *>(value)); };
+        detail::opening opening{*this, construct, {}, {}, nullptr, nullptr, nullptr};
+        (steps.join(opening), ...);
+        opening.options.converters = opening.converters.data();
+        opening.options.count = opening.converters.size();
+        opening.options.make = detail::opening::make;
+        opening.options.context = &opening;
+        void *found = pmo_root_from(base_, name, type_of<T>::get(), &opening.options);
+        if (opening.failed)
+            std::rethrow_exception(opening.failed);
+        if (found == nullptr)
+            throw failure();
+        return *static_cast<T *>(found);
     }
 
     // Destroys a root and takes its name away; whether there was one.

@@ -4,6 +4,8 @@ use std::ffi::CStr;
 
 /// A pointer, string or flag that cannot be.
 pub(crate) const ARGUMENT: i32 = 1000;
+/// A root is of another type than the program wants.
+pub(crate) const ROOT_TYPE: i32 = indelible::ErrorKind::RootType as i32;
 /// A defect of this library.
 pub(crate) const INTERNAL: i32 = 1001;
 

@@ -14,6 +14,8 @@ pub(crate) struct Described {
     pub(crate) fingerprint: u128,
     /// Bytes of a value.
     pub(crate) size: usize,
+    /// A power of two, or 0 for the usual one.
+    pub(crate) align: usize,
 }
 
 /// Bytes of a type's name that a root keeps.
@@ -34,7 +36,7 @@ impl Described {
             name.push('…');
         }
         let fingerprint = TypeInfo::described(&name, &layout).fingerprint;
-        Ok(Described { name, layout, fingerprint, size: this.size })
+        Ok(Described { name, layout, fingerprint, size: this.size, align: this.align })
     }
 
     pub(crate) fn info(&self) -> TypeInfo<'_> {

@@ -1,6 +1,6 @@
 //! The boundary: errors become codes, panics become errors.
 
-use crate::codes::{ARGUMENT, INTERNAL, text};
+use crate::codes::{ARGUMENT, INTERNAL, ROOT_TYPE, text};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -21,6 +21,11 @@ impl Failure {
     /// An argument that cannot be.
     pub(crate) fn argument(text: impl Display) -> Failure {
         Failure { code: ARGUMENT, text: format!("argument: {text}") }
+    }
+
+    /// A root that is of another type than the program wants, and stays so.
+    pub(crate) fn root_type(text: String) -> Failure {
+        Failure { code: ROOT_TYPE, text }
     }
 
     fn panic(payload: &(dyn Any + Send)) -> Failure {
@@ -47,6 +52,19 @@ fn keep(failure: Failure) {
     let text = failure.text.replace('\0', "\u{fffd}");
     let text = CString::new(text).ok();
     let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
+}
+
+/// Forgets the thread's error: what is there later is of a call in between.
+pub(crate) fn forget_last() {
+    let _ = LAST.try_with(|last| *last.borrow_mut() = (0, None));
+}
+
+/// The text of the thread's error, if there is one.
+pub(crate) fn last_text() -> Option<String> {
+    let text = |last: &RefCell<(i32, Option<CString>)>| {
+        last.borrow().1.as_ref().map(|text| text.to_string_lossy().into_owned())
+    };
+    LAST.try_with(text).ok().flatten()
 }
 
 /// Runs the body of an exported function, which returns `failed` for an error.

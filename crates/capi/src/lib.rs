@@ -22,6 +22,7 @@ mod paper;
 mod pool_options;
 mod pools;
 mod psync;
+mod retention;
 mod roots;
 mod types;
 
@@ -40,6 +41,8 @@ pub use objects::{CreateOptions, ObjectInfo, Stat};
 pub use pool_options::PoolWith;
 #[doc(hidden)]
 pub use pools::PoolInfo;
+#[doc(hidden)]
+pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
 #[doc(hidden)]

@@ -172,12 +172,14 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 } // namespace pmo
 
 // Describes a struct, outside of any namespace: PMO_DESCRIBE(place, PMO_MEMBER(name), PMO_MEMBER(where)). A class that has private
-// members to be described says PMO_FRIEND in its body.
-#define PMO_DESCRIBE(struct_name, ...)                                                                                 \
+// members to be described says PMO_FRIEND in its body. PMO_DESCRIBE_WAS(v1::place, "place", …) describes an earlier version of place, for
+// heap::root_from.
+#define PMO_DESCRIBE(struct_name, ...) PMO_DESCRIBE_WAS(struct_name, #struct_name, __VA_ARGS__)
+#define PMO_DESCRIBE_WAS(struct_name, its_name, ...)                                                                   \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
     template <> struct pmo::type_of<struct_name> {                                                                     \
         static_assert(pmo::detail::persists<struct_name>::value);                                                      \
-        static std::string name() { return #struct_name; }                                                             \
+        static std::string name() { return its_name; }                                                                 \
         static const pmo_type *get()                                                                                   \
         {                                                                                                              \
             using pmo_self = struct_name;                                                                              \

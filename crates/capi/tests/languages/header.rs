@@ -2,8 +2,8 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith, Root,
-    Stat, StrayPointer, Type,
+    CODES, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith,
+    Reset, Root, RootOptions, Stat, StrayPointer, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -114,6 +114,7 @@ fn rust(c: &str) -> String {
         "struct pmo_extensions" => "Extensions",
         "struct pmo_type" => "Type",
         "struct pmo_root" => "Root",
+        "struct pmo_root_options" => "RootOptions",
         other => panic!("no word for {other:?} *"),
     };
     format!("*{}{target}", if constant { "const" } else { "mut" })
@@ -220,6 +221,10 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_type" Type { "name" name, "size" size, "fields" fields, "count" count, "kind" kind, "align" align }
         "pmo_extensions" Extensions { "link" link }
         "pmo_extension" Extension { "of" of, "type" ty, "init" init, "identity" identity }
+        "pmo_converter" Converter { "from" from, "to" to, "convert" convert, "drop" drop, "context" context }
+        "pmo_reset" Reset { "root" root, "old_type" old_type, "new_type" new_type, "blocks" blocks, "bytes" bytes }
+        "pmo_root_options" RootOptions { "converters" converters, "count" count, "make" make, "told" told,
+            "context" context }
         "pmo_root" Root { "name" name, "address" address, "size" size, "type" ty, "layout" layout,
             "fingerprint" fingerprint }
     };

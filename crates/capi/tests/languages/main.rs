@@ -2,6 +2,7 @@
 
 mod boundary;
 mod c;
+mod convert;
 mod cookbook;
 mod cpp;
 mod examples;

@@ -112,7 +112,6 @@ mod parking;
 mod persist;
 mod place;
 mod points_to;
-mod reclaim;
 mod root_value;
 mod roots;
 mod set_algebra;
@@ -154,7 +153,6 @@ pub use ordered_set::PBTreeSet;
 pub use persist::{Bounds, Persist};
 pub use place::HeapRef;
 pub use points_to::PointsTo;
-pub(crate) use reclaim::Reclaimed;
 #[doc(hidden)]
 pub use root_value::{OldValue, RootValue};
 pub(crate) use roots::{Described, Describing};

@@ -59,7 +59,7 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
 
 impl OldValue<'_> {
     /// A value that has these blocks to itself, as a walk by its description found out.
-    pub(super) fn of_blocks(blocks: Vec<u64>) -> Self {
+    pub(crate) fn of_blocks(blocks: Vec<u64>) -> Self {
         OldValue(Old::Blocks(blocks))
     }
 

@@ -31,6 +31,7 @@ mod pages;
 mod psync;
 mod raw;
 mod read;
+mod reclaim;
 mod registry;
 mod revert;
 mod root;
@@ -61,5 +62,6 @@ pub(crate) use chain::{
 pub(crate) use error::HeapError;
 pub(crate) use growth::Growable;
 pub(crate) use raw::{Extent, RawHeap};
+pub(crate) use reclaim::Reclaimed;
 pub(crate) use registry::{Access, any_explicit, find};
 pub(crate) use root_cache::{Place, RootCache};

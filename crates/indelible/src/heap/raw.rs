@@ -263,7 +263,7 @@ impl RawHeap {
     }
 
     /// As [`create_root`](RawHeap::create_root), in the place of one of the same name.
-    pub(super) fn replace_root(
+    pub(crate) fn replace_root(
         &self,
         name: &str,
         address: usize,

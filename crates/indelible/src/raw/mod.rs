@@ -8,6 +8,7 @@ mod heap;
 mod place;
 mod psync;
 mod registry;
+mod retention;
 mod stray;
 mod surroundings;
 
@@ -18,6 +19,7 @@ pub use heap::{
 };
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
 pub use registry::{Attached, attach, attached, detach, grow};
+pub use retention::{replace_root, value_blocks};
 pub use stray::{StrayPointer, set_audit, stray_pointers};
 pub use surroundings::Outside;
 

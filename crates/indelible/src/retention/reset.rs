@@ -2,9 +2,9 @@
 
 use super::comparison::Comparison;
 use super::versions::Opened;
-use crate::collections::{Describing, OldValue, Persist, Reclaimed};
+use crate::collections::{Describing, OldValue, Persist};
 use crate::error::{Cause, Result};
-use crate::heap::{HeapError, ReadHeap, Root, TypeInfo};
+use crate::heap::{HeapError, ReadHeap, Reclaimed, Root, TypeInfo};
 use std::fmt;
 
 /// A root that was reset; as a text, a line for a log.
@@ -51,7 +51,7 @@ impl Reset {
         let found = heap.reclaimed(&root.name).map_err(|error| opened.error(RESET, error))?;
         let described = Describing::of::<T>().describe();
         let reset = Reset::new(heap.attached().name(), root, &described.info(), &found);
-        Ok((reset, found.into_old()))
+        Ok((reset, OldValue::of_blocks(found.into_blocks())))
     }
 
     fn new(object: &str, root: &Root, ty: &TypeInfo<'_>, found: &Reclaimed) -> Reset {

@@ -2,8 +2,7 @@
 //!
 //! They are exactly those that the value owns, or an error says why that cannot be known.
 
-use super::root_value::OldValue;
-use crate::heap::{Block, Heap, HeapError, HeapFinding, ReadHeap, Root};
+use super::{Block, Heap, HeapError, HeapFinding, RawHeap, ReadHeap, Root};
 use crate::types::walk::{Memory, Visitor, Walk};
 use crate::types::{Description, Path};
 use std::collections::HashSet;
@@ -21,8 +20,9 @@ impl Reclaimed {
         self.blocks.len() as u64
     }
 
-    pub(crate) fn into_old<'h>(self) -> OldValue<'h> {
-        OldValue::of_blocks(self.blocks)
+    /// Their addresses.
+    pub(crate) fn into_blocks(self) -> Vec<u64> {
+        self.blocks
     }
 }
 
@@ -154,32 +154,32 @@ impl View<'_> {
     }
 }
 
+impl RawHeap {
+    /// The blocks of a root's value, of whatever type, in an object with these bytes. `foreign`: they may have been stored by other
+    /// means than typed code. No other thread uses the heap meanwhile.
+    pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
+        let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
+        let view = View {
+            memory: Memory::of(memory),
+            live: &live,
+            blocks: &|| self.blocks().collect(),
+            roots: self.roots()?,
+            foreign,
+        };
+        view.reclaim(name)
+    }
+}
+
 impl Heap {
     /// The blocks of a root's value, of whatever type. The caller has the heap borrowed exclusively.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
-        let live = |address: u64| self.raw().usable_size(address as usize).ok().map(|len| len as u64);
-        let view = View {
-            memory: Memory::of(self.attached().as_slice()),
-            live: &live,
-            blocks: &|| self.raw().blocks().collect(),
-            roots: self.raw().roots()?,
-            foreign: !self.trusted.allows(name),
-        };
-        view.reclaim(name)
+        self.raw().reclaimed(self.attached().as_slice(), name, !self.trusted.allows(name))
     }
 }
 
 impl ReadHeap {
     /// As [`Heap::reclaimed`], where nothing is freed.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
-        let live = |address: u64| self.raw().usable_size(address as usize).ok().map(|len| len as u64);
-        let view = View {
-            memory: Memory::of(self.object().as_slice()),
-            live: &live,
-            blocks: &|| self.raw().blocks().collect(),
-            roots: self.raw().roots()?,
-            foreign: false,
-        };
-        view.reclaim(name)
+        self.raw().reclaimed(self.object().as_slice(), name, false)
     }
 }

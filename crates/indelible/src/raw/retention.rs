@@ -1,0 +1,49 @@
+//! Roots whose types change (docs/decisions/0035-retention.md), by address: a new value in the place of the old one, and the
+//! blocks that the old one leaves behind.
+
+#![allow(unsafe_code)]
+
+use super::place::at;
+use crate::error::Result;
+use crate::heap::TypeInfo;
+use std::slice;
+
+/// Has the root `name`, of whatever type, refer to the `size` bytes at `block`, which are a `ty`. Its old block stays. It is a store
+/// like others: the next psync makes it durable with all of them.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`, `NotABlock` if the bytes are not in the object, `HeapFull`: the root is as it was.
+///
+/// # Safety
+/// As for [`malloc`](super::malloc); no other thread uses the root meanwhile.
+pub unsafe fn replace_root(
+    address: *const u8,
+    name: &str,
+    block: *const u8,
+    size: u64,
+    ty: &TypeInfo<'_>,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    place.done("replace a root of", place.heap.replace_root(name, block.addr(), size, ty))
+}
+
+/// The blocks of a root's value, found by the description that the heap has of its type. Its own block is one of them. With all of
+/// them free, the value is gone, and nothing else.
+///
+/// # Errors
+/// `NotAttached`, `RootMissing`; `RootType` if it cannot be known which blocks are the value's alone; `Damaged` if the value is.
+///
+/// # Safety
+/// As for [`malloc`](super::malloc); no other thread uses the object meanwhile.
+pub unsafe fn value_blocks(address: *const u8, name: &str) -> Result<Vec<*mut u8>> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(address)? };
+    let (start, len) = (place.attachment.start(), place.attachment.len());
+    // SAFETY: the attached object, to which nobody stores meanwhile.
+    let bytes = unsafe { slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), len) };
+    // A program stores to its values by itself: nothing is taken for the work of typed code.
+    let found = place.heap.reclaimed(bytes, name, true);
+    let blocks = place.done("reset a root of", found)?.into_blocks();
+    Ok(blocks.into_iter().map(|block| std::ptr::with_exposed_provenance_mut(block as usize)).collect())
+}
