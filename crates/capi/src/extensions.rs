@@ -177,10 +177,12 @@ pub unsafe extern "C" fn pmo_extended_free(block: *mut c_void, count: usize, ty:
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_extension_failed(of: *const c_char) -> c_int {
-    // SAFETY: strings that end, as the header says.
-    let (of, message) = unsafe { (text(of, "name").unwrap_or("a struct"), lossy(pmo_error_message())) };
-    eprintln!("cannot use an extension of {of}: {message}");
-    std::process::abort()
+    guarded(-1, || {
+        // SAFETY: strings that end, as the header says.
+        let (of, message) = unsafe { (text(of, "name").unwrap_or("a struct"), lossy(pmo_error_message())) };
+        eprintln!("cannot use an extension of {of}: {message}");
+        std::process::abort()
+    })
 }
 
 /// Offsets of the links in a value.

@@ -65,6 +65,20 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
+            // Two lanes, until the second psync moves one object to the other's, where its lines must not be missed.
+            "psync of one, then of two",
+            Start::Used,
+            alone(vec![
+                attach(0),
+                attach(1),
+                store(1, 0, 300, 1),
+                psync(&[1]),
+                store(0, 0, 64, 2),
+                store(1, 4096, 64, 2),
+                psync(&[0, 1]),
+            ]),
+        ),
+        (
             "load and publish",
             Start::Used,
             alone(vec![attach(1), S::Load { object: 1, len: 300, value: 7 }, psync(&[1])]),
