@@ -13,9 +13,12 @@ struct Layer {
 /// Campaigns are built for speed. Short forms are over before such a build would be: they take the profile of the tests, which
 /// have built the most of it.
 const LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
-const SHORT: [&str; 4] = ["run", "-p", "indelible-evidence", "--"];
+/// Without a package, all that the workspace's packages ask of each other is built, as for its tests.
+const SHORT: [&str; 4] = ["run", "--bin", "pmo-evidence", "--"];
 /// Broken protocols are another build.
-const MUTANTS: [&str; 3] = ["--features", "mutants", "--"];
+const MUTANTS_LONG: [&str; 7] =
+    ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--"];
+const MUTANTS_SHORT: [&str; 6] = ["run", "-p", "indelible-evidence", "--features", "mutants", "--"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[
@@ -58,13 +61,12 @@ pub(crate) fn layers(long: bool) -> Result {
 
 /// Deliberate faults of the protocol, and which layers notice them.
 pub(crate) fn mutants(long: bool) -> Result {
-    let of = program(long);
-    let of = [&of[..of.len() - 1], &MUTANTS].concat();
+    let of: &[&str] = if long { &MUTANTS_LONG } else { &MUTANTS_SHORT };
     let mut mutants = [&of[..], &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
     // Writers that psync too early, on real file systems.
-    step("evidence: controls of disks", &[&of[..], &["disks", "--controls"]].concat())
+    step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())
 }
 
 /// The command that runs the campaigns, up to their own arguments.

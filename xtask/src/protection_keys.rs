@@ -18,8 +18,11 @@ pub(crate) fn run() -> Result<Outcome> {
     if ["qemu-system-x86_64", "busybox", "cpio"].iter().any(|program| !is_there(program)) {
         return lacking("there is no emulator");
     }
-    let built = programs::build(&["-p", "indelible", "--lib"].map(Into::into))?;
-    let [Program { path, .. }] = &built[..] else { return Err("no program of unit tests was built".into()) };
+    // As the tests before were built.
+    let built = programs::build(&["--workspace", "--lib"].map(Into::into))?;
+    let Some(Program { path, .. }) = built.iter().find(|program| program.package == "indelible") else {
+        return Err("no program of unit tests was built".into());
+    };
     let status = Command::new(project.join("rig/protection-keys.sh")).arg(kernel).arg(path).status();
     match status.map_err(|error| format!("cannot run rig/protection-keys.sh: {error}"))?.success() {
         true => Ok(Outcome::Passed),

@@ -40,7 +40,7 @@ const REST: &[Step] = &[
     }),
     Step::new("ten thousand histories of types", 20, || {
         let test =
-            ["test", "-p", "indelible", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
+            ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
         done(step("histories of types", &test))
     }),
     Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
@@ -108,7 +108,7 @@ fn benchmarks() -> Result<Outcome> {
     const FIGURES: &str = "target/benchmarks/run.json";
     std::fs::create_dir_all("target/benchmarks").map_err(|error| format!("target/benchmarks: {error}"))?;
     // In the profile of the tests, which have built most of it.
-    let run = ["run", "-p", "indelible-bench", "--"];
+    let run = ["run", "--bin", "pmo-bench", "--"];
     step("benchmarks", &[&run[..], &["run", "--all", "--smoke", "--json", FIGURES]].concat())?;
     done(step("their page", &[&run[..], &["report", FIGURES, "--to", "target/benchmarks"]].concat()))
 }

@@ -95,15 +95,15 @@ pub(crate) fn run() -> Result {
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
     crate::install::run(&prefix, "dev")?;
-    let mut arguments: Vec<OsString> =
-        PACKAGES.iter().flat_map(|(package, _)| ["-p", package]).map(Into::into).collect();
+    // All of them, as the tests before were built: a selection would be built anew, with fewer features.
+    let mut arguments: Vec<OsString> = vec!["--workspace".into()];
     arguments
         .extend(target.iter().flat_map(|target| ["--target-dir".into(), target.clone().into_os_string()]));
     for Program { path, folder, package, .. } in programs::build(&arguments)? {
+        let Some((_, tests)) = PACKAGES.iter().find(|(name, _)| *name == package) else { continue };
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
-        let of_package = PACKAGES.iter().find(|(name, _)| *name == package);
-        test.args(of_package.map_or(&[][..], |(_, tests)| tests));
+        test.args(*tests);
         // As cargo would set them: the project that this user can read, and where the library is installed.
         test.env("CARGO_MANIFEST_DIR", nobody.project.join(folder)).env("INDELIBLE_PREFIX", &prefix);
         if !Nobody::succeeds(&mut test)? {
