@@ -62,7 +62,7 @@ pub(crate) fn layers(long: bool) -> Result {
 /// Deliberate faults of the protocol, and which layers notice them.
 pub(crate) fn mutants(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &MUTANTS_SHORT };
-    let mut mutants = [&of[..], &["mutants", "--threads=2"]].concat();
+    let mut mutants = [of, &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
     // Writers that psync too early, on real file systems.
