@@ -25,6 +25,7 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
         &cmake.join("pmo-config-version.cmake"),
         &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
     )?;
+    write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
     let header = read(&source.join("include/pmo.h"))?;
     let pages = folder(prefix, "share/man/man3")?;
     for (name, page) in man::pages(&header, VERSION)? {
@@ -75,7 +76,7 @@ fn major() -> &'static str {
 
 fn pkg_config() -> String {
     format!(
-        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\nleds=${{prefix}}/share/pmo/leds.mk\n\n\
          Name: pmo\nDescription: Persistent memory objects\nVersion: {VERSION}\n\
          Libs: -L${{libdir}} -lpmo\nLibs.private: {}\nCflags: -I${{includedir}}\n",
         SYSTEM.join(" ")
@@ -96,7 +97,58 @@ if(NOT TARGET pmo::pmo)
     INTERFACE_INCLUDE_DIRECTORIES \"${_pmo_prefix}/include\"
     INTERFACE_LINK_LIBRARIES \"gcc_s;pthread;m;dl\")
 endif()
+set(PMO_BIN \"${_pmo_prefix}/bin\")
 unset(_pmo_prefix)
+
+# pmo_leds(target source... [LOCK file] [FLAGS flag...]): sources with extendible structs, lowered by `pmo leds` with the include
+# folders and definitions of the target, become sources of it.
+function(pmo_leds target)
+  cmake_parse_arguments(PARSE_ARGV 1 leds \"\" LOCK FLAGS)
+  find_program(PMO_TOOL pmo HINTS \"${PMO_BIN}\")
+  if(NOT PMO_TOOL)
+    message(FATAL_ERROR \"pmo_leds needs the tool pmo: add its folder to PATH, or set PMO_TOOL\")
+  endif()
+  set(includes \"$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>\")
+  set(definitions \"$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>\")
+  foreach(source IN LISTS leds_UNPARSED_ARGUMENTS)
+    get_filename_component(path \"${source}\" ABSOLUTE)
+    get_filename_component(folder \"${path}\" DIRECTORY)
+    get_filename_component(name \"${path}\" NAME)
+    set(output \"${CMAKE_CURRENT_BINARY_DIR}/${target}.leds/${name}\")
+    file(MAKE_DIRECTORY \"${CMAKE_CURRENT_BINARY_DIR}/${target}.leds\")
+    set(lock)
+    if(leds_LOCK)
+      get_filename_component(lock_path \"${leds_LOCK}\" ABSOLUTE)
+      set(lock --lock \"${lock_path}\")
+    endif()
+    set(depfile)
+    if(NOT CMAKE_VERSION VERSION_LESS 3.20)
+      set(depfile DEPFILE \"${output}.d\")
+    endif()
+    add_custom_command(OUTPUT \"${output}\" DEPENDS \"${path}\" ${lock_path} ${depfile} VERBATIM COMMAND_EXPAND_LISTS
+      COMMAND \"${PMO_TOOL}\" leds \"${path}\" -o \"${output}\" ${lock} --depfile \"${output}.d\" -- ${leds_FLAGS}
+        \"$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>\"
+        \"$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>\")
+    target_sources(${target} PRIVATE \"${output}\")
+    target_include_directories(${target} PRIVATE \"${folder}\")
+  endforeach()
+endfunction()
+";
+
+const LEDS_MAKE: &str = "\
+# Sources with extendible structs: name.c becomes name.leds.c, and that name.leds.o, by
+#     include $(shell pkg-config --variable=leds pmo)
+# PMO is the tool, PMO_LEDS_LOCK the file of released layouts, if there is one; CPPFLAGS and CFLAGS are the compiler's.
+PMO ?= pmo
+.PRECIOUS: %.leds.c %.leds.cpp
+%.leds.c: %.c $(PMO_LEDS_LOCK)
+\t$(PMO) leds $< -o $@ --depfile $@.d $(if $(PMO_LEDS_LOCK),--lock $(PMO_LEDS_LOCK)) -- $(CPPFLAGS) $(CFLAGS)
+%.leds.cpp: %.cpp $(PMO_LEDS_LOCK)
+\t$(PMO) leds $< -o $@ --depfile $@.d $(if $(PMO_LEDS_LOCK),--lock $(PMO_LEDS_LOCK)) -- $(CPPFLAGS) $(CXXFLAGS)
+# The first rule of the Makefile stays the default.
+pmo_leds_goal := $(.DEFAULT_GOAL)
+-include $(wildcard *.leds.c.d *.leds.cpp.d)
+.DEFAULT_GOAL := $(pmo_leds_goal)
 ";
 
 const CMAKE_VERSION: &str = "\

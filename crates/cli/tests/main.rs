@@ -5,6 +5,7 @@ mod common;
 mod daily;
 mod damage;
 mod heaps;
+mod leds;
 mod objects;
 mod output;
 mod states;

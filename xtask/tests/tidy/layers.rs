@@ -120,11 +120,19 @@ fn a_wrong_import_would_be_noticed() {
 
 #[test]
 fn crates_depend_downwards_only() {
-    let order = ["indelible-store", "indelible-derive", "indelible", "indelible-capi", "indelible-cli"];
+    let order = [
+        "indelible-store",
+        "indelible-derive",
+        "indelible",
+        "indelible-leds",
+        "indelible-capi",
+        "indelible-cli",
+    ];
     for (name, folder) in [
         ("indelible-store", "crates/store"),
         ("indelible-derive", "crates/derive"),
         ("indelible", "crates/indelible"),
+        ("indelible-leds", "crates/leds"),
         ("indelible-capi", "crates/capi"),
     ] {
         let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");

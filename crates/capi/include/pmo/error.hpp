@@ -76,7 +76,17 @@ inline void *check_block(void *block)
     }
 }
 
+// An extension that cannot be made, in what `pmo leds` lowers.
+[[noreturn]] inline void extension_failed()
+{
+    check_block(nullptr);
+    throw failure();
+}
+
 } // namespace detail
 } // namespace pmo
+
+#undef PMO_EXTENSION_FAILED
+#define PMO_EXTENSION_FAILED(of) pmo::detail::extension_failed()
 
 #endif

@@ -49,4 +49,95 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
     return (char *)(uintptr_t)at + PMO_EXTENSION_FIELDS(align);
 }
 
+/* ---- what the output of `pmo leds` is made of ---- */
+
+/* The end of an access to an extension that cannot be made: the heap is full, or the struct lies in no object, or it is damaged.
+ * PMO_EXTEND beforehand returns -1 instead. In C++, pmo.hpp has it throw. */
+#ifndef PMO_EXTENSION_FAILED
+#define PMO_EXTENSION_FAILED(of) ((void)pmo_extension_failed(of))
+#endif
+
+/* All extensions of struct tag, of which there are count, are made, or it fails. */
+#define PMO_LEDS_ALL(tag, count)                                                                  \
+    static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
+    {                                                                                             \
+        return pmo_extend(it, &it->extensions, pmo_leds_of_##tag, count) ? 0 : -1;                \
+    }                                                                                             \
+    static inline void pmo_leds_##tag##_all(struct tag *it)                                       \
+    {                                                                                             \
+        if (pmo_leds_##tag##_try(it))                                                             \
+            PMO_EXTENSION_FAILED(#tag);                                                           \
+    }
+
+/* The same where there are none. */
+#define PMO_LEDS_NONE(tag)                                                                        \
+    static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
+    {                                                                                             \
+        (void)it;                                                                                 \
+        return 0;                                                                                 \
+    }                                                                                             \
+    static inline void pmo_leds_##tag##_all(struct tag *it)                                       \
+    {                                                                                             \
+        (void)it;                                                                                 \
+    }
+
+/* The initial values of an extension, as the library asks for them. */
+#define PMO_LEDS_INIT(tag, number)                                                                \
+    static inline void pmo_leds_computed_##tag##_##number(const void *it, void *fields)           \
+    {                                                                                             \
+        pmo_leds_init_##tag##_##number((struct tag *)(uintptr_t)it,                               \
+                                       (struct tag##Extension##number *)fields);                  \
+    }
+
+/* The fields of an extension: for storing, where it is known to be there, and for reading. */
+#define PMO_LEDS_EXTENSION(tag, number)                                                           \
+    static inline struct tag##Extension##number *pmo_leds_##tag##_##number(struct tag *it)        \
+    {                                                                                             \
+        void *at = pmo_extension_at(&it->extensions, pmo_leds_of_##tag, number,                   \
+                                    __alignof__(struct tag##Extension##number));                  \
+        if (!at && !(at = pmo_extend(it, &it->extensions, pmo_leds_of_##tag, number)))            \
+            PMO_EXTENSION_FAILED(#tag);                                                           \
+        return (struct tag##Extension##number *)at;                                               \
+    }                                                                                             \
+    static inline struct tag##Extension##number *pmo_leds_##tag##_##number##_there(struct tag *it) \
+    {                                                                                             \
+        return (struct tag##Extension##number *)pmo_extension_there(                              \
+            &it->extensions, number, __alignof__(struct tag##Extension##number));                 \
+    }                                                                                             \
+    static inline const struct tag##Extension##number *pmo_leds_##tag##_##number##_read(          \
+        const struct tag *it, struct tag##Extension##number *initial)                             \
+    {                                                                                             \
+        const void *at = pmo_extension_at(&it->extensions, pmo_leds_of_##tag, number,             \
+                                          __alignof__(struct tag##Extension##number));            \
+        if (!at && !(at = pmo_extended(it, &it->extensions, pmo_leds_of_##tag, number, initial))) \
+            PMO_EXTENSION_FAILED(#tag);                                                           \
+        return (const struct tag##Extension##number *)at;                                         \
+    }                                                                                             \
+    PMO_LEDS_PASSED(tag, number)
+
+/* The same, with initial values in a temporary of C++. */
+#ifdef __cplusplus
+#define PMO_LEDS_PASSED(tag, number)                                                              \
+    static inline const struct tag##Extension##number *pmo_leds_##tag##_##number##_passed(        \
+        const struct tag *it, struct tag##Extension##number &&initial)                            \
+    {                                                                                             \
+        return pmo_leds_##tag##_##number##_read(it, &initial);                                    \
+    }
+#else
+#define PMO_LEDS_PASSED(tag, number)
+#endif
+
+/* The value of a field that is no array. */
+#define PMO_LEDS_FIELD(tag, number, field)                                                        \
+    static inline __typeof__(((struct tag##Extension##number *)0)->field)                         \
+        pmo_leds_##tag##_get_##field(const struct tag *it)                                        \
+    {                                                                                             \
+        struct tag##Extension##number initial;                                                    \
+        return pmo_leds_##tag##_##number##_read(it, &initial)->field;                             \
+    }
+
+/* An assignment of a struct. */
+#define PMO_LEDS_COPY(to, from, type, of)                                                         \
+    (pmo_extended_copy(to, from, type) == 0 ? (void)0 : PMO_EXTENSION_FAILED(of))
+
 #endif

@@ -9,5 +9,6 @@ mod examples;
 mod ground;
 mod header;
 mod kill;
+mod leds;
 mod libraries;
 mod showpieces;

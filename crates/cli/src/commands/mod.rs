@@ -9,6 +9,7 @@ mod doctor;
 mod dump;
 pub mod format;
 mod heap;
+mod leds;
 mod ls;
 mod man;
 mod metrics;
@@ -43,6 +44,7 @@ pub enum Command {
     Heap(heap::Heap),
     Types(types::Types),
     Migrate(migrate::Migrate),
+    Leds(leds::Leds),
     Repair(repair::Repair),
     Upgrade(upgrade::Upgrade),
     Dump(dump::Dump),
@@ -69,6 +71,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Heap(args) => heap::run(context, args),
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
+        Command::Leds(args) => leds::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),

@@ -38,6 +38,8 @@ use std::{fs, io};
 pub struct LayoutLock {
     path: PathBuf,
     types: Vec<Layers>,
+    /// The file may have structs that were not added here.
+    others: bool,
 }
 
 /// A struct.
@@ -94,7 +96,7 @@ impl LayoutLock {
     /// A file, and no struct yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        LayoutLock { path: path.into(), types: Vec::new() }
+        LayoutLock { path: path.into(), types: Vec::new(), others: false }
     }
 
     /// Adds a struct.
@@ -105,6 +107,20 @@ impl LayoutLock {
         let extensions = T::extension_types().into_iter().map(|ty| ty.describe().info().layout.to_owned());
         let all = std::iter::once(base.info().layout.to_owned()).chain(extensions).collect();
         self.types.push(Layers { name, all });
+        self
+    }
+
+    /// Adds a struct by its own description and those of its extensions, as a tool has it that does not have the types.
+    #[must_use]
+    pub fn with_described(mut self, name: &str, descriptions: Vec<String>) -> Self {
+        self.types.push(Layers { name: name.to_owned(), all: descriptions });
+        self
+    }
+
+    /// Leaves structs in the file alone that are not added here: they are another part's of the program.
+    #[must_use]
+    pub fn with_others(mut self) -> Self {
+        self.others = true;
         self
     }
 
@@ -134,11 +150,15 @@ impl LayoutLock {
             Err(LayoutError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text?,
         };
-        self.compare(&self.read(&text)?)?;
+        let locked = self.read(&text)?;
+        self.compare(&locked)?;
         let mut out =
             "# Layouts of extendible structs, as released. Lines are only added, by LayoutLock::update.\n"
                 .to_owned();
-        for Layers { name, all } in &self.types {
+        // In the order of the file, so that parts of a program that add to it in turns do not undo each other's.
+        let known = locked.iter().map(|of| find(&self.types, &of.name).unwrap_or(of));
+        let new = self.types.iter().filter(|of| find(&locked, &of.name).is_none());
+        for Layers { name, all } in known.chain(new) {
             for (number, description) in all.iter().enumerate() {
                 let _ = writeln!(out, "{name} {number}: {}", description.trim_end());
             }
@@ -189,6 +209,9 @@ impl LayoutLock {
         }
         for Layers { name, all } in locked {
             let Some(own) = find(&self.types, name) else {
+                if self.others {
+                    continue;
+                }
                 return Err(changed(name, "the program does not have it any more".to_owned()));
             };
             for (number, released) in all.iter().enumerate() {

@@ -1,0 +1,267 @@
+//! Checks that another one dominates: an extension that was stored to through a variable is there as long as the variable keeps its
+//! value and nothing is called that may free, revert or replace what it leads to.
+//!
+//! The walk follows the structure of statements. Facts hold from the end of a full expression on, as C does not order what is within
+//! it; a loop begins with those that nothing in it ends, and so does each part of it; behind a condition those hold that hold on each
+//! of its ways; labels and cases begin with none.
+
+use crate::access::{Use, usage};
+use crate::problem::Place;
+use crate::program::Program;
+use crate::tree::{Kind, Node};
+use std::collections::{HashMap, HashSet};
+
+/// Extensions that are there: the highest number by variable and struct.
+type Facts = HashMap<(Place, usize), usize>;
+
+/// The call that makes all extensions, or ends as an access does.
+pub(crate) const EXTENDED: &str = "PMO_EXTENDED";
+
+/// Uses of fields, by the place of their names, whose extensions are known to be there.
+pub(crate) fn known(program: &Program<'_>, function: &Node) -> HashSet<Place> {
+    let mut escaped = HashSet::new();
+    find_escaped(function, &mut escaped);
+    let mut walk = Walk { program, escaped, known: HashSet::new() };
+    for child in &function.children {
+        if child.kind == Kind::Block {
+            walk.statement(child, &mut Facts::new());
+        }
+    }
+    walk.known
+}
+
+/// Variables whose address is taken, or that a function within this one has.
+fn find_escaped(node: &Node, out: &mut HashSet<Place>) {
+    let unary = node.kind == Kind::Unary && node.ty.is_pointer();
+    if unary
+        && let Some(Node { kind: Kind::Name, refers: Some(to), .. }) = node.children.first().map(Node::inner)
+    {
+        out.insert(to.place);
+    }
+    if node.kind == Kind::Lambda {
+        names(node, out);
+    }
+    node.children.iter().for_each(|child| find_escaped(child, out));
+}
+
+fn names(node: &Node, out: &mut HashSet<Place>) {
+    out.extend(node.refers.filter(|_| node.kind == Kind::Name).map(|to| to.place));
+    node.children.iter().for_each(|child| names(child, out));
+}
+
+struct Walk<'a> {
+    program: &'a Program<'a>,
+    escaped: HashSet<Place>,
+    known: HashSet<Place>,
+}
+
+/// Facts that end.
+#[derive(Default)]
+struct Ends {
+    all: bool,
+    variables: HashSet<Place>,
+}
+
+impl Ends {
+    fn apply(&self, facts: &mut Facts) {
+        if self.all {
+            facts.clear();
+        }
+        facts.retain(|(variable, _), _| !self.variables.contains(variable));
+    }
+}
+
+/// The variable that a pointer is the value of.
+fn variable(pointer: &Node) -> Option<&Node> {
+    let inner = pointer.plain();
+    (inner.kind == Kind::Name && inner.ty.is_pointer()).then_some(inner)
+}
+
+impl<'a> Walk<'a> {
+    /// The local variable of a pointer, whose value is this function's alone.
+    fn own(&self, pointer: &Node) -> Option<Place> {
+        let to = variable(pointer)?.refers?;
+        (to.is_local && !self.escaped.contains(&to.place)).then_some(to.place)
+    }
+
+    fn statement(&mut self, node: &Node, facts: &mut Facts) {
+        match node.kind {
+            Kind::Block | Kind::Declarations => {
+                node.children.iter().for_each(|child| self.statement(child, facts));
+            }
+            Kind::If | Kind::Loop if is_entered(node) => {
+                facts.clear();
+                self.repeated(node, facts);
+            }
+            Kind::Switch if has_label(node) => {
+                facts.clear();
+                self.repeated(node, facts);
+            }
+            Kind::If => self.branches(node, facts),
+            Kind::Loop | Kind::Switch => self.repeated(node, facts),
+            Kind::Label | Kind::Case => {
+                facts.clear();
+                node.children.iter().for_each(|child| self.statement(child, facts));
+            }
+            // Statements within an expression, or of a kind that is not known here.
+            _ if has_statements(node) => self.repeated(node, facts),
+            _ => self.expression(node, facts),
+        }
+    }
+
+    fn branches(&mut self, node: &Node, facts: &mut Facts) {
+        let [condition, ways @ ..] = &node.children[..] else { return };
+        // In C++ there may be declarations before the condition.
+        if matches!(condition.kind, Kind::Declarations | Kind::Variable) || ways.len() > 2 {
+            return self.repeated(node, facts);
+        }
+        self.expression(condition, facts);
+        let mut after: Vec<Facts> = if ways.len() < 2 { vec![facts.clone()] } else { Vec::new() };
+        for way in ways {
+            let mut inside = facts.clone();
+            self.statement(way, &mut inside);
+            after.push(inside);
+        }
+        *facts = after.into_iter().reduce(meet).unwrap_or_default();
+    }
+
+    /// Parts that may be run any number of times, in any order.
+    fn repeated(&mut self, node: &Node, facts: &mut Facts) {
+        let mut ends = Ends::default();
+        self.find_ends(node, &mut ends);
+        ends.apply(facts);
+        for child in &node.children {
+            self.statement(child, &mut facts.clone());
+        }
+    }
+
+    /// A full expression, or a variable with its initial value.
+    fn expression(&mut self, node: &Node, facts: &mut Facts) {
+        let mut ends = Ends::default();
+        self.find_ends(node, &mut ends);
+        ends.apply(facts);
+        let mut made = Facts::new();
+        self.members(node, &mut Vec::new(), facts, true, &mut made);
+        // Those that something within the same expression ends may have been made before it.
+        ends.apply(&mut made);
+        for (variable, extension) in made {
+            let known = facts.entry(variable).or_default();
+            *known = extension.max(*known);
+        }
+    }
+
+    /// Marks uses that are known, and collects the extensions that are made for certain.
+    fn members<'n>(
+        &mut self,
+        node: &'n Node,
+        parents: &mut Vec<&'n Node>,
+        facts: &Facts,
+        certain: bool,
+        made: &mut Facts,
+    ) {
+        if node.kind == Kind::Member
+            && let Some(field) = node.refers.and_then(|to| self.program.field(to.place))
+            && let Some(place) = node.children.first().and_then(|base| self.own(base))
+        {
+            if facts.get(&(place, field.of)).is_some_and(|known| *known >= field.extension) {
+                self.known.insert(node.at);
+            }
+            if certain && matches!(usage(node, parents), Use::Stored) {
+                let known = made.entry((place, field.of)).or_default();
+                *known = field.extension.max(*known);
+            }
+        } else if certain && node.kind == Kind::Call && node.name == EXTENDED {
+            made.extend(self.extended(node));
+        }
+        parents.push(node);
+        for (number, child) in node.children.iter().enumerate() {
+            // The right side of && and ||, and all but the condition of ?:, may not be evaluated; which operator a binary one
+            // is, only its text says.
+            let sure = certain
+                && match node.kind {
+                    Kind::Binary => number == 0 || self.is_assignment(node),
+                    Kind::Conditional => number == 0,
+                    // One with several parts is a choice, or something that is not known here.
+                    Kind::Implicit => number == 0,
+                    Kind::Unevaluated | Kind::Lambda | Kind::Other => false,
+                    _ => true,
+                };
+            self.members(child, parents, facts, sure, made);
+        }
+        parents.pop();
+    }
+
+    /// Whether both sides of a binary operator are evaluated, as the left one is stored to.
+    fn is_assignment(&self, node: &Node) -> bool {
+        node.children.first().is_some_and(|left| {
+            // A unary operator may be `!` as well as `*`.
+            matches!(left.inner().kind, Kind::Name | Kind::Member | Kind::Subscript)
+        })
+    }
+
+    /// A variable of which all extensions are made.
+    fn extended(&self, call: &Node) -> Option<((Place, usize), usize)> {
+        let argument = call.children.get(1)?.plain();
+        let of = self.program.structure(argument.ty.target()?.record()?)?;
+        Some(((self.own(argument)?, of), self.program.structs[of].extensions.len()))
+    }
+
+    fn find_ends(&self, node: &Node, ends: &mut Ends) {
+        let stored = match node.kind {
+            Kind::Binary | Kind::CompoundAssign | Kind::Unary => node.children.first(),
+            Kind::Variable => {
+                ends.variables.insert(node.at);
+                None
+            }
+            // Anything may be freed in a function, but for one that makes extensions.
+            Kind::Call => {
+                ends.all |= node.name != EXTENDED;
+                None
+            }
+            Kind::Lambda => {
+                ends.all = true;
+                None
+            }
+            _ => None,
+        };
+        if let Some(to) = stored.map(Node::inner) {
+            if self.program.extends(&to.ty) && to.kind != Kind::Implicit {
+                ends.all = true;
+            }
+            ends.variables.extend(to.refers.filter(|_| to.kind == Kind::Name).map(|to| to.place));
+        }
+        node.children.iter().for_each(|child| self.find_ends(child, ends));
+    }
+}
+
+/// Whether a jump from elsewhere may lead into a statement.
+fn is_entered(node: &Node) -> bool {
+    node.children.iter().any(|child| match child.kind {
+        Kind::Label => true,
+        Kind::Case if node.kind != Kind::Switch => true,
+        // Its own cases are behind its condition.
+        Kind::Switch => child.children.iter().any(has_label),
+        _ => is_entered(child),
+    })
+}
+
+fn has_label(node: &Node) -> bool {
+    node.kind == Kind::Label || node.children.iter().any(has_label)
+}
+
+/// Whether a node of an expression has statements in it.
+fn has_statements(node: &Node) -> bool {
+    node.children.iter().any(|child| {
+        matches!(
+            child.kind,
+            Kind::Block | Kind::If | Kind::Loop | Kind::Switch | Kind::Case | Kind::Label | Kind::Lambda
+        ) || has_statements(child)
+    })
+}
+
+/// Facts that hold on both ways.
+fn meet(one: Facts, other: Facts) -> Facts {
+    let both =
+        one.into_iter().filter_map(|(variable, known)| Some((variable, known.min(*other.get(&variable)?))));
+    both.collect()
+}

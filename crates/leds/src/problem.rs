@@ -1,0 +1,56 @@
+//! Reasons why a source cannot be lowered.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A reason, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The source.
+    pub file: PathBuf,
+    /// From 1; 0 if it is of the source as a whole.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// The reason, and the remedy.
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file.display(), self.text),
+            line => write!(f, "{}:{line}:{}: {}", self.file.display(), self.column, self.text),
+        }
+    }
+}
+
+/// Line and column of an offset, each from 1.
+pub(crate) fn position(source: &str, offset: usize) -> (u32, u32) {
+    let before = &source.as_bytes()[..offset.min(source.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    (line as u32, column as u32)
+}
+
+/// A place in one of the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    /// Number of the source.
+    pub(crate) file: usize,
+    /// Bytes before it.
+    pub(crate) offset: usize,
+}
+
+/// A reason at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) at: Place,
+    pub(crate) text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(at: Place, text: impl Into<String>) -> Refusal {
+        Refusal { at, text: text.into() }
+    }
+}
