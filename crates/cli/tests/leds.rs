@@ -265,6 +265,10 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
     let expected = "void f(struct item *p) { pmo_leds_item_1(p)->stock = 1; while (p) { pmo_leds_item_1(p)->stock = 2; \
                     pmo_leds_item_1_there(p)->stock = 3; p = p->next; } }";
     assert_eq!(lowered(code).as_deref(), Some(expected));
+    // A case within a loop is entered without the statements before the loop.
+    let code = "void f(struct item *p, int i) { switch (i) { case 0: p->stock = 1; while (i--) { case 1: i--; } p->stock = 2; } }";
+    let expected = code.replace("p->stock", "pmo_leds_item_1(p)->stock");
+    assert_eq!(lowered(code), Some(expected));
 }
 
 #[test]

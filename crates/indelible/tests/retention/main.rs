@@ -8,6 +8,7 @@ mod convert;
 mod crash;
 mod differences;
 mod extensions;
+mod extensions_by_address;
 mod extensions_crash;
 mod extensions_damage;
 mod extensions_gate;

@@ -1,7 +1,10 @@
 //! With the feature `mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
 #![cfg(feature = "mutants")]
 
-use crate::{convert, differences, extensions, extensions_gate, extensions_hostile, histories, reset, steps};
+use crate::{
+    convert, differences, extensions, extensions_by_address, extensions_gate, extensions_hostile, histories,
+    reset, steps,
+};
 use indelible_store::{Mutant, with_mutant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,7 +24,8 @@ watches! {
         extensions_hostile::an_extension_of_another_type_is_an_error_that_shows_the_programs;
     ExtensionTypeIgnored: extensions_hostile::an_extension_of_another_type_is_an_error_that_shows_the_programs;
     ExtensionLinkedFirst: extensions::an_initial_value_that_panics_leaves_the_value_as_it_was;
-    ExtensionUngated: extensions_gate::a_cut_has_an_extension_and_the_link_to_it_or_neither;
+    ExtensionUngated: extensions_gate::a_cut_has_an_extension_and_the_link_to_it_or_neither,
+        extensions_by_address::a_cut_by_address_has_an_extension_and_the_link_to_it_or_neither;
     ExtensionUnmarked: extensions::with_explicit_tracking_extensions_are_durable;
     LoserKept: extensions::the_loser_of_a_race_frees_its_block_and_uses_the_winners;
     LaterLinkWins: extensions::the_loser_of_a_race_frees_its_block_and_uses_the_winners;
