@@ -26,6 +26,7 @@ mod heap_threads;
 mod kept;
 mod large;
 mod raw_heap;
+mod records;
 mod revert;
 mod stores;
 mod support;

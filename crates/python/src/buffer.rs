@@ -30,8 +30,8 @@ impl Bytes {
     }
 
     /// All of them.
-    pub(crate) fn of(held: &Held) -> Self {
-        Bytes::new(held.base().expose_provenance(), held.len(), held.writable())
+    pub(crate) fn of(held: &mut Held) -> Self {
+        Bytes::new(held.lend().expose_provenance(), held.len(), held.writable())
     }
 
     fn as_ptr(self) -> *mut u8 {

@@ -21,6 +21,14 @@ impl Held {
         }
     }
 
+    /// First byte, for Python code that stores to all of them as it likes: no typed code believes them from then on.
+    pub(crate) fn lend(&mut self) -> *const u8 {
+        match self {
+            Held::Writer(object) => object.as_mut_ptr(),
+            other => other.base(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Held::Writer(object) => object.len(),

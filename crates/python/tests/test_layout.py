@@ -260,3 +260,25 @@ def test_format_md_has_the_layout_of_a_dict(pool: indelible.Pool) -> None:
     assert kinds == {
         "removed": 0, "None": 1, "bool": 2, "int": 3, "float": 4, "str": 5, "bytes": 6, "tree": 7, "array": 8,
     }  # fmt: skip
+
+
+def test_a_dict_whose_bytes_were_shown_is_verified_before_it_is_used(pool: indelible.Pool) -> None:
+    def added() -> int:
+        (new,) = set(d._blocks()[0]) - known
+        known.add(new)
+        return new
+
+    with pool.dict("d") as d:
+        d["a"] = d["b"] = None
+        known = set(d._blocks()[0])
+        d["a"] = "x" * 100
+        one = added()
+        d["b"] = "y" * 100
+        two = added()
+    with pool.attach("d") as raw:
+        memory = memoryview(raw)
+        at = bytes(memory).index(two.to_bytes(8, "little"))
+        memory[at : at + 8] = one.to_bytes(8, "little")
+        del memory
+    with pytest.raises(indelible.Damaged, match="a block has two owners"):
+        pool.dict("d")

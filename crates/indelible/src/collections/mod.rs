@@ -112,6 +112,7 @@ mod parking;
 mod persist;
 mod place;
 mod points_to;
+mod record;
 mod root_value;
 mod roots;
 mod set_algebra;

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use super::persist::Persist;
-use super::place::{HeapRef, discard, finally, free, lend, verify};
+use super::place::{HeapRef, discard, finally, free, lend, stored, verify};
 use super::roots::Describing;
 use crate::error::Result;
 use crate::heap::Heap;
@@ -64,7 +64,7 @@ impl OldValue<'_> {
     }
 
     /// No root refers to it any more.
-    fn discard(self) {
+    pub(super) fn discard(self) {
         match self.0 {
             Old::Typed(discard) => discard(),
             Old::Blocks(blocks) => {
@@ -145,6 +145,27 @@ impl Heap {
         };
         std::mem::forget(unfinished);
         Ok(new)
+    }
+
+    /// A new block with these bytes, to which `refer` has a root refer; it is freed if that fails.
+    pub(super) fn put_bytes(
+        &self,
+        bytes: &[u8],
+        align: usize,
+        refer: impl FnOnce(*const u8) -> Result<()>,
+    ) -> Result<()> {
+        let block = HeapRef::new(self).bytes(bytes.len().max(1), align)?.as_ptr();
+        // SAFETY: a new block of a heap that is borrowed, large enough.
+        unsafe {
+            block.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            stored(block, bytes.len());
+        }
+        let referred = refer(block);
+        if referred.is_err() {
+            // SAFETY: a block nobody knows of.
+            unsafe { free(block.addr() as u64) };
+        }
+        referred
     }
 
     /// A block for a `T`, to which the root refers from now on; the caller puts a value there at once.

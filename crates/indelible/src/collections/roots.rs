@@ -51,6 +51,12 @@ impl Describing {
 }
 
 impl Described {
+    /// That of a type without atomics, with the fingerprint of the description, whatever else somebody says that it is.
+    pub(super) fn new(name: &str, layout: &str) -> Described {
+        let fingerprint = TypeInfo::described(name, layout).fingerprint;
+        Described { name: name.to_owned(), fingerprint, layout: layout.to_owned(), atomics: false }
+    }
+
     /// The description, read.
     pub(super) fn read(&self) -> Result<Description, Malformed> {
         Description::parse(&self.layout)

@@ -10,7 +10,23 @@ use crate::types::{Description, Path};
 /// Names of roots, and the types they are expected to be of.
 #[derive(Debug, Default)]
 pub struct RootTypes<'n> {
-    all: Vec<(&'n str, Describing)>,
+    all: Vec<(&'n str, Expected<'n>)>,
+}
+
+/// The type that a root is expected to be of.
+#[derive(Clone, Copy, Debug)]
+enum Expected<'n> {
+    Typed(Describing),
+    Described(TypeInfo<'n>),
+}
+
+impl Expected<'_> {
+    fn describe(self) -> Described {
+        match self {
+            Expected::Typed(how) => how.describe(),
+            Expected::Described(ty) => Described::new(ty.name, ty.layout),
+        }
+    }
 }
 
 /// Findings, each with the way to it.
@@ -36,7 +52,15 @@ impl<'n> RootTypes<'n> {
     /// The root `name`, if there is one, is a `T`.
     #[must_use]
     pub fn root<'h, T: Persist<'h>>(mut self, name: &'n str) -> Self {
-        self.all.push((name, Describing::of::<T>()));
+        self.all.push((name, Expected::Typed(Describing::of::<T>())));
+        self
+    }
+
+    /// The root `name`, if there is one, is of a type that the program has by its description only
+    /// ([`Heap::record`]).
+    #[must_use]
+    pub fn described_root(mut self, name: &'n str, ty: TypeInfo<'n>) -> Self {
+        self.all.push((name, Expected::Described(ty)));
         self
     }
 

@@ -45,6 +45,8 @@ pub(crate) enum HeapError {
     RootExists { name: String },
     #[error("root {name:?} is of another type; {difference}")]
     RootType { name: String, difference: String },
+    #[error("root {name:?} cannot be a record: {why}")]
+    Record { name: String, why: String },
     #[error("root {name:?} cannot be reset: {why}")]
     Irreclaimable { name: String, why: String },
     #[error("root {name:?}: converting {step} failed: {why}")]
@@ -88,6 +90,7 @@ impl HeapError {
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
             HeapError::RootExists { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. }
+            | HeapError::Record { .. }
             | HeapError::Irreclaimable { .. }
             | HeapError::Conversion { .. }
             | HeapError::ExtensionType { .. } => ErrorKind::RootType,
@@ -118,6 +121,7 @@ impl HeapError {
             }
             HeapError::Nowhere => "store it in the object first, or make it with `new_in`",
             HeapError::RootText { .. } => "shorten it",
+            HeapError::Record { .. } => "describe a type that owns nothing and has no pointers",
             HeapError::ExtensionType { .. } => {
                 "leave extensions as they were released, and add further ones behind them"
             }

@@ -35,6 +35,7 @@ from ._errors import (
 from ._indelible import Object, __version__
 from ._pool import Pool, Stat, open
 from ._psync import psync
+from ._record import Field, Struct
 
 __all__ = [
     "Array",
@@ -44,6 +45,7 @@ __all__ = [
     "Dict",
     "Error",
     "Exists",
+    "Field",
     "Forked",
     "Held",
     "Mismatch",
@@ -57,6 +59,7 @@ __all__ = [
     "PoolExists",
     "ReadOnly",
     "Stat",
+    "Struct",
     "Version",
     "WrongKey",
     "__version__",

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping, ValuesView
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    Sequence,
+    ValuesView,
+)
 from typing import Any, Self
 
+import numpy as np
+
 from . import _indelible
+from ._record import Struct, Version, open_record
 
 _KEYS, _VALUES, _ITEMS = range(3)
 
@@ -65,6 +78,25 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         else:
             items = [_pair(item) for item in other]
         self._update([*items, *more.items()])
+
+    def record(
+        self,
+        name: str,
+        struct: Struct,
+        *,
+        before: Sequence[Version] = (),
+        reset: Callable[[str], object] | None = None,
+    ) -> np.ndarray[Any, Any]:
+        """The record `name`: a value of a fixed layout in the same object, as an array of shape (), made if there is none. It is no key of
+        the dict but a root, with its type, which `pmo types` shows, and which programs in Rust and C open by name.
+
+        A record of another struct is an error, RootType, with the first field that differs. Unless it was made before the last
+        fields of `struct` were added, and these have defaults: then it gets them. Or it is one of the earlier structs `before`, given from
+        the oldest to the newest, each with a function that takes such a record and returns one of the next struct, as a mapping of
+        field names (fields that are not in it have their defaults) or as an array. Or `reset` is given: then its contents are dropped, and
+        `reset` is called with a text that says so. All of it becomes durable with the next psync.
+        """
+        return open_record(self, name, struct, before, reset)
 
     def copy(self) -> dict[str, Any]:
         """A dict of Python with the same values: arrays are views of the object still."""

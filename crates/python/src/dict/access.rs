@@ -134,7 +134,7 @@ impl Dict {
 }
 
 /// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if there is no room for more.
-fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
+pub(super) fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
     let size = heap.size() as u64;
     // A new chunk of the heap comes on top.
     let least = size + need as u64 + (4 << 20);

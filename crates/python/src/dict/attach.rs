@@ -3,7 +3,7 @@
 use super::table::{PythonDict, ROOT, VERSION_1};
 use crate::held::Held;
 use indelible::collections::RootTypes;
-use indelible::{Error, ErrorKind, Heap, ReadHeap};
+use indelible::{Error, ErrorKind, Heap, ReadHeap, TypeInfo};
 
 /// Bytes of an object for a heap with a dict, at least.
 const LEAST: u64 = 64 << 10;
@@ -23,7 +23,13 @@ pub(super) fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[
     let mut heap = Heap::open_or_format(object)?;
     // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by the caller.
     if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
-        heap.verify(&RootTypes::new().root::<PythonDict<'_>>(ROOT))?;
+        let records = heap.records()?;
+        let mut types = RootTypes::new().root::<PythonDict<'_>>(ROOT);
+        for record in &records {
+            types =
+                types.described_root(&record.name, TypeInfo::described(&record.type_name, &record.layout));
+        }
+        heap.verify(&types)?;
     }
     if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
         // Durable at once: an object that is made is a dict, whatever happens next.

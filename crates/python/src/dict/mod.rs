@@ -8,6 +8,7 @@ mod access;
 mod attach;
 mod given;
 mod iterator;
+mod record;
 mod table;
 mod value;
 
@@ -299,6 +300,43 @@ impl Dict {
                 Ok(Block::new(&self.attachment, &self.counts, extent, true))
             },
         )
+    }
+
+    /// The bytes of a record, by the name of its type and its words; `first`: those of a new one, if there may be one.
+    fn _record(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        type_name: &str,
+        words: &str,
+        first: Option<&[u8]>,
+    ) -> PyResult<Block> {
+        Dict::record_block(slf, name, (type_name, words), first)
+    }
+
+    /// Makes a record one of another type, if it has the bytes `old` still; types are pairs of a name and words.
+    fn _convert_record(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        before: (String, String),
+        old: &[u8],
+        after: (String, String),
+        new: &[u8],
+    ) -> PyResult<bool> {
+        let (before, after) = ((&*before.0, &*before.1), (&*after.0, &*after.1));
+        self.convert_block(py, name, (before, old), (after, new))
+    }
+
+    /// Drops a root of whatever type, and makes it a record; returns how many blocks were freed, and their bytes.
+    fn _reset_record(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        type_name: &str,
+        words: &str,
+        first: &[u8],
+    ) -> PyResult<(u64, u64)> {
+        self.reset_block(py, name, (type_name, words), first)
     }
 
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<DictIterator> {
