@@ -13,6 +13,7 @@ mod extensions_crash;
 mod extensions_damage;
 mod extensions_gate;
 mod extensions_hostile;
+mod extensions_verified;
 mod heaps;
 mod histories;
 mod mutants;
