@@ -30,3 +30,35 @@ fn an_old_pool_is_refused_by_its_version_and_upgraded() {
     let again = rig.pmo(["upgrade"], [""; 0]).fine();
     assert_eq!(again.out, "the pool has format 2 already\n");
 }
+
+/// Any of the old pools, whatever state it is in: attached, left by a dead writer, full, in the middle of a move.
+#[test]
+fn every_command_but_upgrade_refuses_an_old_pool_and_leaves_it_alone() {
+    let commands: [(&[&str], &[&str]); 14] = [
+        (&["ls"], &[]),
+        (&["stat"], &["left"]),
+        (&["check"], &[]),
+        (&["repair"], &[]),
+        (&["repair", "--drop-damaged"], &[]),
+        (&["create"], &["new", "4K"]),
+        (&["rm"], &["left"]),
+        (&["mv"], &["left", "new"]),
+        (&["resize"], &["left", "1M"]),
+        (&["cat"], &["left"]),
+        (&["types"], &["left"]),
+        (&["heap", "audit"], &["left"]),
+        (&["attach-check"], &["left"]),
+        (&["metrics"], &[]),
+    ];
+    for pool in old_pools() {
+        let rig = Rig::empty();
+        fs::write(&rig.pool, &pool.image).expect("written");
+        for (command, arguments) in commands {
+            let run = rig.pmo(command.iter().copied(), arguments.iter());
+            assert_eq!(run.code, Some(9), "{}, {command:?}: {run:?}", pool.name);
+            let said = run.err.contains("format version 1") && run.err.contains("pmo upgrade");
+            assert!(said, "{}, {command:?}: {run:?}", pool.name);
+        }
+        assert!(fs::read(&rig.pool).expect("the pool")[..] == pool.image[..], "{}", pool.name);
+    }
+}

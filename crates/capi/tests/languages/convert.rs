@@ -1,6 +1,8 @@
 //! Roots whose types change between versions of a program in C or C++.
 
 use super::ground::{C, CPP, Compiler, dies, folder, program, succeed};
+use indelible::heap::HeapAudit;
+use indelible::{Pool, ReadHeap, Root};
 use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
@@ -159,4 +161,41 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     let said = items.run("3", "strange");
     assert!(said.contains("another type; first (here the heap, there the program)"), "{said}");
     assert_eq!(items.run("3", "reset"), "reset item, a other: 1 blocks\n0 0\n");
+}
+
+/// The heap that a program left, by the descriptions of its roots alone, as `pmo heap` sees it; and its one root.
+fn audited(items: &Items) -> (HeapAudit, Root) {
+    let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
+    let heap = ReadHeap::open(pool.attach_read("object").unwrap()).unwrap();
+    let audit = heap.audit().unwrap();
+    assert!(audit.roots.iter().all(|root| root.described));
+    assert!(audit.findings.is_empty() && audit.leaks.is_empty());
+    (audit, heap.root_any("item").unwrap())
+}
+
+#[test]
+fn tools_go_through_what_c_and_cpp_made_by_its_fields() {
+    let items = Items::new();
+    let (audit, root) = audited(&items);
+    let lines = root.lines();
+    assert!(lines.contains("  number: int32_t at 0, size 4\n") && lines.contains(" at 8, size 8\n"), "{lines}");
+    assert_eq!((audit.blocks, audit.owned, audit.referred), (2, 1, 1));
+    // The name leads behind the object.
+    let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
+    let mut object = pool.attach("object").unwrap();
+    let (start, len) = (object.as_ptr().addr(), object.len());
+    let at = root.address - start + 8;
+    object.as_mut_slice()[at..at + 8].copy_from_slice(&(start + len + 8).to_le_bytes());
+    object.psync().unwrap();
+    drop((object, pool));
+    let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
+    let audit = ReadHeap::open(pool.attach_read("object").unwrap()).unwrap().audit().unwrap();
+    assert_eq!((audit.pointers.len(), &*audit.pointers[0].path, audit.leaks.len()), (1, "item.name", 1));
+
+    let items = Items::of(&CPP, "convert.cpp");
+    items.run("1", "write");
+    let (audit, root) = audited(&items);
+    let lines = root.lines();
+    assert!(lines.contains("  number: int32 at 0, size 4\n"), "{lines}");
+    assert!(audit.pointers.is_empty());
 }
