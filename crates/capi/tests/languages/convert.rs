@@ -178,7 +178,10 @@ fn tools_go_through_what_c_and_cpp_made_by_its_fields() {
     let items = Items::new();
     let (audit, root) = audited(&items);
     let lines = root.lines();
-    assert!(lines.contains("  number: int32_t at 0, size 4\n") && lines.contains(" at 8, size 8\n"), "{lines}");
+    assert!(
+        lines.contains("  number: int32_t at 0, size 4\n") && lines.contains(" at 8, size 8\n"),
+        "{lines}"
+    );
     assert_eq!((audit.blocks, audit.owned, audit.referred), (2, 1, 1));
     // The name leads behind the object.
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
