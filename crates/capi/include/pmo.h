@@ -477,7 +477,7 @@ struct pmo_root_options {
  * the version in the heap, which is found whole before any of them runs; a version without a converter is an error that names it.
  * The new value takes the place of the old one, which is freed with its block; the next psync makes all of it durable as one step,
  * and until then a crash leaves the old one. If anything fails, blocks that were allocated meanwhile are freed, and the old value
- * is as it was. Costs a walk over the blocks of the heap if there is something to do. No other thread uses the object meanwhile. */
+ * is as it was; only if an old block cannot be freed, as drop has freed it already, has the root its new value. Costs a walk over the blocks of the heap if there is something to do. No other thread uses the object meanwhile. */
 void *pmo_root_from(void *object, const char *name, const struct pmo_type *type, const struct pmo_root_options *options);
 
 /** A root. */

@@ -103,13 +103,9 @@ impl Opening<'_> {
         let (root, steps) = unsafe { (raw::root_any(self.object, self.name)?, self.steps()?) };
         match chain(&steps, (root.fingerprint, &root.type_name), &self.wanted)? {
             // SAFETY: the caller's promise.
-            Chain::Whole(chain) => unsafe {
-                self.undone_if_it_fails(|| self.convert(&chain, with_exposed_provenance_mut(root.address)))
-            },
+            Chain::Whole(chain) => unsafe { self.convert(&chain, with_exposed_provenance_mut(root.address)) },
             // SAFETY: the caller's promise.
-            Chain::EndsAt(_) if self.options.told.is_some() => unsafe {
-                self.undone_if_it_fails(|| self.reset(&root))
-            },
+            Chain::EndsAt(_) if self.options.told.is_some() => unsafe { self.reset(&root) },
             Chain::EndsAt(last) => Err(Failure::root_type(match last {
                 Some(last) => format!("{error}\nthe converters end at {last}"),
                 None => error.to_string(),
@@ -185,35 +181,47 @@ impl Opening<'_> {
     /// # Safety
     /// As the header says.
     unsafe fn convert(&self, chain: &[&Step<'_>], first: *mut u8) -> Result<*mut u8> {
-        let (mut value, mut old) = (first, Vec::with_capacity(chain.len()));
+        let mut old = Vec::with_capacity(chain.len());
+        // SAFETY: the caller's promise.
+        unsafe {
+            let stays = self.is_in_block_of_another(first)?;
+            let value = self.undone_if_it_fails(|| {
+                let last = self.last_version(chain, first, &mut old)?;
+                self.replace(last)?;
+                Ok(last)
+            })?;
+            for (converter, value) in &old {
+                converter.drop.iter().for_each(|drop| drop(value.cast(), converter.context));
+            }
+            let blocks = old.into_iter().map(|(_, value)| value);
+            free_all(blocks.filter(|block| *block != first || !stays))?;
+            Ok(value)
+        }
+    }
+
+    /// The last version, with the values before it, each with the converter away from it.
+    ///
+    /// # Safety
+    /// As the header says.
+    unsafe fn last_version<'c>(
+        &self,
+        chain: &[&Step<'c>],
+        first: *mut u8,
+        old: &mut Vec<(&'c Converter, *mut u8)>,
+    ) -> Result<*mut u8> {
+        let mut value = first;
         for Step { converter, from, to } in chain {
             let convert = converter.convert.ok_or_else(|| Failure::argument("a converter is NULL"))?;
             // SAFETY: the caller's promise.
             let next = unsafe { self.block(to) }?;
             forget_last();
-            match convert(value.cast(), next.cast(), converter.context) {
-                0 => {}
-                result => {
-                    return Err(
-                        self.failed(&format!("converting {} to {}", version(from), version(to)), result)
-                    );
-                }
+            let result = convert(value.cast(), next.cast(), converter.context);
+            if result != 0 {
+                let what = format!("converting {} to {}", version(from), version(to));
+                return Err(self.failed(&what, result));
             }
             old.push((*converter, value));
             value = next;
-        }
-        // SAFETY: the caller's promise.
-        unsafe {
-            let stays = self.is_in_block_of_another(first)?;
-            self.replace(value)?;
-            for (converter, old) in old {
-                if let Some(drop) = converter.drop {
-                    drop(old.cast(), converter.context);
-                }
-                if old != first || !stays {
-                    raw::free(old)?;
-                }
-            }
         }
         Ok(value)
     }
@@ -226,16 +234,20 @@ impl Opening<'_> {
             let blocks = raw::value_blocks(self.object, self.name)?;
             let bytes = blocks.iter().map(|block| raw::usable_size(*block).map(|size| size as u64));
             let bytes = bytes.sum::<indelible::Result<u64>>()?;
-            let value = self.made()?;
-            self.replace(value)?;
-            blocks.iter().try_for_each(|block| raw::free(*block))?;
+            let value = self.undone_if_it_fails(|| {
+                let value = self.made()?;
+                self.replace(value)?;
+                Ok(value)
+            })?;
+            let count = blocks.len() as u64;
+            free_all(blocks)?;
             let string = |text: &str| CString::new(text).unwrap_or_default();
             let (name, old, new) = (string(self.name), string(&root.type_name), string(&self.wanted.name));
             let reset = Reset {
                 root: name.as_ptr(),
                 old_type: old.as_ptr(),
                 new_type: new.as_ptr(),
-                blocks: blocks.len() as u64,
+                blocks: count,
                 bytes,
             };
             self.options.told.iter().for_each(|told| told(&raw const reset, self.options.context));
@@ -286,6 +298,19 @@ impl Opening<'_> {
             self.name
         ))
     }
+}
+
+/// Frees blocks that no root leads to any more: all that can be freed.
+///
+/// # Errors
+/// The first that cannot. Nothing is undone for it: the root has its new value.
+///
+/// # Safety
+/// As for [`raw::free`].
+unsafe fn free_all(blocks: impl IntoIterator<Item = *mut u8>) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let results: Vec<_> = blocks.into_iter().map(|block| unsafe { raw::free(block) }).collect();
+    Ok(results.into_iter().collect::<indelible::Result<()>>()?)
 }
 
 /// The way from the version in the heap to the one that the program wants.

@@ -19,7 +19,7 @@ struct pmo_extension_head {
     uint64_t description;
 };
 
-/* Where the fields lie in the block, if their alignment is this. */
+/* The offset of the fields in the block, if their alignment is this. */
 #define PMO_EXTENSION_FIELDS(align) ((sizeof(struct pmo_extension_head) + (align) - 1) / (align) * (align))
 
 /* The fields of the extension of a number if it was made, and is known to be of the program's type; else NULL. A link to the

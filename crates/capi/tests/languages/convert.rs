@@ -57,6 +57,13 @@ fn s4_04_a_chain_of_converters_begins_at_the_version_in_the_heap() {
 }
 
 #[test]
+fn a_value_that_is_freed_twice_is_an_error_and_the_new_one_stays() {
+    let items = Items::new();
+    assert_eq!(items.run("3", "free twice"), "");
+    assert_eq!(items.run("3", "open"), "-5 first 3, 0 converted, 0 dropped, 1 blocks\n");
+}
+
+#[test]
 fn a_block_that_another_root_lies_in_stays() {
     let items = Items::none();
     items.run("1", "neighbours");

@@ -59,6 +59,8 @@ static void drop_v1(void *old_value, void *context)
     (void)context;
     ++dropped;
     CHECK(pmo_free(((struct item_v1 *)old_value)->name) == 0);
+    if (strcmp(mode, "free twice") == 0)
+        CHECK(pmo_free(old_value) == 0);
 }
 
 static int to_v3(const void *old_value, void *new_value, void *context)
@@ -143,7 +145,9 @@ static void open_v3(void)
     if (strcmp(mode, "reset") == 0)
         options.count = 0, options.told = told;
     struct item *item = pmo_root_from(object, "item", PMO_TYPEOF(item), &options);
-    if (item == NULL) {
+    if (item == NULL && strcmp(mode, "free twice") == 0) {
+        CHECK(pmo_errno() == PMO_ERR_DOUBLE_FREE && dropped == 2);
+    } else if (item == NULL) {
         printf("%d after %d: %s\n", pmo_errno(), converted, pmo_error_message());
         CHECK(blocks() == before && dropped == 0);
         const struct item_v1 *old = pmo_root(object, "item", PMO_TYPEOF(item_v1));
