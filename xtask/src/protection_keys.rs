@@ -18,9 +18,10 @@ pub(crate) fn run() -> Result<Outcome> {
     if ["qemu-system-x86_64", "busybox", "cpio"].iter().any(|program| !is_there(program)) {
         return lacking("there is no emulator");
     }
-    // As the tests before were built.
-    let built = programs::build(&["--workspace", "--lib"].map(Into::into))?;
-    let Some(Program { path, .. }) = built.iter().find(|program| program.package == "indelible") else {
+    // As the tests before were built, so that nothing is built again.
+    let built = programs::build(&["--workspace".into()])?;
+    let unit_tests = |program: &&Program| program.package == "indelible" && program.target == ["--lib"];
+    let Some(Program { path, .. }) = built.iter().find(unit_tests) else {
         return Err("no program of unit tests was built".into());
     };
     let status = Command::new(project.join("rig/protection-keys.sh")).arg(kernel).arg(path).status();

@@ -1,15 +1,13 @@
 //! Pools that release 0.1 made in its first format.
 
 use crate::common::Rig;
-use indelible_testing::hostile::pool::old_pools;
+use indelible_testing::hostile::pool::{old_pool, old_pools};
 use std::fs;
 
 /// A pool of format 1 with the objects of a program that died.
 fn old() -> Rig {
     let rig = Rig::empty();
-    let pools = old_pools();
-    let waiting = pools.iter().find(|pool| pool.name == "waiting").expect("a pool with a dead writer");
-    fs::write(&rig.pool, &waiting.image).expect("written");
+    fs::write(&rig.pool, &old_pool("waiting").image).expect("written");
     rig
 }
 
@@ -29,6 +27,29 @@ fn an_old_pool_is_refused_by_its_version_and_upgraded() {
     assert_eq!(rig.pmo(["cat"], ["left"]).fine().raw.len(), 5000);
     let again = rig.pmo(["upgrade"], [""; 0]).fine();
     assert_eq!(again.out, "the pool has format 2 already\n");
+}
+
+#[test]
+fn doctor_names_the_format_and_the_remedy() {
+    let rig = old();
+    let pool = || {
+        let run = rig.pmo(["doctor"], [""; 0]);
+        let line = run.out.lines().position(|line| line.starts_with("pool "));
+        let said = line.map(|line| run.out.lines().skip(line).take(2).collect::<Vec<_>>().join("\n"));
+        (run.code, said.unwrap_or(run.out))
+    };
+    let (code, said) = pool();
+    assert_eq!(code, Some(9), "{said}");
+    assert!(
+        said.contains("no ") && said.contains("format version 1") && said.contains("pmo upgrade"),
+        "{said}"
+    );
+    rig.pmo(["upgrade"], [""; 0]).fine();
+    let (code, said) = pool();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("yes  a pool of format 2, made or upgraded by release "), "{said}");
+    let none = Rig::empty().pmo(["doctor"], [""; 0]).fine();
+    assert!(none.out.lines().any(|line| line.starts_with("pool ") && line.ends_with(" none")), "{none:?}");
 }
 
 /// Any of the old pools, whatever state it is in: attached, left by a dead writer, full, in the middle of a move.

@@ -3,12 +3,15 @@
 mod mount;
 
 use crate::dirty::Rung;
+use crate::error::{Error, ErrorKind};
 use crate::fault;
-use crate::media::{self, Access, OpenOptions};
-use crate::pool::MediumKind;
+use crate::media::{self, Access, Media, OpenOptions};
+use crate::pool::{MediumKind, identity};
 use crate::protection::{self, Means};
 use crate::sys::uffd::Reach;
 use crate::sys::{Facilities, UffdAccess};
+use indelible_store::format::VERSION;
+use indelible_store::store::Store;
 use std::path::Path;
 
 /// One thing a machine offers or lacks.
@@ -203,6 +206,7 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                     advice: exclusion.advice.into(),
                 });
             }
+            facilities.push(pool(&media, path));
             Some(kind)
         }
         Err(error) => {
@@ -214,6 +218,25 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
             });
             None
         }
+    }
+}
+
+/// The pool on the medium, if there is one.
+fn pool(media: &Media, path: &Path) -> Facility {
+    let found = Store::open(media.device().clone(), identity());
+    match found.map_err(|cause| Error::new("open", cause).pool(path)) {
+        Ok(store) => {
+            let release = store.superblock().release();
+            let found = format!("a pool of format {VERSION}, made or upgraded by release {release}");
+            Facility { name: "pool", available: Some(true), found, advice: "this software can use it".into() }
+        }
+        Err(error) if error.kind() == ErrorKind::NotAPool => fact("pool", "none", "`pmo format` makes one"),
+        Err(error) => Facility {
+            name: "pool",
+            available: Some(false),
+            found: error.to_string(),
+            advice: error.remedy().into(),
+        },
     }
 }
 

@@ -8,8 +8,8 @@ use indelible_store::format::{DATA, TABLE_LANE, VERSION};
 use indelible_store::medium::{Device, LockKey, LockMode, Locks};
 use indelible_store::store::{Finding, Severity, Store, Upgraded};
 use indelible_store::table::Key;
-use indelible_testing::hostile::pool::{Pool, old_pools};
-use indelible_testing::pool::{check_tiling, process, psync, recover_all, snapshot};
+use indelible_testing::hostile::pool::{Pool, old_pool, old_pools};
+use indelible_testing::pool::{process, psync};
 use indelible_testing::{
     Choice, Fault, Limits, OpKind, Seeded, SimConfig, SimMedium, TearUnit, for_each_crash,
 };
@@ -40,19 +40,9 @@ fn judge(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
         return Err(format!("check: {finding}"));
     }
     let store = Store::open(device(medium), process(9)).map_err(text)?;
-    recover_all(&store).map_err(text)?;
-    check_tiling(&store)?;
-    let found = snapshot(&store).map_err(text)?;
-    if !found.keys().eq(pool.history.keys()) {
-        return Err(format!("objects: {:?}", found.keys()));
-    }
-    for (name, states) in &pool.history {
-        if Some(&found[name].2) != states.last() {
-            return Err(format!("{name} is not as its last psync left it"));
-        }
-    }
+    pool.expect_in(&store)?;
     // It goes on as any pool.
-    for name in found.keys().take(2) {
+    for name in pool.history.keys().take(2) {
         let mut writer = store.attach_writer(name, KEY).map_err(text)?;
         psync(&mut writer, &[(0, &[7])]).map_err(text)?;
         writer.detach().map_err(text)?;
@@ -181,8 +171,7 @@ fn upgrades_may_fail_one_after_the_other() {
 
 #[test]
 fn a_pool_in_use_is_left_alone() {
-    let pools = old_pools();
-    let pool = pools.iter().find(|pool| pool.name == "waiting").unwrap();
+    let pool = &old_pool("waiting");
     let medium = medium(pool, SimConfig::default());
     let before = medium.to_bytes();
     let entry =
@@ -197,21 +186,54 @@ fn a_pool_in_use_is_left_alone() {
     upgrade(&medium).unwrap();
 }
 
+/// Whether the upgrade is yet to begin, or was cut short.
 #[test]
 fn a_try_changes_nothing() {
+    let mut begun = 0;
     for pool in old_pools() {
+        for writes in 0..12 {
+            let medium = medium(&pool, SimConfig::default());
+            medium.fail_at(OpKind::WriteDurable, writes, Fault::KillLate);
+            let _ = upgrade(&medium);
+            let left = medium.power_cut(Choice::All).medium();
+            begun += u32::from(matches!(Store::open(device(&left), process(1)), Err(StoreError::Upgrading)));
+            let before = left.to_bytes();
+            Store::upgrade(&device(&left), process(8), true, &mut |_, _| {})
+                .unwrap_or_else(|error| panic!("{}, after {writes}: {error}", pool.name));
+            assert!(left.to_bytes() == before, "{}, after {writes}", pool.name);
+        }
         let medium = medium(&pool, SimConfig::default());
         let tried = Store::upgrade(&device(&medium), process(8), true, &mut |_, _| {}).unwrap();
         assert!(tried.objects >= pool.history.len() as u64);
         assert!(medium.to_bytes()[..] == pool.image[..], "{}", pool.name);
     }
+    assert!(begun > 5, "{begun}");
+}
+
+/// A pool whose file has holes, on a medium without space for them: the next upgrade finds all of it.
+#[test]
+fn a_full_medium_is_said_to_be_full() {
+    let mut full = 0;
+    for pool in old_pools() {
+        for nth in 0.. {
+            let medium = medium(&pool, SimConfig::default());
+            medium.fail_at(OpKind::Reserve, nth, Fault::NoSpace);
+            match upgrade(&medium) {
+                Ok(_) => break,
+                Err(StoreError::NoSpace) => full += 1,
+                Err(error) => panic!("{}: {error}", pool.name),
+            }
+            medium.clear_faults();
+            end(&medium, &pool).unwrap_or_else(|wrong| panic!("{}: {wrong}", pool.name));
+        }
+    }
+    assert!(full > 20, "{full}");
 }
 
 /// Damage is an error, and the pool as it was; a single wrong bit in a batch is put right, as recovery does.
 #[test]
 fn damage_is_refused_and_a_wrong_bit_put_right() {
-    let pools = old_pools();
-    let pool = pools.iter().find(|pool| pool.name == "waiting").unwrap();
+    let pool = &old_pool("waiting");
     let sound = medium(pool, SimConfig::default()).to_bytes();
     let batches = |from: u64| -> Vec<u64> {
         let lines = (from..sound.len() as u64).step_by(64);

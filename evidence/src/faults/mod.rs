@@ -1,7 +1,7 @@
 //! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in each way
 //! that the kernel knows.
 //!
-//! A process works through a script, traced; the tracer makes one call fail. Then the process must go on as
+//! A process works through a script, or upgrades a pool of format 1, traced; the tracer makes one call fail. Then the process must go on as
 //! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space, which only a
 //! reservation may say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
 //! hang, and never a second error. After a failed write nothing is written before the file was read anew, and after
@@ -9,10 +9,13 @@
 //! pool. Killing the process right before the call is one more way to fail.
 
 mod calls;
+mod child;
 mod script;
 mod tracer;
+mod upgrade;
+mod verify;
 
-pub(crate) use script::Child;
+pub(crate) use child::Child;
 
 use crate::workloads::program::mixed;
 use crate::workloads::wire::{Said, Spec};
@@ -34,6 +37,8 @@ use tracer::{Aim, Trace};
 
 /// Runs of a short campaign.
 const SHORT: usize = 600;
+/// Name of the pool in its folder.
+const POOL: &str = "pool.pmo";
 
 #[derive(Args)]
 pub(crate) struct Faults {
@@ -54,20 +59,48 @@ pub(crate) struct Faults {
     jobs: usize,
 }
 
-/// Medium of the pool, and tracking rung.
+/// Medium of the pool, and the traced process's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stage {
     below: &'static str,
     medium: &'static str,
-    tracking: &'static str,
+    work: Work,
 }
 
-const STAGES: [Stage; 4] = [
-    Stage { below: "/var/tmp", medium: "disk", tracking: "wp-async" },
-    Stage { below: "/var/tmp", medium: "disk", tracking: "mprotect" },
-    Stage { below: "/var/tmp", medium: "disk", tracking: "explicit" },
-    Stage { below: "/dev/shm", medium: "memory", tracking: "wp-async" },
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// The script on a new pool, with this tracking.
+    Script(&'static str),
+    /// The upgrade of this pool of format 1.
+    Upgrade(&'static str),
+}
+
+const STAGES: [Stage; 7] = [
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Script("wp-async") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Script("mprotect") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Script("explicit") },
+    Stage { below: "/dev/shm", medium: "memory", work: Work::Script("wp-async") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Upgrade("waiting") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Upgrade("resizing") },
+    Stage { below: "/dev/shm", medium: "memory", work: Work::Upgrade("torn") },
 ];
+
+impl Work {
+    /// As trials are named by, and as an option of the child.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Work::Script(tracking) => ("tracking", tracking),
+            Work::Upgrade(pool) => ("upgrade", pool),
+        }
+    }
+
+    /// Whether this kernel offers it.
+    fn is_available(self) -> bool {
+        let Work::Script(tracking) = self else { return true };
+        let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
+        known.is_some_and(|(_, tracking)| tracking.is_available())
+    }
+}
 
 /// One failure to try.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +111,12 @@ struct Trial {
 
 impl Trial {
     fn name(&self) -> String {
-        let (Stage { medium, tracking, .. }, Aim { call, occurrence, fault }) = (self.stage, self.aim);
-        format!("{medium},{tracking},{call},{occurrence},{fault}")
+        let (Stage { medium, work, .. }, Aim { call, occurrence, fault }) = (self.stage, self.aim);
+        let work = match work {
+            Work::Script(tracking) => tracking.to_owned(),
+            Work::Upgrade(pool) => format!("upgrade of {pool}"),
+        };
+        format!("{medium},{work},{call},{occurrence},{fault}")
     }
 }
 
@@ -126,14 +163,13 @@ impl Faults {
     fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {
-            let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == stage.tracking);
-            if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
-                println!("NOT TESTED: this kernel does not offer {}", stage.tracking);
+            if !stage.work.is_available() {
+                println!("NOT TESTED: this kernel does not offer {}", stage.work.words().1);
                 continue;
             }
             let (trace, _) = traced(stage, seed, None)?;
             if trace.code != Some(0) || trace.stdout.contains("failed") || trace.stdout.contains("wrong") {
-                bail!("the script fails by itself on {stage:?}: {}{}", trace.stdout, trace.stderr);
+                bail!("it fails by itself on {stage:?}: {}{}", trace.stdout, trace.stderr);
             }
             for (call, count) in trace.calls {
                 for fault in Call::named(call).map(Call::faults).unwrap_or_default() {
@@ -155,7 +191,7 @@ impl Faults {
             // One of each call, way and stage first.
             let mut seen = BTreeSet::new();
             all.sort_by_cached_key(|Trial { stage, aim }| {
-                !seen.insert((stage.medium, stage.tracking, aim.call, aim.fault))
+                !seen.insert((stage.medium, stage.work.words(), aim.call, aim.fault))
             });
             all.truncate(self.sample);
         }
@@ -163,9 +199,12 @@ impl Faults {
     }
 }
 
-/// Runs the script on a new pool.
+/// Does the work in a new folder.
 fn traced(stage: Stage, seed: u64, aim: Option<Aim>) -> Result<(Trace, tempfile::TempDir)> {
     let folder = tempfile::Builder::new().prefix("indelible-faults-").tempdir_in(stage.below)?;
+    if let Work::Upgrade(pool) = stage.work {
+        upgrade::begin(&folder.path().join(POOL), pool)?;
+    }
     let trace = tracer::run(command(stage, seed, &folder), folder.path(), aim)?;
     Ok((trace, folder))
 }
@@ -173,8 +212,9 @@ fn traced(stage: Stage, seed: u64, aim: Option<Aim>) -> Result<(Trace, tempfile:
 fn command(stage: Stage, seed: u64, folder: &tempfile::TempDir) -> Command {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("pmo-evidence"));
     let mut command = Command::new(own);
-    command.args(["faults-child", "--seed", &seed.to_string(), "--tracking", stage.tracking]);
-    command.arg("--pool").arg(folder.path().join("pool.pmo"));
+    let (option, word) = stage.work.words();
+    command.args(["faults-child", "--seed", &seed.to_string(), &format!("--{option}"), word]);
+    command.arg("--pool").arg(folder.path().join(POOL));
     command
 }
 
@@ -189,7 +229,7 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     let outcome = outcome.inspect_err(|_| {
         let kept = folder().join(format!("faults-{}", trial.name().replace([',', ' '], "-")));
         let _ = std::fs::create_dir_all(&kept);
-        let _ = std::fs::copy(place.path().join("pool.pmo"), kept.join("pool.pmo"));
+        let _ = std::fs::copy(place.path().join(POOL), kept.join(POOL));
         let _ = std::fs::write(kept.join("log.txt"), format!("{}{}", trace.stdout, trace.stderr));
         eprintln!("the pool and what was said: {}", kept.display());
     })?;
@@ -197,6 +237,9 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     add(&mut counts, &format!("{}: {}", aim.call, aim.fault), u64::from(trace.hit));
     add(&mut counts, outcome, 1);
     add(&mut counts, "failures injected", u64::from(trace.hit));
+    if let Work::Upgrade(_) = stage.work {
+        add(&mut counts, "failures injected into upgrades", u64::from(trace.hit));
+    }
     Ok(())
 }
 

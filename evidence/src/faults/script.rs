@@ -1,27 +1,20 @@
 //! Script of the traced process: every operation there is on a pool, in an order that leads through most of
 //! their cases, and how it goes on after a failure.
 
+use super::verify::{expect_sound, failed};
 use crate::workloads::program::{Action, Source, Store, Workload, mixed};
 use crate::workloads::wire::Said;
 use crate::workloads::world::{Trouble, Worker, differs};
 use anyhow::Result;
-use clap::Args;
-use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
-use std::path::PathBuf;
+use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking};
+use std::path::Path;
 
-const POOL: u64 = 16 << 20;
+const LEN: u64 = 16 << 20;
 
-#[derive(Args, Debug, Clone)]
-pub(crate) struct Child {
-    #[arg(long)]
-    pub(crate) pool: PathBuf,
-    #[arg(long)]
-    pub(crate) tracking: String,
-    #[arg(long)]
-    pub(crate) seed: u64,
-    /// Judge what another process left: the last step done, and whether the next was begun
-    #[arg(long, num_args = 2)]
-    pub(crate) judge: Option<Vec<u64>>,
+pub(super) struct Script<'a> {
+    pub(super) pool: &'a Path,
+    pub(super) tracking: &'a str,
+    pub(super) seed: u64,
 }
 
 /// The steps; names are those of the workload's objects.
@@ -66,28 +59,7 @@ fn script(seed: u64) -> Vec<Action> {
     ]
 }
 
-impl Child {
-    pub(crate) fn run(&self) -> Result<()> {
-        let result = match &self.judge {
-            Some(known) => self.judge(known[0], known[1] != 0),
-            None => {
-                super::tracer::be_traced()?;
-                self.work()
-            }
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err(Trouble::Wrong(why)) => {
-                Said::Wrong { why }.say();
-                Ok(())
-            }
-            Err(trouble) => {
-                Said::Wrong { why: format!("one failure, two errors: {trouble:?}") }.say();
-                Ok(())
-            }
-        }
-    }
-
+impl Script<'_> {
     fn options(&self) -> PoolOptions {
         let tracking = Tracking::WORDS.into_iter().find(|(word, _)| *word == self.tracking);
         PoolOptions::new().tracking(tracking.map_or(Tracking::Auto, |(_, tracking)| tracking))
@@ -99,12 +71,12 @@ impl Child {
 
     /// All steps. A step that had no space is tried once more as it is; after another error the process
     /// starts from what is on the medium, where the failed step either happened or did not.
-    fn work(&self) -> Result<(), Trouble> {
-        let mut pool = match self.options().format(&self.pool, POOL) {
+    pub(super) fn work(&self) -> Result<(), Trouble> {
+        let mut pool = match self.options().format(self.pool, LEN) {
             Ok(pool) => pool,
             Err(error) => {
                 failed(&error);
-                self.options().open_or_format(&self.pool, POOL)?
+                self.options().open_or_format(self.pool, LEN)?
             }
         };
         let mut workload = self.workload();
@@ -121,7 +93,7 @@ impl Child {
                         let before = worker.workload.clone();
                         drop(worker);
                         drop(pool);
-                        pool = self.options().open(&self.pool)?;
+                        pool = self.options().open(self.pool)?;
                         workload = settle(&pool, before, action)?;
                         continue 'opened;
                     }
@@ -143,7 +115,7 @@ impl Child {
         }
     }
 
-    fn judge(&self, done: u64, begun: bool) -> Result<(), Trouble> {
+    pub(super) fn judge(&self, done: u64, begun: bool) -> Result<(), Trouble> {
         if !self.pool.exists() {
             // Killed before the pool had a name.
             return match (done, begun) {
@@ -151,8 +123,8 @@ impl Child {
                 _ => Err(Trouble::Wrong("the pool is gone".into())),
             };
         }
-        self.check(Severity::Warning)?;
-        let pool = self.options().open(&self.pool)?;
+        expect_sound(self.pool, Severity::Warning)?;
+        let pool = self.options().open(self.pool)?;
         let script = script(self.seed);
         let mut workload = self.workload();
         for action in &script[..done as usize] {
@@ -174,15 +146,7 @@ impl Child {
             return Err(Trouble::Wrong(format!("{found} objects instead of {expected}")));
         }
         drop(pool);
-        self.check(Severity::Note)
-    }
-
-    fn check(&self, allowed: Severity) -> Result<(), Trouble> {
-        let report = check(&self.pool, &PoolOptions::new(), &mut |_, _| {})?;
-        match report.findings.iter().find(|finding| finding.severity > allowed) {
-            None => Ok(()),
-            Some(finding) => Err(Trouble::Wrong(format!("check: {finding}"))),
-        }
+        expect_sound(self.pool, Severity::Note)
     }
 }
 
@@ -209,13 +173,4 @@ fn settle(pool: &Pool, mut workload: Workload, action: &Action) -> Result<Worklo
             action.word()
         ))),
     }
-}
-
-/// Says an error, which must say what was to be done and what to do about it.
-fn failed(error: &indelible::Error) {
-    let text = error.to_string();
-    if !text.starts_with("cannot ") || error.remedy().is_empty() {
-        Said::Wrong { why: format!("not a clear error: {text}") }.say();
-    }
-    Said::Failed { workload: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
 }

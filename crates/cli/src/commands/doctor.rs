@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Show what this machine offers, and advice on what is missing
 ///
-/// With PATH, also the kind of medium there: PATH may be a folder, or the name of a file yet
-/// to be made. Needs no rights, and changes nothing.
+/// With PATH, also the kind of medium there, and whether this software can use the pool on it: PATH may be a folder, or
+/// the name of a file yet to be made. Needs no rights, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -68,10 +68,12 @@ pub fn run(context: &Context, args: &Doctor) -> Result {
         facilities: facilities.collect(),
     };
     show(context.json, &report, text)?;
-    match (&args.path, report.medium) {
-        (Some(_), None) => Err(Failure::Quiet(Exit::Unsuitable)),
-        _ => Ok(()),
+    let refused =
+        report.facilities.iter().any(|found| found.name == "pool" && found.available == Some(false));
+    if refused || args.path.is_some() && report.medium.is_none() {
+        return Err(Failure::Quiet(Exit::Unsuitable));
     }
+    Ok(())
 }
 
 /// A file without a name where a pool might be put. It is gone when the tool ends.

@@ -1,6 +1,9 @@
 //! The rules of domains, by both means. Whether a thread may read or store to pages is asked of the kernel, which answers
 //! `EFAULT` where it may not: these are the thread's rights, and what a system call has to say.
 
+#[cfg(target_arch = "x86_64")]
+mod jump;
+
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -246,7 +249,7 @@ fn a_skipped_guard_is_made_up_for_by_restoring() {
         let (_range, _outer) = (memory.add(&domain), outer.add(&entered));
         let _open = entered.open(Protection::Read).unwrap();
         let saved = Saved::now();
-        // As `longjmp` leaves it.
+        // As a jump leaves it.
         std::mem::forget(domain.open(Protection::ReadWrite).unwrap());
         std::mem::forget(entered.open(Protection::ReadWrite).unwrap());
         assert_eq!(

@@ -19,7 +19,7 @@ mod old;
 
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{FEATURE_UPGRADING, SLOTS, SlotFault, Superblock};
-use crate::format::{VERSION, v1};
+use crate::format::{DATA, PAGE, VERSION, v1};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::check::Severity;
 use crate::store::locks::{Deadline, lock_table};
@@ -44,9 +44,8 @@ pub struct Upgraded {
     pub recovered: u64,
 }
 
-/// The format that a pool is in.
+/// A pool that is not wholly in this format.
 enum Found {
-    Current,
     /// All is done but for one slot of the superblock.
     Ended(Superblock),
     Old(v1::Superblock),
@@ -62,7 +61,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of [`Store::open`]; `Held`: somebody has an object, or a lane; `NotSound`: the pool is damaged, and is as it was.
-    /// `NoSpace`: there is no room for what waits in lanes. An upgrade that failed otherwise goes on when it is called again.
+    /// `NoSpace`: the medium has no room for what waits in lanes, or for the table. An upgrade that failed otherwise goes on when it is called again.
     pub fn upgrade(
         device: &Arc<dyn Device>,
         identity: Identity,
@@ -72,31 +71,56 @@ impl Store {
         // A try may see a table that changes meanwhile; then it fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
         lanes_are_free(&**device)?;
-        let (superblock, mut upgraded) = match found(&**device)? {
-            Found::Current => return Ok(Upgraded { from: VERSION, ..Upgraded::default() }),
-            Found::Ended(superblock) => {
-                put_superblock(&**device, superblock, 0)?;
-                return Ok(Upgraded { from: VERSION, ..Upgraded::default() });
-            }
-            Found::Begun(superblock) => (superblock, Upgraded { from: v1::VERSION, ..Upgraded::default() }),
-            Found::Old(old) => {
-                let drained = drain::drain(device, identity, &old, dry_run, progress)?;
-                let (from, superblock) = (v1::VERSION, old.upgraded());
-                let upgraded = Upgraded { from, objects: drained.objects, recovered: drained.recovered };
-                if dry_run {
-                    return Ok(upgraded);
-                }
-                (put_superblock(&**device, superblock, FEATURE_UPGRADING)?, upgraded)
-            }
-        };
-        upgraded.objects = convert::convert(device, &superblock)?;
-        expect_sound(device, &superblock, progress)?;
-        put_superblock(&**device, superblock, 0)?;
-        Ok(upgraded)
+        if dry_run {
+            let overlay: Arc<dyn Device> = Arc::new(Overlay::new(device.clone()));
+            return go_on(&overlay, identity, progress);
+        }
+        go_on(device, identity, progress)
     }
 }
 
-fn found(medium: &dyn Medium) -> Result<Found> {
+/// Upgrades the pool from where an earlier upgrade stopped, if there was one.
+fn go_on(
+    device: &Arc<dyn Device>,
+    identity: Identity,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Upgraded> {
+    let mut upgraded = Upgraded { from: v1::VERSION, ..Upgraded::default() };
+    let Some(found) = found(&**device)? else { return Ok(Upgraded { from: VERSION, ..upgraded }) };
+    // A medium that is full says so here, before anything is written.
+    device.reserve(0, DATA)?;
+    let superblock = match found {
+        Found::Ended(superblock) => {
+            put_superblock(&**device, superblock, 0)?;
+            return Ok(Upgraded { from: VERSION, ..upgraded });
+        }
+        Found::Begun(superblock) => superblock,
+        Found::Old(old) => {
+            let drained = drain::drain(device, identity, &old, progress)?;
+            (upgraded.objects, upgraded.recovered) = (drained.objects, drained.recovered);
+            put_superblock(&**device, old.upgraded(), FEATURE_UPGRADING)?
+        }
+    };
+    upgraded.objects = convert::convert(device, &superblock)?;
+    expect_sound(device, &superblock, progress)?;
+    put_superblock(&**device, superblock, 0)?;
+    Ok(upgraded)
+}
+
+/// Claims the space of these slots of objects.
+fn reserve_slots<'a>(medium: &dyn Medium, slots: impl IntoIterator<Item = &'a u64>) -> Result<()> {
+    let mut claimed = None;
+    for slot in slots {
+        let page = slot / PAGE * PAGE;
+        if claimed.replace(page) != Some(page) {
+            medium.reserve(page, PAGE.min(medium.len() - page))?;
+        }
+    }
+    Ok(())
+}
+
+/// `None`: the pool is in this format.
+fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     let mut faults = Vec::new();
     let (mut old, mut begun): (Option<v1::Superblock>, Option<Superblock>) = (None, None);
     let mut current = None;
@@ -124,10 +148,10 @@ fn found(medium: &dyn Medium) -> Result<Found> {
     }
     match (old, current, begun) {
         // As long as one slot is of format 1, software of that time may have gone on with the pool.
-        (Some(old), _, _) => Ok(Found::Old(old)),
-        (None, Some(ended), Some(_)) => Ok(Found::Ended(ended)),
-        (None, Some(_), None) => Ok(Found::Current),
-        (None, None, Some(begun)) => Ok(Found::Begun(begun)),
+        (Some(old), _, _) => Ok(Some(Found::Old(old))),
+        (None, Some(ended), Some(_)) => Ok(Some(Found::Ended(ended))),
+        (None, Some(_), None) => Ok(None),
+        (None, None, Some(begun)) => Ok(Some(Found::Begun(begun))),
         (None, None, None) => Err(why_unusable(&faults, medium.len())),
     }
 }

@@ -1,13 +1,13 @@
 //! Real pools, made by the library, to be damaged: their images and what they hold.
 
 use super::Image;
-use crate::pool::{contents, objects, process, psync, psync_many};
+use crate::pool::{check_tiling, contents, objects, process, psync, psync_many, recover_all, snapshot};
 use crate::scenario::formatted;
 use crate::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use indelible_store::error::Result;
+use indelible_store::error::{Result, StoreError};
 use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use std::collections::BTreeMap;
@@ -71,6 +71,24 @@ impl Pool {
         store.info().expect("a sound table");
         image.copy()
     }
+
+    /// Fails if the store holds anything but what the last psyncs left in this pool. Recovers its objects.
+    ///
+    /// # Errors
+    /// The first difference, for people.
+    pub fn expect_in(&self, store: &Arc<Store>) -> std::result::Result<(), String> {
+        let text = |error: StoreError| error.to_string();
+        recover_all(store).map_err(text)?;
+        check_tiling(store)?;
+        let found = snapshot(store).map_err(text)?;
+        if !found.keys().eq(self.history.keys()) {
+            return Err(format!("objects: {:?}", found.keys()));
+        }
+        match self.history.iter().find(|(name, states)| Some(&found[*name].2) != states.last()) {
+            None => Ok(()),
+            Some((name, _)) => Err(format!("{name} is not as its last psync left it")),
+        }
+    }
 }
 
 /// The pools: blank; settled; with batches of a dead writer that are also in place; with batches that are
@@ -91,6 +109,16 @@ pub fn pools() -> &'static [Pool] {
 #[must_use]
 pub fn old_pools() -> Vec<Pool> {
     RECIPES.iter().map(|recipe| recipe.load(recipe.old)).collect()
+}
+
+/// The one of [`old_pools`] that has this name.
+///
+/// # Panics
+/// If there is none; as [`old_pools`] otherwise.
+#[must_use]
+pub fn old_pool(name: &str) -> Pool {
+    let recipe = RECIPES.iter().find(|recipe| recipe.name == name).expect("a name of a pool");
+    recipe.load(recipe.old)
 }
 
 impl Recipe {

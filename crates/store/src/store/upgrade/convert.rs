@@ -1,6 +1,7 @@
 //! The structs of a pool whose upgrade was begun, each from format 1 to format 2.
 
 use super::old::slots;
+use super::reserve_slots;
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::entry::{NO_LANE, SIZE, STATE_D, Slot};
@@ -27,6 +28,7 @@ pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Resu
     catch_up(medium, seed, &mut log, false)?;
     next_generation(medium, seed, &mut log)?;
     let slots: Vec<u64> = slots(medium, seed, len)?.into_iter().collect();
+    reserve_slots(medium, &slots)?;
     for part in slots.chunks(TOGETHER) {
         publish(medium, seed, &mut log, |batch| {
             for offset in part {

@@ -1,7 +1,7 @@
 //! Recovery of a pool of format 1: what waits in its lanes comes into place, and the pool stays what it is.
 
-use super::expect_no_errors;
 use super::old::OldPool;
+use super::{expect_no_errors, reserve_slots};
 use crate::error::Result;
 use crate::format::entry::{NO_LANE, STATE_D, Slot};
 use crate::format::{PAGE, v1};
@@ -18,12 +18,11 @@ pub(super) struct Drained {
     pub(super) recovered: u64,
 }
 
-/// Drains the pool; durable on return. `dry_run`: in memory only.
+/// Drains the pool; durable on return.
 pub(super) fn drain(
     device: &Arc<dyn Device>,
     identity: Identity,
     old: &v1::Superblock,
-    dry_run: bool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Drained> {
     let pool = OldPool::read(device, old)?;
@@ -35,9 +34,7 @@ pub(super) fn drain(
     }
     expect_no_errors(pool.overlay.clone(), progress)?;
     let recovered = recover(&pool, identity)?;
-    if !dry_run {
-        put_in_place(&**device, &pool)?;
-    }
+    put_in_place(&**device, &pool)?;
     Ok(Drained { objects: pool.slots.len() as u64, recovered })
 }
 
@@ -79,7 +76,8 @@ fn put_in_place(device: &dyn Device, pool: &OldPool) -> Result<()> {
         next > 0 && page < extents[next - 1].end
     };
     let pages: Vec<_> = changed.iter().filter(|(page, _)| of_object(*page)).collect();
-    for (page, bytes) in &pages {
+    reserve_slots(device, &pool.slots)?;
+    for (page, bytes) in pool.table.iter().chain(pages.iter().copied()) {
         device.reserve(*page, bytes.len() as u64)?;
     }
     for (page, bytes) in pool.table.iter().chain(pages.iter().copied()) {

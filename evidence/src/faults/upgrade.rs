@@ -1,0 +1,48 @@
+//! Upgrade of a pool of format 1 as the traced process's work: whichever call of it fails, and wherever the process is
+//! killed, an upgrade again makes of it a pool of this format that holds what the old one held.
+
+use super::verify::{expect_sound, failed};
+use crate::workloads::wire::Said;
+use crate::workloads::world::Trouble;
+use anyhow::Result;
+use indelible::{Pool, PoolOptions, Severity, upgrade};
+use indelible_testing::hostile::pool::old_pool;
+use std::path::Path;
+
+pub(super) struct Upgrade<'a> {
+    pub(super) pool: &'a Path,
+    pub(super) name: &'a str,
+}
+
+/// Puts the old pool of this name at `path`.
+pub(super) fn begin(path: &Path, name: &str) -> Result<()> {
+    Ok(std::fs::write(path, &old_pool(name).image)?)
+}
+
+impl Upgrade<'_> {
+    fn upgrade(&self) -> indelible::Result<()> {
+        upgrade(self.pool, &PoolOptions::new(), false, &mut |_, _| {}).map(drop)
+    }
+
+    /// An upgrade that fails is tried once more.
+    pub(super) fn work(&self) -> Result<(), Trouble> {
+        Said::Begun { workload: 0, step: 1, ring: 0 }.say();
+        if let Err(error) = self.upgrade() {
+            failed(&error);
+            self.upgrade()?;
+        }
+        Said::Done { workload: 0, step: 1 }.say();
+        Said::Settled { workload: 0, step: 1, ring: 0 }.say();
+        Ok(())
+    }
+
+    pub(super) fn judge(&self) -> Result<(), Trouble> {
+        self.upgrade()?;
+        // A superblock slot may be torn: the other serves.
+        expect_sound(self.pool, Severity::Warning)?;
+        let pool = Pool::open(self.pool)?;
+        old_pool(self.name).expect_in(pool.store()).map_err(Trouble::Wrong)?;
+        drop(pool);
+        expect_sound(self.pool, Severity::Warning)
+    }
+}
