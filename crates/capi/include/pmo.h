@@ -221,8 +221,9 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE. The reach is the address space kept for growth, in bytes; 0 for several times the
- * size. Keys are bytes; without any, everybody may attach. */
+ * PMO_STAT_SPARSE. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
+ * everybody may attach. */
 struct pmo_create_options {
     uint64_t size;
     uint64_t reach;

@@ -4,7 +4,7 @@
 mod heap;
 mod system;
 
-pub(crate) use heap::HeapError;
+pub(crate) use heap::{HeapError, Limit};
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
@@ -137,6 +137,22 @@ pub(crate) enum Cause {
     Unsupported(String),
     #[error(transparent)]
     Heap(#[from] HeapError),
+}
+
+impl From<&Cause> for Limit {
+    fn from(cause: &Cause) -> Self {
+        match cause {
+            Cause::Store(StoreError::NoAddresses { .. }) => Limit::Reach,
+            Cause::Store(StoreError::NoRoom { .. }) => Limit::Behind,
+            other => Limit::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Limit {
+    fn from(error: Error) -> Self {
+        Limit::from(&error.0.cause)
+    }
 }
 
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
@@ -281,7 +297,9 @@ impl Error {
             ErrorKind::Forked => "open the pool again in this process",
             ErrorKind::Unsupported => "`pmo doctor` says what this machine offers",
             ErrorKind::NotAHeap => "check the name; `Heap::format` makes a heap of a new object",
-            ErrorKind::HeapFull => "free blocks, or grow the object",
+            ErrorKind::HeapFull => {
+                "free blocks, grow the object, or let the heap do so (`HeapOptions::grow`, `PMO_HEAP_GROW`)"
+            }
             ErrorKind::NotABlock => "give the address that the allocation returned, to the heap it came from",
             ErrorKind::DoubleFree => "free each block once; the debug mode of the heap helps to find out",
             ErrorKind::BadAlignment => "ask for a power of two of at most 2 MiB",

@@ -2,7 +2,7 @@
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::PVec;
-use indelible::{ErrorKind, Heap, Object, Pool, Tracking};
+use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Object, Pool, Tracking};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 const PAGE: usize = 4096;
@@ -10,7 +10,7 @@ const PAGE: usize = 4096;
 /// An object of ten thousand bytes, psynced, and one more store; `wall` says whether something lies behind it.
 fn object(pool: &Pool, wall: bool) -> Object {
     let name = if wall { "walled" } else { "free" };
-    pool.create_with(name, &indelible::CreateOptions::new(10_000).reach(1 << 20)).unwrap();
+    pool.create_with(name, &CreateOptions::new(10_000).reach(1 << 20)).unwrap();
     if wall {
         pool.create("wall", 10_000).unwrap();
     }
@@ -163,7 +163,7 @@ fn lost(pool: &Pool, fault: Fault) {
     a.psync().unwrap();
     a.detach().unwrap();
 
-    pool.create_with("heap", &indelible::CreateOptions::new(1 << 20).reach(8 << 20)).unwrap();
+    pool.create_with("heap", &CreateOptions::new(1 << 20).reach(8 << 20)).unwrap();
     pool.create("behind", 1 << 20).unwrap();
     let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
     let block = heap.malloc(100).unwrap();
@@ -213,4 +213,49 @@ fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
     drop(data);
     assert_eq!(pool.heap("data", 1 << 20).unwrap_err().kind(), ErrorKind::NotAHeap);
     assert_eq!(pool.heap("none", 0).unwrap_err().kind(), ErrorKind::BadSize);
+}
+
+/// A heap by the methods of `Heap`, and the same by addresses.
+#[test]
+fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    let grow = || HeapOptions::new().grow(true);
+    let fill = |heap: &Heap, block: usize| loop {
+        if let Err(error) = heap.malloc(block) {
+            assert_eq!(error.kind(), ErrorKind::HeapFull, "{error}");
+            return error.to_string();
+        }
+    };
+    // By default nothing is in the way but the pool's end.
+    pool.create("heap", 64 << 10).unwrap();
+    let heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
+    let said = fill(&heap, 40_000);
+    let free = pool.info().unwrap().free;
+    assert!(free < 256 << 10, "{free} bytes are left, and the heap has {}: {said}", heap.size());
+    assert!(said.contains("does not grow: what lies behind it on the medium is taken"), "{said}");
+    drop(heap);
+    pool.destroy("heap").unwrap();
+    // The reach that was asked for.
+    pool.create_with("heap", &CreateOptions::new(64 << 10).reach(1 << 20)).unwrap();
+    let mut heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
+    let said = fill(&heap, 40_000);
+    assert_eq!(heap.size(), 1 << 20);
+    assert!(said.contains("its address range ends there") && said.contains("a larger reach"), "{said}");
+    heap.psync().unwrap();
+    drop(heap);
+    // Another object.
+    pool.create("behind", 4096).unwrap();
+    pool.create("walled", 64 << 10).unwrap();
+    pool.create("wall", 4096).unwrap();
+    let mut heap = Heap::format_with(pool.attach("walled").unwrap(), grow()).unwrap();
+    let said = fill(&heap, 40_000);
+    assert!(said.contains("what lies behind it") && said.contains("Heap::reserve"), "{said}");
+    heap.reserve(40_000).unwrap();
+    heap.malloc(40_000).unwrap();
+    // Growth that was not allowed.
+    drop(heap);
+    let heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    let said = fill(&heap, 40_000);
+    assert!(said.contains("HeapOptions::grow"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{NAME_MAX, SIZE};
-use indelible_store::store::{FormatOptions, Store};
+use indelible_store::store::{FormatOptions, Store, Window};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, contents, objects, process, psync, psync_many, snapshot};
 use indelible_testing::scenario::{formatted, media};
@@ -309,4 +309,32 @@ fn ten_thousand_objects() {
     }
     check_tiling(&store).unwrap();
     assert_eq!(store.info().unwrap().objects, 5000);
+}
+
+/// S0.7: growth meets no limit but the pool's, as long as there are addresses; and those last for as many objects as fit.
+#[test]
+fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
+    let medium = SimMedium::new(8 << 20, SimConfig::default());
+    let window = Window { start: 0x4000_0000_0000, len: 1 << 30 };
+    let how = FormatOptions { window: Some(window), ..FormatOptions::default() };
+    let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
+    let len = store.superblock().length.get();
+    let reach = |store: &Arc<Store>, n: u64| {
+        store.create(&format!("object {n}"), &of(4096)).map(|object| object.entry.reserved.get())
+    };
+    let mut kept = Vec::new();
+    let full = loop {
+        match reach(&store, kept.len() as u64) {
+            Ok(reserved) => kept.push(reserved),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(full, StoreError::NoRoom { .. }), "{full}");
+    assert!(kept.len() > 1000, "{}", kept.len());
+    assert!(kept[..32].iter().all(|reserved| *reserved >= len), "{:?}", &kept[..32]);
+    assert!(kept[32..].iter().all(|reserved| *reserved >= 4096 && *reserved <= 2 * len));
+    // More than several times the size is asked for.
+    store.destroy("object 0", KEY).unwrap();
+    let wanted = CreateOptions { reach: 512 << 10, ..of(4096) };
+    assert_eq!(store.create("asked", &wanted).unwrap().entry.reserved.get(), 512 << 10);
 }

@@ -46,7 +46,7 @@ pub struct Create {
     #[arg(long)]
     read_only: bool,
 
-    /// Address space to keep for growth [default: several times the size]
+    /// Address space to keep for growth [default: as much as the pool has, while there is plenty]
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
     reach: u64,
 

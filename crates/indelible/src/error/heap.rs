@@ -17,6 +17,10 @@ pub(crate) enum HeapError {
     Damaged { offset: u64, what: &'static str },
     #[error("no room for {needed} bytes; the largest free piece has {largest}")]
     Full { needed: usize, largest: u64 },
+    #[error(
+        "no room for {needed} bytes; the largest free piece has {largest}, and the object does not grow: {limit}"
+    )]
+    Stuck { needed: usize, largest: u64, limit: Limit },
     #[error("{count} times {size} bytes are more than memory can have")]
     Overflow { count: usize, size: usize },
     #[error("blocks cannot be aligned to {align}: {why}")]
@@ -69,6 +73,17 @@ pub(crate) enum HeapError {
     RootText { what: &'static str, len: usize, least: usize, most: usize },
 }
 
+/// Why an object did not grow under an allocation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Limit {
+    #[error("its address range ends there")]
+    Reach,
+    #[error("what lies behind it on the medium is taken")]
+    Behind,
+    #[error("{0}")]
+    Other(String),
+}
+
 impl HeapError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
@@ -79,7 +94,7 @@ impl HeapError {
                 ErrorKind::BadSize
             }
             HeapError::Damaged { .. } => ErrorKind::Damaged,
-            HeapError::Full { .. } => ErrorKind::HeapFull,
+            HeapError::Full { .. } | HeapError::Stuck { .. } => ErrorKind::HeapFull,
             HeapError::Alignment { .. } => ErrorKind::BadAlignment,
             HeapError::Foreign { .. } | HeapError::Interior { .. } => ErrorKind::NotABlock,
             HeapError::DoubleFree { .. } => ErrorKind::DoubleFree,
@@ -113,6 +128,13 @@ impl HeapError {
             }
             HeapError::Damaged { .. } | HeapError::Findings { .. } => {
                 "`Heap::check` lists all that is wrong; go back to a copy of the object"
+            }
+            HeapError::Stuck { limit: Limit::Reach, .. } => {
+                "free blocks, or move the data to an object that is created with a larger reach"
+            }
+            HeapError::Stuck { limit: Limit::Behind, .. } => {
+                "free blocks, or let the object be moved while nobody else uses it (`Heap::reserve`, `Object::grow`, `pmo_grow`, \
+                 `pmo resize`)"
             }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",

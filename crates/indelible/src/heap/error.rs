@@ -1,6 +1,6 @@
 //! Results of the heap's own functions.
 
-pub(crate) use crate::error::HeapError;
+pub(crate) use crate::error::{HeapError, Limit};
 
 /// Result of the heap's own functions.
 pub(crate) type Result<T, E = HeapError> = std::result::Result<T, E>;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::error::{HeapError, Result};
+use super::error::{HeapError, Limit, Result};
 use super::raw::RawHeap;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -12,8 +12,8 @@ pub(crate) trait Growable {
     /// Bytes that are mapped.
     fn mapped(&self) -> usize;
 
-    /// Extends the object to `size` bytes where it stands, while other threads use it; whether that worked.
-    fn grow_in_place(&self, size: usize) -> bool;
+    /// Extends the object to `size` bytes where it stands, while other threads use it.
+    fn grow_in_place(&self, size: usize) -> Result<(), Limit>;
 
     /// The heap knows of all that is mapped.
     fn grown(&self) {}
@@ -83,7 +83,8 @@ impl RawHeap {
         Ok(new)
     }
 
-    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once more.
+    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once more. If it does not grow, the
+    /// error says which limit was met.
     #[cold]
     #[inline(never)]
     fn grow_for(
@@ -98,15 +99,24 @@ impl RawHeap {
             return Err(error);
         }
         let old = object.mapped();
-        for len in self.growth(old, size, align) {
-            if len > old && object.grow_in_place(len) {
+        let mut limit = None;
+        for len in Self::growth(old, size, align) {
+            // The tables of this attachment have room for no more.
+            let len = len.min(self.reach());
+            limit = if len <= old { Some(Limit::Reach) } else { object.grow_in_place(len).err() };
+            if limit.is_none() {
                 break;
             }
         }
         // SAFETY: this is what is mapped now.
         let extended = unsafe { self.extend(object.mapped()) };
         object.grown();
-        Ok(extended.and_then(|()| self.allocate(size, align, zero))?)
+        let allocated = extended.and_then(|()| self.allocate(size, align, zero));
+        let limit = limit.or_else(|| (object.mapped() >= self.reach()).then_some(Limit::Reach));
+        Ok(allocated.map_err(|error| match (error, limit) {
+            (HeapError::Full { needed, largest }, Some(limit)) => HeapError::Stuck { needed, largest, limit },
+            (error, _) => error,
+        })?)
     }
 
     /// Takes in that the object has `len` bytes now. `false`: the tables of this attachment have no room for them, and the

@@ -48,23 +48,15 @@ impl Pool {
     /// As for [`create`](Pool::create), [`attach`](Pool::attach) and [`Heap::open_or_format`].
     pub fn heap(&self, name: &str, size: u64) -> Result<Heap> {
         let object = match self.attach(name) {
-            Err(error) if error.kind() == ErrorKind::NotFound => match self.create_to_grow(name, size) {
-                // Another process was faster.
-                Err(error) if error.kind() == ErrorKind::Exists => self.attach(name)?,
-                created => created?,
-            },
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match self.create_attached_with(name, &CreateOptions::new(size)) {
+                    // Another process was faster.
+                    Err(error) if error.kind() == ErrorKind::Exists => self.attach(name)?,
+                    created => created?,
+                }
+            }
             attached => attached?,
         };
         Heap::open_or_format_with(object, HeapOptions::new().grow(true))
-    }
-
-    /// An object with addresses for as much as the pool has, or for several times its size if there are not so many.
-    fn create_to_grow(&self, name: &str, size: u64) -> Result<Object> {
-        let options = CreateOptions::new(size);
-        let all = options.clone().reach(self.info()?.length.max(size));
-        match self.create_attached_with(name, &all) {
-            Err(error) if error.kind() == ErrorKind::NoAddresses => self.create_attached_with(name, &options),
-            created => created,
-        }
     }
 }

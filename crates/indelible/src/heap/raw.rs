@@ -173,13 +173,13 @@ impl RawHeap {
     }
 
     /// Lengths of the object to be tried, of which the first that can be had makes room for a block when
-    /// there are `old` bytes: a quarter more, or as much as is needed.
-    pub(super) fn growth(&self, old: usize, size: usize, align: usize) -> [usize; 2] {
+    /// there are `old` bytes: a quarter more, as much as is needed at most, and what will do if the chunk has room.
+    pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
+        let block = old.saturating_add(size).saturating_add(align);
         // A chunk's header, and the rest of the chunk before that a large block leaves.
-        let least = old.saturating_add(size).saturating_add(align).saturating_add(4 << 20);
-        let within =
-            |len: usize| len.saturating_add(PAGE as usize - 1).min(self.reach()) & !(PAGE as usize - 1);
-        [within(least.max(old.saturating_add(old / 4))), within(least)]
+        let most = block.saturating_add(4 << 20);
+        let pages = |len: usize| len.saturating_add(PAGE as usize - 1) & !(PAGE as usize - 1);
+        [most.max(old.saturating_add(old / 4)), most, block.saturating_add(64 << 10)].map(pages)
     }
 
     /// This thread is going to make several stores that belong together.

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::check::HeapFinding;
-use super::error::HeapError;
+use super::error::{HeapError, Limit};
 use super::growth::Growable;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::registry::{Access, Entry, Registration};
@@ -350,8 +350,13 @@ impl Heap {
     pub fn reserve(&mut self, bytes: usize) -> Result<()> {
         let block = match self.malloc(bytes) {
             Err(error) if error.kind() == ErrorKind::HeapFull && self.raw.grows() => {
-                let old = self.object.len() as u64;
-                self.grow(old + (old / 4).max(bytes as u64 + (4 << 20)))?;
+                let mut grown = Err(error);
+                for len in RawHeap::growth(self.object.len(), bytes, 16) {
+                    if grown.is_err() {
+                        grown = self.grow(len as u64);
+                    }
+                }
+                grown?;
                 self.malloc(bytes)?
             }
             result => result?,
@@ -413,8 +418,8 @@ impl Growable for Heap {
         self.object.len()
     }
 
-    fn grow_in_place(&self, size: usize) -> bool {
-        self.object.grow_in_place(size as u64).is_ok()
+    fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
+        self.object.grow_in_place(size as u64).map_err(Limit::from)
     }
 
     fn grown(&self) {

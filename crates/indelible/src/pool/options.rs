@@ -411,7 +411,8 @@ impl CreateOptions {
         self
     }
 
-    /// Address space to keep for growth, in bytes; by default several times the size.
+    /// Address space to keep for growth, in bytes; by default as much as the pool has, or, once objects have taken
+    /// half of its addresses, several times the size.
     #[must_use]
     pub fn reach(mut self, bytes: u64) -> Self {
         self.reach = bytes;
@@ -426,6 +427,7 @@ impl CreateOptions {
             read_only: self.read_only,
             sparse: self.sparse,
             reach: self.reach,
+            window: 0,
         }
     }
 }

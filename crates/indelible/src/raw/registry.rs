@@ -12,7 +12,7 @@
 #![allow(unsafe_code)]
 
 use super::{Audit, Permission};
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, Tracking};
@@ -137,11 +137,11 @@ impl Growable for Attachment {
         self.len()
     }
 
-    fn grow_in_place(&self, size: usize) -> bool {
-        let Some(mut core) = self.core() else { return false };
+    fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
+        let Some(mut core) = self.core() else { return Err(Limit::from(&Cause::ForReading)) };
         let result = core.grow_in_place(size as u64);
         self.len.store(core.size(), Ordering::Release);
-        result.is_ok()
+        result.map_err(|cause| Limit::from(&cause))
     }
 
     fn stored(&self, addresses: Range<usize>) {

@@ -17,7 +17,7 @@ from . import _array, _indelible
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Mismatch, NoAddresses, NoRoom, NoSpace, NotAHeap, NotFound, RootType
+from ._errors import Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, RootType
 from ._indelible import Object, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 
@@ -205,20 +205,20 @@ class Pool(_indelible.Pool):
     def _make(self, name: str, size: int, key: bytes | None, sparse: bool, *, anew: bool) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
         if not anew or name not in self:
-            self._create(name, size, key, sparse)
+            self.create(name, size, key=key, sparse=sparse)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self._create(made, size, key, sparse)
+            self.create(made, size, key=key, sparse=sparse)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self._create(name, size, key, sparse)
+            self.create(name, size, key=key, sparse=sparse)
             return
         try:
             self.remove(name, key=key)
@@ -226,17 +226,6 @@ class Pool(_indelible.Pool):
             self.remove(made, key=key)
             raise
         self.rename(made, name, key=key)
-
-    def _create(self, name: str, size: int, key: bytes | None, sparse: bool) -> None:
-        """Creates with addresses for as much as the pool has; for less if addresses are short."""
-        for reach in (max(8 * size, self.info()["length"]), max(8 * size, 1 << 30), 0):
-            try:
-                self.create(name, size, key=key, sparse=sparse, reach=reach)
-            except NoAddresses:
-                if reach == 0:
-                    raise
-            else:
-                return
 
     def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
         found = _array.read_layout(obj)

@@ -60,8 +60,10 @@ pub struct CreateOptions<'a> {
     pub read_only: bool,
     /// Claim space when it is first written.
     pub sparse: bool,
-    /// Address space to keep for growth, in bytes; 0: a multiple of the size.
+    /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
     pub reach: u64,
+    /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty; 0: they are not.
+    pub window: u64,
 }
 
 /// A piece of a listing.
@@ -201,7 +203,7 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = pages_for(how.size);
         let primary = self.take_extent(pages)?;
-        let (address, reserved) = self.take_addresses(pages * PAGE, how.reach)?;
+        let (address, reserved) = self.take_addresses(pages * PAGE, how)?;
         let offset = self.take_slot()?;
         let mut entry = Entry::new_zeroed();
         entry.magic = U32::new(entry::MAGIC);
@@ -267,19 +269,21 @@ impl TableTransaction<'_> {
         Ok(grown)
     }
 
-    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says, or several
-    /// times the size, less as addresses run short, so that an object always gets what it needs now
-    /// while there is any.
-    fn take_addresses(&mut self, len: u64, reach: u64) -> Result<(u64, u64)> {
+    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, as much as the
+    /// pool has, out of the first half of the window, of which each object takes a sixteenth at most; then several
+    /// times the size, less as addresses run short, so that an object always gets what it needs now while there is any.
+    fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
-        if reach > 0 {
-            let wanted = round(reach);
+        if how.reach > 0 {
+            let wanted = round(how.reach);
             return Ok((ADDRESSES.allocate(self, wanted)?, wanted));
         }
         let free = ADDRESSES.largest(self)?;
         let ample = len.saturating_mul(8);
         let ample = if ample <= free / 4 { ample } else { len };
-        let wanted = round(ample.max(len.saturating_mul(64).min(free >> 20)));
+        let plenty = if how.window == 0 { 0 } else { free.saturating_sub(how.window / 2) / 16 };
+        let generous = self.pool_len().min(plenty);
+        let wanted = round(ample.max(len.saturating_mul(64).min(free >> 20)).max(generous));
         Ok((ADDRESSES.allocate(self, wanted)?, wanted))
     }
 

@@ -115,7 +115,7 @@ impl Store {
         }
         let (id, now) = (random_id()?, now());
         self.bind_writer(|table, search| {
-            let object = table.create(name, id, now, how)?;
+            let object = table.create(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
             self.begin_writing(table, object, search)
         })

@@ -30,10 +30,15 @@ impl Store {
     pub(in crate::store) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         let (id, now) = (random_id()?, now());
         self.update(|table| {
-            let object = table.create(name, id, now, how)?;
+            let object = table.create(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
             Ok(object)
         })
+    }
+
+    /// The same, for a table that is to know whether addresses are plenty.
+    pub(in crate::store) fn with_window<'a>(&self, how: &CreateOptions<'a>) -> CreateOptions<'a> {
+        CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
     /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
