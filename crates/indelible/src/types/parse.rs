@@ -218,8 +218,22 @@ impl<'t> Parser<'t> {
         self.made(Kind::Lock { word, value })
     }
 
+    /// A name with its size and alignment. That of a generic type with several arguments has blanks in it, between its brackets.
+    fn head(&mut self, first: &str) -> Result<String> {
+        let open = |word: &str| word.matches('<').count() as i64 - word.matches('>').count() as i64;
+        let (mut head, mut depth) = (first.to_owned(), open(first));
+        while depth > 0 {
+            let word = self.next()?;
+            depth += open(word);
+            head.push(' ');
+            head.push_str(word);
+        }
+        Ok(head)
+    }
+
     /// A struct or an enum: `name:size:align {` and what belongs to it; or something opaque: `name:size:align <`.
-    fn define(&mut self, head: &str, depth: usize) -> Result<TypeId> {
+    fn define(&mut self, first: &str, depth: usize) -> Result<TypeId> {
+        let head = self.head(first)?;
         let mut parts = head.rsplitn(3, ':');
         let (align, size, name) = (parts.next(), parts.next(), parts.next());
         let number = |part: Option<&str>| part.and_then(|part| part.parse::<u64>().ok());

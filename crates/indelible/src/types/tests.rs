@@ -30,6 +30,8 @@ fn forged_descriptions_are_refused() {
         ("S:8:8 { A=x }", "no variant"),
         ("S:8:8 <", "the text ends"),
         ("long~", "the text ends"),
+        ("P<u8, u8:8:8 { }", "the text ends"),
+        ("P<u8, u8> :8:8 { }", "no type of that name"),
         ("S:8:8 { a@0:8 x~ =0 }", "a part of itself"),
         ("S:8:8 ( )", "should be"),
         ("E:1:1 { A=0 B=0 }", "B: another variant of E"),
@@ -62,6 +64,22 @@ fn forged_descriptions_are_refused() {
     let twice = Description::parse(&twice).unwrap();
     assert!(twice.get(twice.root()).plain);
     assert_eq!(twice.difference(&twice.clone()), None);
+}
+
+#[test]
+fn names_of_generic_types_have_blanks_between_their_arguments() {
+    let inner = "Q<P<u8, i8>, [u8; 4]>:1:1 { c@0:1 =0 }";
+    let text = format!("S:2:1 {{ a@0:1 P<u8, i8>:1:1 {{ a@0:1 u8 }} b@1:1 {inner} }}");
+    let of = Description::parse(&text).unwrap();
+    let names = of.all().filter_map(|ty| match &ty.kind {
+        Kind::Struct { name, .. } => Some(name.as_str()),
+        _ => None,
+    });
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    assert_eq!(names, ["P<u8, i8>", "Q<P<u8, i8>, [u8; 4]>", "S"]);
+    let other = Description::parse(&text.replace("c@0:1", "d@0:1")).unwrap();
+    assert_eq!(of.difference(&other).unwrap(), "S.b.c here, S.b.d there");
 }
 
 #[test]

@@ -19,12 +19,14 @@ pub fn again(dir: &TempDir, heap: Heap) -> Heap {
     Heap::open(pool.attach("o").unwrap()).unwrap()
 }
 
-/// Nothing is damaged, nothing is leaked; the number of blocks in use.
+/// Nothing is damaged, nothing is leaked, each type is described; the number of blocks in use.
 #[track_caller]
 pub fn sound(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
     let audit = heap.audit().unwrap();
     assert_eq!((&audit.findings[..], &audit.leaks[..]), (&[][..], &[][..]));
+    let undescribed = audit.roots.iter().find(|root| root.why_not.is_some());
+    assert_eq!(undescribed.map(|root| (&root.name, &root.why_not)), None);
     audit.blocks
 }
 
