@@ -1,6 +1,7 @@
 //! The tool as a person or a script uses it; in one program, which links in the time of one.
 
 mod bad_pools;
+mod chains;
 mod common;
 mod daily;
 mod damage;

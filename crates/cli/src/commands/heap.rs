@@ -46,7 +46,8 @@ enum What {
     },
     /// Verify the heap and the values in it; exit code 3 if something is wrong
     Check(Of),
-    /// Blocks that nothing in the heap refers to; exit code 3 if there are any
+    /// Blocks that nothing in the heap refers to; exit code 3 if there are any, or if the heap is damaged, so that they are not to be
+    /// relied on
     Leaks(Of),
     /// Damage, leaks, and pointers that lead to no block in use; exit code 3 if there are any
     Audit(Of),
@@ -88,6 +89,9 @@ struct Report {
     undescribed: Vec<String>,
     /// Of each of these, why it is not.
     reasons: Vec<String>,
+    /// Number of findings, also where they were not asked for. With any, leaks are not to be relied on: a damaged value may own
+    /// blocks that it does not lead to any more, and lead to some that it does not own.
+    damaged: u64,
     findings: Option<Vec<Finding>>,
     leaks: Option<Vec<Leak>>,
     pointers: Option<Vec<Pointer>>,
@@ -175,7 +179,7 @@ fn audit(context: &Context, of: &Of, parts: Parts) -> Result {
 impl Report {
     /// Of a heap that cannot be audited.
     fn damaged(findings: &[HeapFinding]) -> Report {
-        let findings = Some(listed(findings));
+        let (damaged, findings) = (findings.len() as u64, Some(listed(findings)));
         let (undescribed, reasons, leaks, pointers) = (Vec::new(), Vec::new(), None, None);
         Report {
             clean: false,
@@ -184,6 +188,7 @@ impl Report {
             referred: 0,
             undescribed,
             reasons,
+            damaged,
             findings,
             leaks,
             pointers,
@@ -206,7 +211,8 @@ impl Report {
         let because = |root: &AuditedRoot| Some((root.name.clone(), root.why_not.clone()?));
         let (undescribed, reasons) = audit.roots.iter().filter_map(because).unzip();
         let wrong = [
-            parts.findings && !audit.findings.is_empty(),
+            // No other part is to be relied on then.
+            !audit.findings.is_empty(),
             parts.leaks && !audit.leaks.is_empty(),
             parts.pointers && !audit.pointers.is_empty(),
         ];
@@ -217,6 +223,7 @@ impl Report {
             referred: audit.referred,
             undescribed,
             reasons,
+            damaged: audit.findings.len() as u64,
             findings: parts.findings.then(|| listed(&audit.findings)),
             leaks: parts.leaks.then(|| audit.leaks.iter().map(leak).collect()),
             pointers: parts.pointers.then(|| audit.pointers.iter().map(pointer).collect()),
@@ -237,6 +244,13 @@ impl Report {
         for (root, why) in self.undescribed.iter().zip(&self.reasons) {
             let (root, why) = (printable(root), printable(why));
             out.line(&format!("note: the type of root {root} is not described: {why}"))?;
+        }
+        if self.findings.is_none() && self.damaged > 0 {
+            let damaged = count(self.damaged, "damaged value");
+            out.line(&format!(
+                "wrong: {damaged}, so that the figures for leaks are not to be relied on; \
+                 `pmo heap check` says where"
+            ))?;
         }
         let parts = [
             self.findings.as_ref().map(|all| count(all.len() as u64, "damaged value")),
