@@ -173,3 +173,17 @@ fn generated_damage_to_chains_is_an_error_and_never_a_wrong_value() {
 fn ten_thousand_chains_are_damaged() {
     damaged(10_000);
 }
+
+/// As the target `chain` of `fuzz` has them: what it found, and random ones.
+#[test]
+pub fn inputs_of_a_fuzzer_are_errors_and_never_a_wrong_value() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/chain");
+    let files: Vec<_> = std::fs::read_dir(&corpus).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 20, "{} inputs in {}", files.len(), corpus.display());
+    files.iter().for_each(|file| crate::hostile_chains::run(&std::fs::read(file).unwrap()));
+    let mut rng = Seeded::new(1);
+    for _ in 0..500 {
+        let input: Vec<u8> = (0..1 + 10 * rng.usize(1..4)).map(|_| rng.u8(..)).collect();
+        crate::hostile_chains::run(&input);
+    }
+}

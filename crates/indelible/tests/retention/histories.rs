@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A type of a history.
 #[derive(Clone, PartialEq)]
-enum Type {
+pub enum Type {
     Number(&'static str, u64),
     Text,
     Vector(Box<Type>),
@@ -21,24 +21,24 @@ enum Type {
 }
 
 #[derive(Clone, PartialEq)]
-struct Struct {
-    name: String,
+pub struct Struct {
+    pub name: String,
     /// Its parameter: the type of the first field is the argument.
-    generic: bool,
-    fields: Vec<Field>,
+    pub generic: bool,
+    pub fields: Vec<Field>,
     /// Alignment that it asks for.
-    align: u64,
+    pub align: u64,
 }
 
-type Field = (String, Type);
+pub type Field = (String, Type);
 /// Numbered in their order.
-type Variant = (String, Vec<Field>);
+pub type Variant = (String, Vec<Field>);
 
 const NUMBERS: [(&str, u64); 6] = [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("f32", 4), ("i64", 8)];
 const TAG: u64 = 1;
 
 /// Fields behind the first bytes, each with its offset, and the end of the last one.
-fn placed(fields: &[Field], first: u64) -> (Vec<(u64, &Field)>, u64) {
+pub fn placed(fields: &[Field], first: u64) -> (Vec<(u64, &Field)>, u64) {
     let mut end = first;
     let place = |field: &Field| {
         let at = end.next_multiple_of(field.1.align());
@@ -80,7 +80,7 @@ impl Struct {
 }
 
 impl Type {
-    fn align(&self) -> u64 {
+    pub fn align(&self) -> u64 {
         let widest = |fields: &[Field]| fields.iter().map(|(_, of)| of.align()).max().unwrap_or(1);
         match self {
             Type::Number(_, size) => *size,
@@ -93,7 +93,7 @@ impl Type {
         }
     }
 
-    fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match self {
             Type::Number(_, size) => *size,
             Type::Text | Type::Vector(_) => 24,
@@ -107,12 +107,12 @@ impl Type {
         }
     }
 
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let text = self.describe();
         text.split([':', ' ']).next().unwrap_or_default().to_owned()
     }
 
-    fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Type::Number(word, _) => format!("{word} "),
             Type::Text => "PString ".to_owned(),
@@ -164,16 +164,20 @@ impl Type {
 }
 
 /// Names are never given twice.
-struct Names(u32);
+pub struct Names(u32);
 
 impl Names {
-    fn next(&mut self, kind: &str) -> String {
+    pub fn new() -> Names {
+        Names(0)
+    }
+
+    pub fn next(&mut self, kind: &str) -> String {
         self.0 += 1;
         format!("{kind}{}", self.0)
     }
 }
 
-fn random_number(rng: &mut Seeded) -> Type {
+pub fn random_number(rng: &mut Seeded) -> Type {
     let (word, size) = NUMBERS[rng.usize(..NUMBERS.len())];
     Type::Number(word, size)
 }
@@ -409,7 +413,7 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
 type Counts = [u64; 3];
 
 fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<Change>) {
-    let (mut rng, mut names) = (Seeded::new(seed), Names(0));
+    let (mut rng, mut names) = (Seeded::new(seed), Names::new());
     let mut versions = vec![random_struct(&mut rng, &mut names, 3)];
     for _ in 0..rng.u8(1..5) {
         let last = &versions[versions.len() - 1];
