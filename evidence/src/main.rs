@@ -11,6 +11,7 @@ mod hostile;
 mod kills;
 mod mutants;
 mod report;
+mod retention;
 mod stores;
 mod workloads;
 
@@ -43,6 +44,10 @@ enum Layer {
     Stores(stores::Stores),
     #[command(hide = true)]
     StoresChild(stores::Child),
+    /// Converts, migrates, extends and resets data of changed types, under kills, and compares what is left with a model
+    Retention(retention::Retention),
+    #[command(hide = true)]
+    RetentionChild(retention::Child),
     /// Looks at the instructions of a psync to memory, one by one
     #[cfg(target_arch = "x86_64")]
     Flushes(flushes::Flushes),
@@ -69,6 +74,8 @@ fn main() -> ExitCode {
         Layer::DisksChild(child) => child.run(),
         Layer::Stores(stores) => stores.run(),
         Layer::StoresChild(child) => child.run(),
+        Layer::Retention(retention) => retention.run(),
+        Layer::RetentionChild(child) => child.run(),
         #[cfg(target_arch = "x86_64")]
         Layer::Flushes(flushes) => flushes.run(),
         #[cfg(target_arch = "x86_64")]

@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "kills", short: &["kills"], long: &["kills", "--long"] },
     Layer { name: "disks", short: &["disks"], long: &["disks", "--long"] },
     Layer { name: "stores", short: &["stores"], long: &["stores", "--long"] },
+    Layer { name: "retention", short: &["retention"], long: &["retention", "--long"] },
     Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },
     Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];
@@ -65,6 +66,7 @@ pub(crate) fn mutants(long: bool) -> Result {
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
+    step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
     // Writers that psync too early, on real file systems.
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())
 }

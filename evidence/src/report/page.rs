@@ -14,12 +14,16 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 13] = [
+const LAYERS: [(&str, &str); 14] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
     ("disks", "power cuts and failures of a disk below ext4, xfs and btrfs"),
     ("stores", "objects are stored to in every way there is, on every tracking rung, under SIGKILL"),
+    (
+        "retention",
+        "programs of several versions convert, migrate, extend and reset the same data, under SIGKILL",
+    ),
     ("faults", "each system call on a pool fails once, in each way"),
     ("hostile", "pools that were damaged on purpose"),
     ("power-cut", "emulated machines with persistent memory lose power"),
