@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The targets that work on a whole pool; an input of theirs costs a thousand times that of a decoder.
-const WHOLE_POOLS: [&str; 4] = ["check", "damage", "recover", "repair"];
+/// The targets that work on a whole pool, or on the heap in one; an input of theirs costs a thousand times that of a decoder.
+const WHOLE_POOLS: [&str; 5] = ["chain", "check", "damage", "recover", "repair"];
 
 /// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per minute of that;
 /// `jobs` targets at a time. `only`: that target alone, for as long as it would have there.
@@ -46,7 +46,8 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
         },
         |_| {},
     )?;
-    // The store has no unsafe code: AddressSanitizer would cost half the speed and see nothing.
+    // The store has no unsafe code, and AddressSanitizer knows nothing of the memory of objects: it would cost half the speed and see
+    // nothing.
     nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
     // Building is not fuzzing.
     let begin = Instant::now();
@@ -118,8 +119,10 @@ fn has_findings(target: &str) -> Result<bool> {
 fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
     println!("\n== {target}: {seconds} s");
     let committed = format!("fuzz/corpus/{target}");
-    if let Err(error) = std::fs::create_dir_all(&committed) {
-        return (0, Err(error.to_string()));
+    for folder in [Path::new(&committed), corpus] {
+        if let Err(error) = std::fs::create_dir_all(folder) {
+            return (0, Err(format!("{}: {error}", folder.display())));
+        }
     }
     let mut command = nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
     command.arg(corpus).args([&committed, "--", &format!("-max_total_time={seconds}")]);

@@ -80,7 +80,7 @@ impl Retention {
         let seconds = begin.elapsed().as_secs_f64();
         let record = Record { seconds, counts, ..Record::new("retention", mode, command, seed) };
         record.print();
-        if record.counts.get("heaps compared with the model").is_none() {
+        if !record.counts.contains_key("heaps compared with the model") {
             bail!("no heap was compared");
         }
         record.save()

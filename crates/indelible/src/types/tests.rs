@@ -68,7 +68,7 @@ fn forged_descriptions_are_refused() {
 
 #[test]
 fn names_of_generic_types_have_blanks_between_their_arguments() {
-    let inner = "Q<P<u8, i8>, [u8; 4]>:1:1 { c@0:1 =0 }";
+    let inner = "Q<P<u8, i8>, [u8; 4]>:1:1 { c@0:1 =1 }";
     let text = format!("S:2:1 {{ a@0:1 P<u8, i8>:1:1 {{ a@0:1 u8 }} b@1:1 {inner} }}");
     let of = Description::parse(&text).unwrap();
     let names = of.all().filter_map(|ty| match &ty.kind {

@@ -40,7 +40,7 @@ impl Known {
     }
 }
 
-/// What a program knows, extension by extension.
+/// The extensions that a program knows, in order.
 type Version = Vec<Known>;
 
 /// The extensions that a value has: the numbers of their types, and their fields.
@@ -91,7 +91,7 @@ impl Value {
         Ok(found.map(|at| unsafe { std::slice::from_raw_parts(at.as_ptr(), of.size) }.to_vec()))
     }
 
-    /// What a program of this version finds in the value: each extension of its own type, or none, or the error.
+    /// A program of this version finds each extension of the value: one of its own type, or none, or the error.
     fn check(&self, version: &Version, refused: &mut u64, case: &str) {
         // SAFETY: a field of the value.
         assert_eq!(unsafe { (*self.at).number }, self.number, "{case}");

@@ -59,7 +59,7 @@ pub fn encoded(of: &Type, value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// What happens to a struct from one version to the next.
+/// A change of a struct from one version to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// A field behind the last one, with this initial value.
