@@ -73,6 +73,8 @@ pub struct Environment {
     pub quick: bool,
     /// The papers' sizes where they take too long for a complete run.
     pub paper_sizes: bool,
+    /// By how much TPC-C's tables and operations are divided in a full run.
+    pub tpcc_divisor: u32,
     memory: Scratch,
     file: Scratch,
 }
@@ -84,6 +86,7 @@ impl Environment {
             smoke: extent == Extent::Smoke,
             quick: matches!(extent, Extent::Smoke | Extent::Quick),
             paper_sizes: extent == Extent::PaperSizes,
+            tpcc_divisor: 1,
             memory: Scratch::new(memory)?,
             file: Scratch::new(file)?,
         })

@@ -65,6 +65,9 @@ enum Command {
         /// The papers' sizes where they take too long for a complete run: kernels.
         #[arg(long, conflicts_with_all = ["quick", "smoke"])]
         paper_sizes: bool,
+        /// Divides the rows and the operations of TPC-C, which otherwise are the paper's.
+        #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["quick", "smoke"], value_parser = clap::value_parser!(u32).range(1..))]
+        tpcc_divisor: u32,
         /// File for all figures, for `report`. A run of everything in a clone leaves them where `report`
         /// looks: docs/benchmarks/run.json.
         #[arg(long, value_name = "FILE")]
@@ -102,7 +105,17 @@ fn main() -> ExitCode {
             list();
             Ok(())
         }
-        Command::Run { names, all: _, quick, smoke, paper_sizes, json, dir_file, dir_memory } => {
+        Command::Run {
+            names,
+            all: _,
+            quick,
+            smoke,
+            paper_sizes,
+            tpcc_divisor,
+            json,
+            dir_file,
+            dir_memory,
+        } => {
             let json = json.or_else(|| default_figures(&names));
             let extent = match (smoke, quick, paper_sizes) {
                 (true, ..) => Extent::Smoke,
@@ -110,7 +123,7 @@ fn main() -> ExitCode {
                 (.., true) => Extent::PaperSizes,
                 _ => Extent::Full,
             };
-            run(&names, extent, json.as_deref(), &dir_file, &dir_memory)
+            run(&names, (extent, tpcc_divisor), json.as_deref(), &dir_file, &dir_memory)
         }
         Command::Report { file, to, remarks } => report(&file, &to, &remarks),
         Command::Child { job } => child::work(job),
@@ -137,12 +150,19 @@ fn list() {
     }
 }
 
-fn run(names: &[String], extent: Extent, json: Option<&Path>, file: &Path, memory: &Path) -> Result<()> {
+fn run(
+    names: &[String],
+    (extent, tpcc_divisor): (Extent, u32),
+    json: Option<&Path>,
+    file: &Path,
+    memory: &Path,
+) -> Result<()> {
     let chosen = benchmarks::choose(names)?;
     if cfg!(debug_assertions) {
         eprintln!("pmo-bench: built without optimisation; build with --release to judge speed");
     }
-    let environment = Environment::new(memory, file, extent)?;
+    let mut environment = Environment::new(memory, file, extent)?;
+    environment.tpcc_divisor = tpcc_divisor;
     let start = Instant::now();
     let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
     for benchmark in chosen {
@@ -161,7 +181,7 @@ fn run(names: &[String], extent: Extent, json: Option<&Path>, file: &Path, memor
         let report = Report {
             schema: SCHEMA,
             machine: machine::describe(file, memory),
-            command: command_line(names, extent),
+            command: command_line(names, extent, tpcc_divisor),
             quick: environment.quick,
             seconds: start.elapsed().as_secs_f64(),
             sections,
@@ -174,10 +194,11 @@ fn run(names: &[String], extent: Extent, json: Option<&Path>, file: &Path, memor
 }
 
 /// The run without the places of files, which say nothing to others.
-fn command_line(names: &[String], extent: Extent) -> String {
+fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());
     words.extend(extent.option().map(str::to_owned));
+    words.extend((tpcc_divisor > 1).then(|| format!("--tpcc-divisor {tpcc_divisor}")));
     words.join(" ")
 }
 
@@ -233,7 +254,8 @@ mod tests {
 
     #[test]
     fn the_command_line_repeats_the_run() {
-        assert_eq!(command_line(&["open".into()], Extent::Quick), "pmo-bench run open --quick");
-        assert_eq!(command_line(&[], Extent::Full), "pmo-bench run");
+        assert_eq!(command_line(&["open".into()], Extent::Quick, 1), "pmo-bench run open --quick");
+        assert_eq!(command_line(&[], Extent::Full, 1), "pmo-bench run");
+        assert_eq!(command_line(&[], Extent::Full, 10), "pmo-bench run --tpcc-divisor 10");
     }
 }

@@ -13,7 +13,6 @@ mod open;
 mod psync;
 mod recovery;
 mod retention;
-mod retention_access;
 mod threads;
 
 use crate::Result;

@@ -52,20 +52,24 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
     }
 
     /// Moves entries, and the slots behind them if `slots`, of a node by one place; both nodes may be one.
-    unsafe fn shift(at: *mut Node<E>, from: usize, to: usize, count: usize) {
+    unsafe fn shift(&mut self, at: *mut Node<E>, from: usize, to: usize, count: usize) {
         // SAFETY: within a node.
         unsafe {
             let items = (&raw mut (*at).items).cast::<E>();
-            std::ptr::copy(items.add(from), items.add(to), count);
+            self.moved(items.add(from), items.add(to), count);
             let slots = (&raw mut (*at).slots).cast::<*mut Node<E>>();
             std::ptr::copy(slots.add(from + 1), slots.add(to + 1), count);
         }
     }
 
-    /// Moves an entry from one place to another.
-    unsafe fn moved(from: *mut E, to: *mut E) {
-        // SAFETY: places of entries, of which the first one is not used any more.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, 1) };
+    /// Moves entries from one place to another; both may overlap.
+    #[inline]
+    unsafe fn moved(&mut self, from: *mut E, to: *mut E, count: usize) {
+        // SAFETY: places of entries, of which the first ones are not used any more.
+        unsafe {
+            std::ptr::copy(from, to, count);
+            (0..count).for_each(|index| E::was_moved(to.add(index), self.0));
+        }
     }
 
     /// Splits a full node in a slot of one that is not.
@@ -77,14 +81,14 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
             self.change(left);
             self.change(parent);
             for place in 0..LEAST {
-                Self::moved(&raw mut (*left).items[place + LEAST + 1], &raw mut (*right).items[place]);
+                self.moved(&raw mut (*left).items[place + LEAST + 1], &raw mut (*right).items[place], 1);
             }
             for place in 0..=LEAST {
                 (*right).slots[place] = (*left).slots[place + LEAST + 1];
             }
             ((*left).count, (*right).count) = (LEAST as u64, LEAST as u64);
-            Self::shift(parent, index, index + 1, (*parent).count as usize - index);
-            Self::moved(&raw mut (*left).items[LEAST], &raw mut (*parent).items[index]);
+            self.shift(parent, index, index + 1, (*parent).count as usize - index);
+            self.moved(&raw mut (*left).items[LEAST], &raw mut (*parent).items[index], 1);
             (*parent).slots[index + 1] = right;
             (*parent).count += 1;
         }
@@ -104,7 +108,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
                 let (mut index, _) = self.find(at, key);
                 if (*at).slots[0].is_null() {
                     self.change(at);
-                    Self::shift(at, index, index + 1, (*at).count as usize - index);
+                    self.shift(at, index, index + 1, (*at).count as usize - index);
                     (&raw mut (*at).items[index]).cast::<u8>().write_bytes(0, size_of::<E>());
                     E::put(&raw mut (*at).items[index], key, value, self.0);
                     (*at).count += 1;
@@ -127,15 +131,15 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
             self.change(left);
             self.change(at);
             let (own, more) = ((*left).count as usize, (*right).count as usize);
-            Self::moved(&raw mut (*at).items[index], &raw mut (*left).items[own]);
+            self.moved(&raw mut (*at).items[index], &raw mut (*left).items[own], 1);
             for place in 0..more {
-                Self::moved(&raw mut (*right).items[place], &raw mut (*left).items[own + 1 + place]);
+                self.moved(&raw mut (*right).items[place], &raw mut (*left).items[own + 1 + place], 1);
             }
             for place in 0..=more {
                 (*left).slots[own + 1 + place] = (*right).slots[place];
             }
             (*left).count += 1 + more as u64;
-            Self::shift(at, index + 1, index, (*at).count as usize - index - 1);
+            self.shift(at, index + 1, index, (*at).count as usize - index - 1);
             (*at).count -= 1;
             self.0.free(right.cast());
         }
@@ -156,9 +160,9 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
                 let (last, count) = ((*left).count as usize - 1, (*child).count as usize);
                 (*child).slots.copy_within(0..=count, 1);
                 let items = (&raw mut (*child).items).cast::<E>();
-                std::ptr::copy(items, items.add(1), count);
-                Self::moved(&raw mut (*at).items[index - 1], items);
-                Self::moved(&raw mut (*left).items[last], &raw mut (*at).items[index - 1]);
+                self.moved(items, items.add(1), count);
+                self.moved(&raw mut (*at).items[index - 1], items, 1);
+                self.moved(&raw mut (*left).items[last], &raw mut (*at).items[index - 1], 1);
                 (*child).slots[0] = (*left).slots[last + 1];
                 (*left).count -= 1;
                 (*child).count += 1;
@@ -169,10 +173,10 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
                 [right, child, at].into_iter().for_each(|node| self.change(node));
                 let (own, count) = ((*child).count as usize, (*right).count as usize);
                 let items = (&raw mut (*right).items).cast::<E>();
-                Self::moved(&raw mut (*at).items[index], &raw mut (*child).items[own]);
-                Self::moved(items, &raw mut (*at).items[index]);
+                self.moved(&raw mut (*at).items[index], &raw mut (*child).items[own], 1);
+                self.moved(items, &raw mut (*at).items[index], 1);
                 (*child).slots[own + 1] = (*right).slots[0];
-                std::ptr::copy(items.add(1), items, count - 1);
+                self.moved(items.add(1), items, count - 1);
                 (*right).slots.copy_within(1..=count, 0);
                 (*right).count -= 1;
                 (*child).count += 1;
@@ -199,8 +203,8 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
                 if is_leaf {
                     if here {
                         self.change(at);
-                        Self::moved(&raw mut (*at).items[index], to);
-                        Self::shift(at, index + 1, index, count - index - 1);
+                        self.moved(&raw mut (*at).items[index], to, 1);
+                        self.shift(at, index + 1, index, count - index - 1);
                         (*at).count -= 1;
                     }
                     return here;
@@ -214,7 +218,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
                 let item = &raw mut (*at).items[index];
                 if (*left).count as usize > LEAST || (*right).count as usize > LEAST {
                     self.change(at);
-                    Self::moved(item, to);
+                    self.moved(item, to, 1);
                     return match (*left).count as usize > LEAST {
                         true => self.take(left, Wanted::Last, item),
                         false => self.take(right, Wanted::First, item),

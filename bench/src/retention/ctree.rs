@@ -89,10 +89,15 @@ impl<E> CritBit<E> {
 }
 
 /// Moves what is in a slot to another.
-unsafe fn moved<S: Space, E>(from: *mut Slot<E>, to: *mut Slot<E>, space: &mut S) {
+unsafe fn moved<S: Space, E: Entry<S>>(from: *mut Slot<E>, to: *mut Slot<E>, space: &mut S) {
     space.change(to.cast(), size_of::<Slot<E>>());
     // SAFETY: slots, of which the first one is not used any more.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, 1) };
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, 1);
+        if (*to).full == 1 {
+            E::was_moved(&raw mut (*to).entry, space);
+        }
+    }
 }
 
 impl<S: Space, E: Entry<S>> Map<S, E> for CritBit<E> {

@@ -3,23 +3,31 @@
 
 #![allow(unsafe_code)]
 
+mod body;
 mod btree;
 mod ctree;
-mod entries;
+mod extended;
 mod hashmap;
+mod linked;
 mod models;
+mod plain;
 mod rbtree;
 mod skiplist;
 mod space;
+pub mod tpcc;
+mod versions;
 
+pub use body::{Body, ORDER};
 pub use btree::BTree;
 pub use ctree::CritBit;
-pub use entries::{Eager, Grown, GrownName, Lazy, Linked, LinkedKey, LinkedName, Named, Plain32, Plain64};
+pub use extended::{Pair, TreeNode};
 pub use hashmap::HashMap;
-pub use models::{Mix, Script, automatic, bytes, manual};
+pub use models::{Bytes, Mix, Programs, Script, Steps, Times};
+pub use plain::Plain32;
 pub use rbtree::RedBlack;
 pub use skiplist::SkipList;
 pub use space::{Own, PmemSpace, Space};
+pub use versions::{Add, Change, Keyed, Parts, Recopy, Versions};
 
 /// A key and a value, as one version of a program has them.
 ///
@@ -43,6 +51,12 @@ pub unsafe trait Entry<S: Space>: Sized {
     /// # Safety
     /// An entry lies at `at`.
     unsafe fn value(at: *mut Self) -> u64;
+
+    /// Called where an entry came to lie by a copy of its bytes.
+    ///
+    /// # Safety
+    /// An entry lies at `at`.
+    unsafe fn was_moved(at: *mut Self, space: &mut S);
 
     /// Frees what the entry owns.
     ///

@@ -1,6 +1,9 @@
 //! The programs of the models: before, P-RETAIN and P-MANUAL, P-AUTO; what each does, and what it takes.
 
-use super::{Entry, Map, Plain32, Space};
+use super::{
+    Add, BTree, Change, CritBit, Entry, HashMap, Map, Pair, Parts, Plain32, RedBlack, SkipList, Space,
+    Versions,
+};
 use crate::Result;
 use crate::environment::Environment;
 use crate::pattern::Random;
@@ -8,10 +11,6 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Steps that make what was there before: it is not measured.
 const BEFORE: usize = 500;
-/// Operations that are timed together.
-const PIECE: usize = 20;
-/// Of a hundred pieces, so many count: the slowest are those in which other processes had the processor.
-const KEPT: usize = 90;
 
 /// The operations of the update program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +63,10 @@ impl Script {
                 before.clone()
             }
         };
+        Script::of(before, updates)
+    }
+
+    fn of(before: Vec<u64>, updates: Vec<u64>) -> Script {
         let mut after = BTreeMap::new();
         for key in before.iter().chain(&updates) {
             if after.remove(key).is_none() {
@@ -71,6 +74,13 @@ impl Script {
             }
         }
         Script { before, updates, after }
+    }
+
+    /// The same with so many updates at most.
+    pub fn with_updates(self, most: usize) -> Script {
+        let Script { before, mut updates, .. } = self;
+        updates.truncate(most);
+        Script::of(before, updates)
     }
 }
 
@@ -100,23 +110,16 @@ fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S)
     Ok(map)
 }
 
-/// Nanoseconds an operation of the update program, each of them durable.
+/// Nanoseconds an operation of the update program, each of them durable. The map is empty afterwards.
 fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     environment: &Environment,
     map: M,
     script: &Script,
     space: &mut S,
 ) -> Result<f64> {
-    let mut pieces = Vec::with_capacity(script.updates.len() / PIECE + 1);
-    for keys in script.updates.chunks(PIECE) {
-        let work = || keys.iter().try_for_each(|key| space.step(|space| operate(map, *key, space)));
-        let (took, result) = environment.clock.time(work);
-        result?;
-        pieces.push(took / keys.len() as f64);
-    }
-    pieces.sort_by(f64::total_cmp);
-    pieces.truncate((pieces.len() * KEPT).div_ceil(100));
-    let took = pieces.iter().sum::<f64>() / pieces.len() as f64;
+    let work = || script.updates.iter().try_for_each(|key| space.step(|space| operate(map, *key, space)));
+    let (took, result) = environment.clock.processor_time(work);
+    result?;
     let mut found = BTreeMap::new();
     // SAFETY: a map of the space.
     space.step(|space| unsafe {
@@ -136,11 +139,21 @@ fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
             }
         })?;
     }
-    Ok(took)
+    Ok(took / script.updates.len() as f64)
 }
 
-/// P-RETAIN, all of it one durable step, and P-MANUAL: nanoseconds an operation of each.
-pub fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
+/// Nanoseconds an operation of each program.
+pub struct Times {
+    /// All of the conversion, divided by the operations.
+    pub retain: f64,
+    pub manual: f64,
+    pub auto: f64,
+    /// If that is another program.
+    pub computed: Option<f64>,
+}
+
+/// P-RETAIN, all of it one durable step, and P-MANUAL.
+fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
     environment: &Environment,
     script: &Script,
     space: &mut S,
@@ -151,8 +164,8 @@ pub fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
     Ok([took / script.updates.len() as f64, update(environment, map?, script, space)?])
 }
 
-/// P-AUTO: nanoseconds an operation.
-pub fn automatic<S: Space, E: Entry<S>, F: Entry<S>, M: Map<S, E>>(
+/// P-AUTO.
+fn automatic<S: Space, B: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     environment: &Environment,
     script: &Script,
     space: &mut S,
@@ -162,22 +175,131 @@ pub fn automatic<S: Space, E: Entry<S>, F: Entry<S>, M: Map<S, E>>(
     update(environment, unsafe { map.recast::<F>() }, script, space)
 }
 
-/// Bytes stored to: by the first program, by a conversion, by extending all entries.
-pub fn bytes<S: Space, E: Entry<S>, F: Entry<S>, G: Entry<S>, M: Map<S, Plain32>, A: Map<S, E>>(
+/// P-AUTO of data whose entries `E` extended before.
+fn extended<S: Space, B: Entry<S>, E: Entry<S>, F: Entry<S>, M: Map<S, B>>(
+    environment: &Environment,
     script: &Script,
     space: &mut S,
-    extended: impl Fn(&mut S) -> u64,
-) -> Result<[u64; 3]> {
+) -> Result<f64> {
+    let map: M = original(script, space)?;
+    // SAFETY: later versions of the struct have its layout.
+    unsafe {
+        space.step(|space| map.recast::<E>().each(space, &mut |_, _| ()))?;
+        update(environment, map.recast::<F>(), script, space)
+    }
+}
+
+/// All programs of one change, once.
+fn round<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
+    environment: &Environment,
+    script: &Script,
+    space: &mut S,
+) -> Result<Times> {
+    let [retain, manual] = manual::<S, V::Manual, M>(environment, script, space)?;
+    let auto = automatic::<S, V::Before, V::Auto, M::Of<V::Before>>(environment, script, space)?;
+    let mut computed = None;
+    if V::COMPUTES {
+        computed =
+            Some(automatic::<S, V::Before, V::Computed, M::Of<V::Before>>(environment, script, space)?);
+    }
+    Ok(Times { retain, manual, auto, computed })
+}
+
+/// Nanoseconds an operation of the programs by which parts of the cost are told apart.
+pub struct Steps {
+    pub manual: f64,
+    pub auto: f64,
+    /// All entries were extended before.
+    pub extended: f64,
+    /// And the program knows that.
+    pub unchecked: f64,
+    /// P-AUTO that copies extensions wherever an entry is moved.
+    pub deep: f64,
+}
+
+fn steps<S: Space, V: Parts<S, 1, Rest = u64>, M: Map<S, Plain32>>(
+    environment: &Environment,
+    script: &Script,
+    space: &mut S,
+) -> Result<Steps> {
+    Ok(Steps {
+        manual: manual::<S, V::Manual, M>(environment, script, space)?[1],
+        auto: automatic::<S, V::Before, V::Auto, M::Of<V::Before>>(environment, script, space)?,
+        extended: extended::<S, V::Before, V::Auto, V::Auto, M::Of<V::Before>>(environment, script, space)?,
+        unchecked: extended::<S, V::Before, V::Auto, V::Unchecked, M::Of<V::Before>>(
+            environment,
+            script,
+            space,
+        )?,
+        deep: automatic::<S, V::Before, V::Deep, M::Of<V::Before>>(environment, script, space)?,
+    })
+}
+
+/// Bytes that programs stored, and that became durable with them.
+pub struct Bytes {
+    /// The first version.
+    pub reset: u64,
+    /// A conversion.
+    pub manual: [u64; 2],
+    /// Extending all entries.
+    pub automatic: [u64; 2],
+}
+
+fn bytes<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
+    script: &Script,
+    space: &mut S,
+) -> Result<Bytes> {
     space.stored();
     let map: M = original(script, space)?;
-    let reset = space.stored();
+    let (reset, before) = (space.stored(), space.durable());
     // SAFETY: a map of the space.
-    space.step(|space| unsafe { map.convert::<F>(space) })?;
-    let manual = space.stored();
-    let map: A = original(script, space)?;
+    space.step(|space| unsafe { map.convert::<V::Manual>(space) })?;
+    let manual = [space.stored(), space.durable() - before];
+    let map: M::Of<V::Before> = original(script, space)?;
     space.stored();
-    let before = extended(space);
+    let before = [space.extended(), space.durable()];
     // SAFETY: later versions of the struct have its layout.
-    space.step(|space| unsafe { map.recast::<G>().each(space, &mut |_, _| ()) })?;
-    Ok([reset, manual, extended(space) - before])
+    space.step(|space| unsafe { map.recast::<V::Auto>().each(space, &mut |_, _| ()) })?;
+    let automatic = [space.stored() + space.extended() - before[0], space.durable() - before[1]];
+    Ok(Bytes { reset, manual, automatic })
+}
+
+/// A round of programs, which finds a `T`.
+type Round<S, T> = fn(&Environment, &Script, &mut S) -> Result<T>;
+
+/// The programs of one map in one kind of space.
+pub struct Programs<S> {
+    pub name: &'static str,
+    /// LAYOUT-CHANGE and LAYOUT-ADD.
+    pub rounds: [Round<S, Times>; 2],
+    /// The parts of LAYOUT-CHANGE.
+    pub steps: Round<S, Steps>,
+    /// Of LAYOUT-CHANGE.
+    pub bytes: fn(&Script, &mut S) -> Result<Bytes>,
+}
+
+impl<S: Space> Programs<S>
+where
+    Change<Pair>: Parts<S, 1, Rest = u64>,
+    Add<Pair>: Versions<S, 1, Rest = u64>,
+{
+    fn of<M: Map<S, Plain32>>() -> Self {
+        Programs {
+            name: M::NAME,
+            rounds: [round::<S, Change<Pair>, M>, round::<S, Add<Pair>, M>],
+            steps: steps::<S, Change<Pair>, M>,
+            bytes: bytes::<S, Change<Pair>, M>,
+        }
+    }
+
+    /// Those of all maps, in the paper's order.
+    pub fn all() -> [Self; 5] {
+        [
+            Self::of::<SkipList<Plain32>>(),
+            Self::of::<CritBit<Plain32>>(),
+            Self::of::<BTree<Plain32>>(),
+            Self::of::<RedBlack<Plain32>>(),
+            Self::of::<HashMap<Plain32>>(),
+        ]
+    }
 }

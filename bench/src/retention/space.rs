@@ -23,8 +23,18 @@ pub trait Space {
     /// One durable step.
     fn step<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R>;
 
-    /// Bytes that were stored since the last time.
+    /// Bytes that programs stored since the last time.
     fn stored(&mut self) -> u64;
+
+    /// Bytes of lines and pages that steps have made durable; 0 where nobody counts them.
+    fn durable(&mut self) -> u64 {
+        0
+    }
+
+    /// Bytes of all extensions of one number that the library itself has made, and of the links to them.
+    fn extended(&mut self) -> u64 {
+        0
+    }
 }
 
 /// A heap of Indelible. It stays where it is: addresses of it are registered.
@@ -39,19 +49,15 @@ pub struct Own {
 impl Own {
     pub fn new(environment: &Environment, name: &str, tracking: Tracking, len: u64) -> Result<Own> {
         let path = environment.path(Medium::Memory, name);
-        let pool = environment.pool_tracking(Medium::Memory, tracking, name, len + (64 << 20))?;
+        // A conversion is one batch of all that it stores.
+        let pool_len = len + (len / 4).max(64 << 20);
+        let pool = environment.pool_tracking(Medium::Memory, tracking, name, pool_len)?;
         pool.create_with("maps", &CreateOptions::new(len))?;
         let mut heap = Box::new(Heap::format(pool.attach("maps")?)?);
         // Its containers are found by address from here on.
         heap.root_or_default::<u64>("registered")?;
         heap.psync()?;
         Ok(Own { heap, _pool: pool, path, explicit: tracking == Tracking::Explicit, stored: 0 })
-    }
-
-    /// Bytes of all extensions of one number, and of the links to them: of all blocks but for what was there before.
-    pub fn extended(&mut self) -> u64 {
-        const EXTENSION: u64 = 24 + 8;
-        self.heap.stats().expect("a heap").blocks * (EXTENSION + 8)
     }
 
     fn mark(&mut self, at: *mut u8, len: usize) {
@@ -91,6 +97,17 @@ impl Space for Own {
 
     fn stored(&mut self) -> u64 {
         std::mem::take(&mut self.stored)
+    }
+
+    fn durable(&mut self) -> u64 {
+        let stats = self.heap.object().stats();
+        stats.logged_bytes + stats.direct_bytes
+    }
+
+    /// As if all blocks were extensions: the difference counts, between which nothing else is allocated.
+    fn extended(&mut self) -> u64 {
+        const EXTENSION: u64 = 24 + 8;
+        self.heap.stats().expect("a heap").blocks * (EXTENSION + 8)
     }
 }
 

@@ -1,0 +1,150 @@
+//! TPC-C in memory, as a workload of data retention: rows in blocks, and B+-trees that lead to them, whose nodes change between two
+//! versions of the program. Every operation is one durable step. Transactions, rows and first contents follow TPC-C 5.11; there are no terminals, and
+//! no waiting.
+
+mod check;
+mod load;
+mod programs;
+mod requests;
+mod rows;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod transactions;
+mod tree;
+
+pub use programs::{Found, Programs};
+pub use requests::Script;
+pub use scale::Scale;
+
+use super::{Space, node};
+use rows::History;
+use tree::{Node, Tree};
+
+/// The trees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Table {
+    Warehouses,
+    Districts,
+    Customers,
+    CustomersByName,
+    Items,
+    Stock,
+    Orders,
+    OrdersByCustomer,
+    /// Orders that are not delivered yet.
+    NewOrders,
+    OrderLines,
+}
+
+impl Table {
+    const ALL: [Table; TABLES] = [
+        Table::Warehouses,
+        Table::Districts,
+        Table::Customers,
+        Table::CustomersByName,
+        Table::Items,
+        Table::Stock,
+        Table::Orders,
+        Table::OrdersByCustomer,
+        Table::NewOrders,
+        Table::OrderLines,
+    ];
+}
+
+const TABLES: usize = 10;
+
+/// All that lies in the space.
+#[repr(C)]
+struct Root {
+    trees: [u64; TABLES],
+    history: *mut History,
+}
+
+/// A database whose nodes are `N`; a copy is the same one.
+struct Database<N> {
+    root: *mut Root,
+    scale: Scale,
+    of: std::marker::PhantomData<N>,
+}
+
+impl<N> Clone for Database<N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<N> Copy for Database<N> {}
+
+impl<N> Database<N> {
+    /// An empty one.
+    fn new<S: Space>(scale: Scale, space: &mut S) -> Self
+    where
+        N: Node<S>,
+    {
+        // SAFETY: a new block, and trees that were never made.
+        unsafe {
+            let database = Database { root: node(space), scale, of: std::marker::PhantomData };
+            Table::ALL.into_iter().for_each(|table| database.tree(table).make(space));
+            database
+        }
+    }
+
+    fn tree(self, table: Table) -> Tree<N> {
+        // SAFETY: the root is in the space.
+        Tree::at(unsafe { &raw mut (*self.root).trees[table as usize] })
+    }
+
+    /// The row of a key that is there.
+    unsafe fn row<S: Space, R>(self, table: Table, key: u64, space: &mut S) -> *mut R
+    where
+        N: Node<S>,
+    {
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.tree(table).get(key, space) };
+        row(found.unwrap_or_else(|| panic!("{table:?}: no row has the key {key}")))
+    }
+
+    /// Adds a row.
+    unsafe fn add<S: Space, R>(self, table: Table, key: u64, value: R, space: &mut S) -> *mut R
+    where
+        N: Node<S>,
+    {
+        // SAFETY: the caller's promise, and a new block.
+        unsafe {
+            let at = node::<S, R>(space);
+            at.write(value);
+            self.link(table, key, at, space);
+            at
+        }
+    }
+
+    /// Has a key lead to a row.
+    unsafe fn link<S: Space, R>(self, table: Table, key: u64, row: *mut R, space: &mut S)
+    where
+        N: Node<S>,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { self.tree(table).insert(key, row.expose_provenance() as u64, space) };
+    }
+
+    /// Adds a payment.
+    unsafe fn add_history<S: Space>(self, payment: History, space: &mut S) {
+        // SAFETY: the root, and a new block.
+        unsafe {
+            let at = node::<S, History>(space);
+            at.write(History { next: (*self.root).history, ..payment });
+            super::set(&raw mut (*self.root).history, at, space);
+        }
+    }
+
+    /// The same bytes as a later version of the program sees them.
+    fn recast<F>(self) -> Database<F> {
+        Database { root: self.root, scale: self.scale, of: std::marker::PhantomData }
+    }
+}
+
+/// A row, by its address.
+fn row<R>(address: u64) -> *mut R {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}

@@ -1,0 +1,190 @@
+//! The programs of the models on TPC-C. Each has a space of its own, and leaves a database that is checked.
+
+use super::check::check;
+use super::load::load;
+use super::requests::Request;
+use super::transactions::{Seen, Transactions};
+use super::tree::Node;
+use super::{Database, Script, Space, Table};
+use crate::Result;
+use crate::environment::Environment;
+use crate::retention::{Add, Body, Change, ORDER, Plain32, Times, TreeNode, Versions};
+use std::collections::HashSet;
+
+/// Operations of a durable step of the first version: they are not measured.
+const STEP: usize = 50;
+/// The first date of operations.
+const DATE: u64 = 2;
+
+/// Figures of one round.
+pub struct Found {
+    pub times: Times,
+    /// Bytes that the first version of the program stored: rows, and nodes of the manual model.
+    pub reset: u64,
+    /// Bytes that P-RETAIN stored.
+    pub retained: u64,
+    /// Bytes that became durable by P-RETAIN, and by P-AUTO more than by P-MANUAL.
+    pub durable: [u64; 2],
+    /// Nodes that the first version left.
+    pub nodes: u64,
+    /// How many of them P-AUTO extended.
+    pub extended: u64,
+}
+
+/// Makes an empty space.
+pub type Make<'m, S> = &'m mut dyn FnMut() -> Result<S>;
+
+/// A round of programs.
+type Round<S> = fn(&Environment, &Script, Make<'_, S>) -> Result<Found>;
+
+/// The programs in one kind of space.
+pub struct Programs<S> {
+    /// LAYOUT-CHANGE and LAYOUT-ADD.
+    pub rounds: [Round<S>; 2],
+}
+
+impl<S: Space> Programs<S>
+where
+    Change<TreeNode>: Versions<S, ORDER, Rest = Body>,
+    Add<TreeNode>: Versions<S, ORDER, Rest = Body>,
+{
+    pub fn new() -> Self {
+        Programs { rounds: [round::<S, Change<TreeNode>>, round::<S, Add<TreeNode>>] }
+    }
+}
+
+/// The nodes that the first version has in the manual model.
+type Before = Plain32<Body, ORDER>;
+
+/// All programs of one change, once.
+fn round<S: Space, V: Versions<S, ORDER, Rest = Body>>(
+    environment: &Environment,
+    script: &Script,
+    make: Make<'_, S>,
+) -> Result<Found> {
+    let mut space = make()?;
+    let database = original::<S, Before>(script, &mut space)?;
+    let (reset, before) = (space.stored(), space.durable());
+    let (retain, result) = environment.clock.time(|| convert::<S, Before, V::Manual>(database, &mut space));
+    let (retained, converted) = (space.stored(), space.durable() - before);
+    let manual = update(environment, result?, script, &mut space)?;
+    drop(space);
+    let auto = automatic::<S, V::Before, V::Auto>(environment, script, make()?)?;
+    same(&manual, &auto)?;
+    let mut computed = None;
+    if V::COMPUTES {
+        let found = automatic::<S, V::Before, V::Computed>(environment, script, make()?)?;
+        same(&manual, &found)?;
+        computed = Some(found.took);
+    }
+    let retain = retain / script.updates.len() as f64;
+    let times = Times { retain, manual: manual.took, auto: auto.took, computed };
+    let durable = [converted, auto.durable.saturating_sub(manual.durable)];
+    let [nodes, extended] = auto.nodes;
+    Ok(Found { times, reset, retained, durable, nodes, extended })
+}
+
+/// Users see the same numbers, whatever the nodes are.
+fn same(manual: &Update, other: &Update) -> Result<()> {
+    match manual.seen == other.seen {
+        true => Ok(()),
+        false => Err("TPC-C: users saw other numbers than those of P-MANUAL".into()),
+    }
+}
+
+/// The database that the first version of the program leaves.
+pub fn original<S: Space, N: Node<S>>(script: &Script, space: &mut S) -> Result<Database<N>> {
+    let database = load::<S, N>(script.scale, script.seed, space)?;
+    let (mut seen, mut date) = (Seen::default(), DATE);
+    for requests in script.original.chunks(STEP) {
+        space.step(|space| {
+            for request in requests {
+                Transactions { database, space, seen: &mut seen, date }.run(request);
+                date += 1;
+            }
+        })?;
+    }
+    Ok(database)
+}
+
+/// P-RETAIN: all trees in one durable step.
+pub fn convert<S: Space, N: Node<S>, F: Node<S>>(
+    database: Database<N>,
+    space: &mut S,
+) -> Result<Database<F>> {
+    space.step(|space| {
+        // SAFETY: a database of the space.
+        Table::ALL.into_iter().for_each(|table| unsafe { database.tree(table).convert::<S, F>(space) });
+    })?;
+    Ok(database.recast())
+}
+
+/// The operations of the update program, each of them durable.
+pub fn operate<S: Space, N: Node<S>>(
+    database: Database<N>,
+    requests: &[Request],
+    first: u64,
+    space: &mut S,
+) -> Result<Seen> {
+    let mut seen = Seen::default();
+    for (date, request) in (first..).zip(requests) {
+        let seen = &mut seen;
+        space.step(|space| Transactions { database, space, seen, date }.run(request))?;
+    }
+    Ok(seen)
+}
+
+/// An update program's result.
+struct Update {
+    /// Nanoseconds an operation.
+    took: f64,
+    seen: Seen,
+    /// Bytes that became durable.
+    durable: u64,
+    /// Nodes that were there before, and how many of them are extended now.
+    nodes: [u64; 2],
+}
+
+/// The update program, whose database is checked.
+fn update<S: Space, N: Node<S>>(
+    environment: &Environment,
+    database: Database<N>,
+    script: &Script,
+    space: &mut S,
+) -> Result<Update> {
+    let (before, durable) = (nodes(database), space.durable());
+    let first = DATE + script.original.len() as u64;
+    let work = || operate(database, &script.updates, first, space);
+    let (took, seen) = environment.clock.processor_time(work);
+    let took = took / script.updates.len() as f64;
+    // SAFETY: nodes of the database.
+    let is_extended = |node: &*mut N| before.contains(node) && unsafe { N::is_extended(*node) };
+    let extended = nodes(database).iter().filter(|node| is_extended(node)).count();
+    let durable = space.durable() - durable;
+    let found = Update { took, seen: seen?, durable, nodes: [before.len() as u64, extended as u64] };
+    check(database, space)?;
+    Ok(found)
+}
+
+/// P-AUTO, after a first version whose nodes are `B`.
+fn automatic<S: Space, B: Node<S>, F: Node<S>>(
+    environment: &Environment,
+    script: &Script,
+    mut space: S,
+) -> Result<Update> {
+    let database = original::<S, B>(script, &mut space)?;
+    update(environment, database.recast::<F>(), script, &mut space)
+}
+
+fn nodes<S: Space, N: Node<S>>(database: Database<N>) -> HashSet<*mut N> {
+    let mut nodes = HashSet::new();
+    for table in Table::ALL {
+        // SAFETY: a database that nobody stores to meanwhile.
+        unsafe {
+            database.tree(table).nodes(&mut |node| {
+                nodes.insert(node);
+            });
+        }
+    }
+    nodes
+}
