@@ -4,6 +4,9 @@ use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const C: &str = "c";
+const CPP: &str = "c++";
+
 struct Ground {
     folder: tempfile::TempDir,
 }
@@ -19,10 +22,20 @@ impl Ground {
 
     /// Lowers a text; `None` if there is no libclang. Problems are as the tool shows them.
     fn lower(&self, text: &str, more: &[&str]) -> Option<Result<String, Vec<String>>> {
+        self.lower_as(C, text, more)
+    }
+
+    /// As [`lower`](Ground::lower), in a language.
+    fn lower_as(&self, language: &str, text: &str, more: &[&str]) -> Option<Result<String, Vec<String>>> {
         std::fs::write(self.path("in.c"), text).expect("a file");
         let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/include");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmo"));
-        command.args(["leds", "in.c", "-o", "out.c"]).args(more).arg("--").arg("-I").arg(include);
+        command
+            .args(["leds", "in.c", "-o", "out.c"])
+            .args(more)
+            .args(["--", "-x", language])
+            .arg("-I")
+            .arg(include);
         let output = command.current_dir(self.folder.path()).output().expect("the tool runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if said.contains("cannot be loaded") {
@@ -50,7 +63,11 @@ fn with(code: &str) -> String {
 
 /// The output of code, as far as it is that of the code.
 fn lowered(code: &str) -> Option<String> {
-    let text = Ground::new().lower(&with(code), &[])?;
+    lowered_as(C, code)
+}
+
+fn lowered_as(language: &str, code: &str) -> Option<String> {
+    let text = Ground::new().lower_as(language, &with(code), &[])?;
     let text = text.unwrap_or_else(|problems| panic!("{code}: {problems:?}"));
     let begin = text.rfind("struct order {").expect("the last struct");
     let rest = &text[begin..];
@@ -185,14 +202,14 @@ fn a_lowered_source_is_as_it_was_before() {
 }
 
 /// Whether `p->stock = 9` behind each of these is known to need no check.
-fn known_behind(all: &[&str]) -> Option<Vec<bool>> {
+fn known_behind(language: &str, all: &[&str]) -> Option<Vec<bool>> {
     let function = |(number, before): (usize, &&str)| {
         format!(
             "void f{number}(struct item *p, struct item *q, int i)\n{{\n    (void)q; (void)i;\n    {before}\n    p->stock = 9;\n}}\n"
         )
     };
     let code: String = all.iter().enumerate().map(function).collect();
-    let found = lowered(&format!("void g(struct item *);\n{code}"))?;
+    let found = lowered_as(language, &format!("void g(struct item *);\n{code}"))?;
     let last = found.lines().filter(|line| line.contains("stock = 9"));
     Some(last.map(|line| line.contains("pmo_leds_item_1_there(p)->stock = 9")).collect())
 }
@@ -251,14 +268,55 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
         "p->stock = 1; __asm__ volatile(\"\" : : : \"memory\");",
         "p->stock = 1; i = (p = q) != 0;",
         "_Generic(i, int: i, long: p->stock++);",
+        "i = __builtin_choose_expr(1, 2, p->stock++);",
+        // The function may free what was made before it.
+        "p->stock = (g(q), 1);",
+        "memset(p->name, 0, 2);",
+        "p->stock = 1, p = q;",
+        "p->stock = 1; p += i;",
+        // An array that is read makes nothing.
+        "i = (int)strlen(p->name);",
+        // A statement within an expression, and the one that is looked at within a condition.
+        "i = ({ if (i) p->stock = 1; 0; });",
+        "p->stock = 1; if ((p = q))",
+        // Labels within a statement, to which a jump leads past the one before it.
+        "if (i > 5) goto in; p->stock = 1; switch (i) { case 1: i = 2; in: i = 3; }",
+        "if (i > 5) goto in; p->stock = 1; while (i--) { in: i--; }",
+        "if (i > 5) goto in; p->stock = 1; if (i) { in: i--; }",
+        "if (i > 5) goto in; p->stock = 1; while (i--) { switch (i) { case 1: in: i--; } }",
     ];
-    for (all, expected) in [(&known[..], true), (&unknown[..], false)] {
-        let Some(found) = known_behind(all) else { return };
+    // In C++, conditions have declarations, and what a reference is bound to is not stored to.
+    let known_in_cpp = ["(p->stock) = 1;", "p->stock = 1; if (int n = i; n) i = 2;"];
+    let unknown_in_cpp = [
+        "p->stock = 1; if (int n = i; (p = n ? p : q))",
+        "int &r = p->stock; r = 2;",
+        "const int &r = p->stock; i = r;",
+        "const long &r = p->stock; i = (int)r;",
+        "if (struct item *r = q) p->stock = 1;",
+        "auto h = [&] { p->stock = 1; }; (void)h;",
+        "p->stock = 1; auto h = [&] { p = q; }; (void)h;",
+    ];
+    for (language, all, expected) in [
+        (C, &known[..], true),
+        (C, &unknown[..], false),
+        (CPP, &known_in_cpp[..], true),
+        (CPP, &unknown_in_cpp[..], false),
+    ] {
+        let Some(found) = known_behind(language, all) else { return };
         assert_eq!(found.len(), all.len());
         for (before, found) in all.iter().zip(found) {
             assert_eq!(found, expected, "{before}");
         }
     }
+    // Behind a condition is what both ways make, and no variable of all functions is followed.
+    let code =
+        "void f(struct item *p, int i) { if (i) p->stock = 1; else p->more = 1; p->more = 2; p->stock = 3; }";
+    let expected = "void f(struct item *p, int i) { if (i) pmo_leds_item_1(p)->stock = 1; else pmo_leds_item_2(p)->more = 1; \
+                    pmo_leds_item_2(p)->more = 2; pmo_leds_item_1_there(p)->stock = 3; }";
+    assert_eq!(lowered(code).as_deref(), Some(expected));
+    let code = "struct item *top;\nvoid f(struct item **r) { top->stock = 1; *r = 0; top->stock = 2; }";
+    let expected = code.replace("top->stock", "pmo_leds_item_1(top)->stock");
+    assert_eq!(lowered(code), Some(expected));
     // A fact that a loop ends is none at its beginning either, and one that a loop makes is one within it.
     let code =
         "void f(struct item *p) { p->stock = 1; while (p) { p->stock = 2; p->stock = 3; p = p->next; } }";
@@ -269,6 +327,52 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
     let code = "void f(struct item *p, int i) { switch (i) { case 0: p->stock = 1; while (i--) { case 1: i--; } p->stock = 2; } }";
     let expected = code.replace("p->stock", "pmo_leds_item_1(p)->stock");
     assert_eq!(lowered(code), Some(expected));
+}
+
+#[test]
+fn arrays_that_are_printed_are_read_and_those_that_are_printed_to_are_stored_to() {
+    let head = "int printf(const char *, ...);\nint snprintf(char *, unsigned long, const char *, ...);\n";
+    let code =
+        "void f(struct item *p) { printf(\"%s\", p->name); snprintf(p->name, 8, \"%s\", p->next->name); }";
+    let Some(found) = lowered(&(head.to_owned() + code)) else { return };
+    let expected = "void f(struct item *p) { printf(\"%s\", pmo_leds_item_1_read(p, &(struct itemExtension1){0})->name); \
+                    snprintf(pmo_leds_item_1(p)->name, 8, \"%s\", pmo_leds_item_1_read(p->next, &(struct itemExtension1){0})->name); }";
+    assert_eq!(found.lines().last(), Some(expected));
+}
+
+#[test]
+fn uses_of_fields_in_cpp_become_calls() {
+    let cases = [
+        // A constant reference reads; one that can be stored through needs the place; a temporary has the value.
+        (
+            "void f(item *p) { constant(p->stock); }",
+            "constant(pmo_leds_item_1_passed(p, itemExtension1())->stock);",
+        ),
+        ("void f(item *p) { stores(p->stock); }", "stores(pmo_leds_item_1(p)->stock);"),
+        ("void f(item *p) { temporary(p->stock); }", "temporary(pmo_leds_item_get_stock(p));"),
+        ("void f(item *p) { text(p->name); }", "text(pmo_leds_item_1_passed(p, itemExtension1())->name);"),
+        (
+            "void f(item *p) { const int &r = p->stock; constant(r); }",
+            "const int &r = pmo_leds_item_1(p)->stock;",
+        ),
+        ("void f(item *p) { int &r = p->stock; r = 2; }", "int &r = pmo_leds_item_1(p)->stock;"),
+        ("void f(item *p) { letters(p->name); }", "letters(pmo_leds_item_1(p)->name);"),
+        // The body of a lambda is run when it is called: nobody knows what is there then.
+        (
+            "void f(item *p) { p->stock = 1; auto h = [=] { p->stock = 9; }; h(); }",
+            "pmo_leds_item_1(p)->stock = 1; auto h = [=] { pmo_leds_item_1(p)->stock = 9; }; h();",
+        ),
+    ];
+    let named = |code: &str, number: usize| code.replace("void f(", &format!("void f{number}("));
+    let all: Vec<_> = (0..).zip(cases).map(|(number, (code, _))| named(code, number)).collect();
+    let head = "void constant(const int &);\nvoid stores(int &);\nvoid temporary(const long &);\n\
+                void text(const char *);\nvoid letters(char *);\n";
+    let Some(found) = lowered_as(CPP, &(head.to_owned() + &all.join("\n"))) else { return };
+    let found: Vec<_> = found.lines().filter(|line| line.starts_with("void f")).collect();
+    assert_eq!(found.len(), cases.len());
+    for ((code, expected), found) in cases.iter().zip(found) {
+        assert!(found.contains(expected), "{code}: {found}");
+    }
 }
 
 #[test]
