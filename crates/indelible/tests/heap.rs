@@ -90,6 +90,32 @@ fn sizes_and_alignments_that_cannot_be_are_refused() {
     assert!(error.contains("2097152 bytes") && error.contains("grow the object"), "{error}");
 }
 
+/// Blocks of a class come in spans of four or more, for which there may be no room where there is for one.
+#[test]
+fn a_block_is_found_wherever_a_piece_is_large_enough() {
+    const PIECE: usize = 14 * 4096;
+    for size in [30_720, 32 * KIB, 20_000, 9000, 5000, 700] {
+        let world = world();
+        let mut heap = heap_of(&world, MIB);
+        let fill = |heap: &Heap, size: usize| -> Vec<*mut u8> {
+            std::iter::from_fn(|| heap.malloc(size).ok().map(|block| block.as_ptr())).collect()
+        };
+        let pieces = fill(&heap, PIECE);
+        fill(&heap, 9 * 4096);
+        free(&heap, pieces[3]).unwrap();
+        let block = heap.malloc(size).unwrap_or_else(|error| panic!("{size}: {error}")).as_ptr();
+        let more = fill(&heap, size);
+        let room = (PIECE / (size + 4096)).max(1) - 1;
+        assert!(more.len() >= room, "{size}: {}", more.len());
+        assert_eq!((heap.usable_size(block).unwrap() >= size, heap.check()), (true, vec![]));
+        heap.psync().unwrap();
+        for block in more.into_iter().chain([block]) {
+            free(&heap, block).unwrap();
+        }
+        assert_eq!(heap.check(), []);
+    }
+}
+
 #[test]
 fn an_object_that_is_no_heap_is_refused() {
     let world = world();

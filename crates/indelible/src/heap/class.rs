@@ -98,6 +98,12 @@ pub fn span_pages(class: usize, have: usize) -> u64 {
     (least << have.min(6)).min(most)
 }
 
+/// Fewest pages that hold a block of `class`: for a span where there is no room for a better one.
+pub fn fewest_pages(class: usize) -> u64 {
+    let block = (size_of_class(class) as u64).div_ceil(PAGE);
+    if Geometry::of(class, block).is_some() { block } else { block + 1 }
+}
+
 /// Fewest pages, at most an eighth of which is wasted, and the most a span gets.
 static LEAST: [(u8, u8); CLASSES] = {
     let mut table = [(0, 0); CLASSES];
@@ -163,6 +169,15 @@ mod tests {
                 }
                 assert!(count * size * 8 >= (pages * PAGE) as usize * 7, "{size}: {geometry:?} on {pages}");
             }
+        }
+    }
+
+    #[test]
+    fn the_smallest_span_has_a_block_and_a_page_less_has_none() {
+        for class in 0..CLASSES {
+            let pages = fewest_pages(class);
+            assert!(Geometry::of(class, pages).is_some_and(|geometry| geometry.count > 0), "{class}");
+            assert!(pages <= span_pages(class, 0) && Geometry::of(class, pages - 1).is_none(), "{class}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
 
 use super::cache::{self, Cache};
-use super::class::span_pages;
+use super::class::{fewest_pages, span_pages};
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
 use super::guard::Guard;
@@ -267,15 +267,19 @@ impl Inner {
     }
 
     fn new_span(&mut self, shared: &Shared, class: usize) -> Result<&'static Span> {
-        let (wanted, least) = (span_pages(class, self.have[class]), span_pages(class, 0));
+        // The last wastes more, and is for a heap that is nearly full.
+        let lengths = [span_pages(class, self.have[class]), span_pages(class, 0), fewest_pages(class)];
         let mut reclaimed = false;
         let (run, count) = loop {
             let mut pages = self.pages(shared)?;
-            if let Some(run) = pages.allocate(wanted, 1, Kind::Span, class as u8)? {
-                break (run, wanted);
+            let mut found = None;
+            for count in lengths {
+                if found.is_none() {
+                    found = pages.allocate(count, 1, Kind::Span, class as u8)?.map(|run| (run, count));
+                }
             }
-            if let Some(run) = pages.allocate(least, 1, Kind::Span, class as u8)? {
-                break (run, least);
+            if let Some(found) = found {
+                break found;
             }
             let error = full(&pages, super::class::size_of_class(class));
             if reclaimed {
