@@ -2,7 +2,7 @@
 
 use indelible::collections::{PBox, PString, PVec, RootTypes};
 use indelible::heap::HeapAudit;
-use indelible::{Heap, Persist, Pool, TypeInfo};
+use indelible::{Heap, Persist, Pool, Relative, TypeInfo};
 use std::ptr::{null_mut, without_provenance_mut};
 use tempfile::TempDir;
 
@@ -266,4 +266,29 @@ fn targets_are_no_part_of_a_type() {
     let audit = heap.audit().unwrap();
     sound(&audit);
     assert_eq!((audit.leaks.len(), audit.owned, audit.referred), (0, 1, 6));
+}
+
+/// A generic type whose parameter is a pointer, so that the words of one are in its name.
+#[derive(Persist)]
+#[repr(C)]
+struct Named<P> {
+    held: P,
+    #[persist(target)]
+    next: *mut Named<P>,
+}
+
+#[test]
+fn pointers_in_the_names_of_types_are_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();
+    let mut heap = pool.heap("o", 1 << 20).unwrap();
+    let next = blocks::<Named<Relative<u64>>>(&heap, 1)[0];
+    // SAFETY: a block of zeros of this heap, large enough.
+    unsafe { (*next).next = without_provenance_mut(3) };
+    let named = Named { held: Relative::default(), next };
+    heap.root_or_insert_with::<Named<Relative<u64>>, _>("named", |_| named).unwrap();
+    let audit = heap.audit().unwrap();
+    assert_eq!((&audit.findings[..], &audit.leaks[..]), (&[][..], &[][..]), "the block is found by type");
+    let paths: Vec<_> = audit.pointers.iter().map(|pointer| &pointer.path[..]).collect();
+    assert_eq!(paths, ["named.next.next"]);
 }

@@ -16,6 +16,8 @@ type Describe = fn(&mut Layout);
 pub struct Layout {
     pub(super) stream: String,
     met: Vec<&'static str>,
+    /// How many pointers are described.
+    pointers: usize,
     /// Pointers with what describes their targets, which are not described yet: the number of each.
     targets: VecDeque<(usize, Describe)>,
     /// Whether a shared reference is enough to store somewhere.
@@ -56,9 +58,10 @@ impl Layout {
         self.word("}");
     }
 
-    /// How many pointers are described.
-    fn pointers(&self) -> usize {
-        self.stream.split(' ').filter(|word| matches!(*word, "*mut" | "*const")).count()
+    /// Adds a pointer of this kind. Names of types may have the same words in them, and are none.
+    pub(super) fn pointer(&mut self, kind: &str) {
+        self.pointers += 1;
+        self.word(kind);
     }
 
     /// Describes the targets of pointers, once the type that has them is.
@@ -100,7 +103,7 @@ impl Members<'_> {
         name: &str,
         offset: usize,
     ) {
-        self.layout.targets.push_back((self.layout.pointers(), T::describe));
+        self.layout.targets.push_back((self.layout.pointers, T::describe));
         self.field::<P>(name, offset);
     }
 

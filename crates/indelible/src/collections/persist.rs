@@ -208,7 +208,7 @@ macro_rules! pointer {
                 #[inline]
                 unsafe fn check(_: *const Self, _: &Bounds) -> bool { true }
                 fn describe(layout: &mut Layout) {
-                    layout.word($name);
+                    layout.pointer($name);
                     layout.word(&target::<T>());
                     layout.atomics |= $shared;
                 }
