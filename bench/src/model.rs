@@ -124,7 +124,13 @@ pub struct Goal {
     pub unit: Unit,
     pub bound: Bound,
     pub limit: f64,
+    /// No number if it could not be measured, for which JSON has `null`.
+    #[serde(deserialize_with = "number")]
     pub value: f64,
+}
+
+fn number<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +229,13 @@ mod tests {
         assert!(!Goal::at_most("a", Unit::Ratio, 2.0, 2.1).is_hit());
         assert!(Goal::at_least("a", Unit::Ratio, 1.0, 1.5).is_hit());
         assert!(!Goal::at_most("a", Unit::Ratio, 2.0, f64::NAN).is_hit());
-        assert!(!Goal::at_least("a", Unit::Ratio, 2.0, f64::NAN).is_hit());
+        let missed = Goal::at_least("a", Unit::Ratio, 2.0, f64::NAN);
+        assert!(!missed.is_hit());
+        let read: Goal = serde_json::from_str(&serde_json::to_string(&missed).unwrap()).unwrap();
+        assert!(read.value.is_nan() && !read.is_hit());
+        let measured = Goal { value: 2.5, ..missed };
+        let text = serde_json::to_string(&measured).unwrap();
+        assert_eq!(serde_json::from_str::<Goal>(&text).unwrap(), measured);
     }
 
     #[test]
