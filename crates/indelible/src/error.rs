@@ -144,13 +144,14 @@ impl From<&Cause> for Limit {
         match cause {
             Cause::Store(StoreError::NoAddresses { .. }) => Limit::Reach,
             Cause::Store(StoreError::NoRoom { .. }) => Limit::Behind,
+            Cause::Store(StoreError::NoSpace) => Limit::Space,
             other => Limit::Other(other.to_string()),
         }
     }
 }
 
-impl From<Error> for Limit {
-    fn from(error: Error) -> Self {
+impl From<&Error> for Limit {
+    fn from(error: &Error) -> Self {
         Limit::from(&error.0.cause)
     }
 }

@@ -134,7 +134,7 @@ fn an_object_that_moved_and_cannot_be_mapped_is_lost_and_says_so() {
         let pool = world.format();
         lost(&pool, Fault::Map);
         if world.tracking == Tracking::WpAsync {
-            for name in ["walled", "wall", "heap", "behind"] {
+            for name in ["walled", "wall", "heap", "behind", "reserved", "beyond"] {
                 pool.destroy(name).unwrap();
             }
             lost(&pool, Fault::Register);
@@ -179,6 +179,14 @@ fn lost(pool: &Pool, fault: Fault) {
     let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
     assert_eq!((heap.check(), heap.size()), (vec![], 4 << 20));
     assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 112);
+
+    // Growth by less would only find that the object is lost.
+    pool.create("reserved", 64 << 10).unwrap();
+    pool.create("beyond", 4096).unwrap();
+    let mut heap =
+        Heap::format_with(pool.attach("reserved").unwrap(), HeapOptions::new().grow(true)).unwrap();
+    let error = with(fault, || heap.reserve(1 << 20)).expect_err("it has to be mapped anew");
+    assert_ne!(error.kind(), ErrorKind::Poisoned, "the cause comes first: {error}");
 }
 
 /// One line, the first time and every other, and no limit but the pool's.

@@ -80,8 +80,18 @@ pub(crate) enum Limit {
     Reach,
     #[error("what lies behind it on the medium is taken")]
     Behind,
+    #[error("there is no space for more of it")]
+    Space,
     #[error("{0}")]
     Other(String),
+}
+
+impl Limit {
+    /// Whether growth by less may succeed. After a failure of another kind the object may be lost to this attachment, and
+    /// one more try would say only that.
+    pub(crate) fn is_of_size(&self) -> bool {
+        !matches!(self, Limit::Other(_))
+    }
 }
 
 impl HeapError {

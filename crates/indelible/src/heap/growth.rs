@@ -104,7 +104,7 @@ impl RawHeap {
             // The tables of this attachment have room for no more.
             let len = len.min(self.reach());
             limit = if len <= old { Some(Limit::Reach) } else { object.grow_in_place(len).err() };
-            if limit.is_none() {
+            if !limit.as_ref().is_some_and(Limit::is_of_size) {
                 break;
             }
         }

@@ -352,8 +352,9 @@ impl Heap {
             Err(error) if error.kind() == ErrorKind::HeapFull && self.raw.grows() => {
                 let mut grown = Err(error);
                 for len in RawHeap::growth(self.object.len(), bytes, 16) {
-                    if grown.is_err() {
-                        grown = self.grow(len as u64);
+                    grown = self.grow(len as u64);
+                    if !matches!(&grown, Err(error) if Limit::from(error).is_of_size()) {
+                        break;
                     }
                 }
                 grown?;
@@ -419,7 +420,7 @@ impl Growable for Heap {
     }
 
     fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
-        self.object.grow_in_place(size as u64).map_err(Limit::from)
+        self.object.grow_in_place(size as u64).map_err(|error| Limit::from(&error))
     }
 
     fn grown(&self) {
