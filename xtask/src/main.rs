@@ -19,6 +19,7 @@ mod unprivileged;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use test::Which;
 
 /// Builds, tests and measures Indelible.
 #[derive(Parser)]
@@ -39,8 +40,11 @@ enum Task {
         /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
         #[arg(long)]
         all: bool,
+        /// What --all adds, without the rest
+        #[arg(long, conflicts_with = "all")]
+        rest: bool,
         /// As --all, but fail where the machine lacks what power cuts need
-        #[arg(long)]
+        #[arg(long, conflicts_with = "rest")]
         require_rig: bool,
         /// Only the steps with this in their names, of all of them
         #[arg(long, value_name = "NAME")]
@@ -128,7 +132,14 @@ fn main() -> ExitCode {
         println!("needs {what}");
     }
     let result = match task {
-        Task::Test { all, require_rig, only } => test::run(all, require_rig, only.as_deref()),
+        Task::Test { all, rest, require_rig, only } => {
+            let which = match (rest, all || require_rig) {
+                (true, _) => Which::Rest,
+                (false, true) => Which::All,
+                (false, false) => Which::Quick,
+            };
+            test::run(which, require_rig, only.as_deref())
+        }
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),

@@ -8,16 +8,16 @@ use std::process::Command;
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
 const QUICK: &[Step] = &[
     Step::new("format", 2, || done(step("format", &["fmt", "--all", "--check"]))),
-    Step::new("tests", 330, suite::run),
-    Step::new("examples in documentation", 30, || done(step("doc tests", &["test", "--workspace", "--doc"]))),
+    Step::new("tests", 550, suite::run),
+    Step::new("examples in documentation", 10, || done(step("doc tests", &["test", "--workspace", "--doc"]))),
 ];
 
 /// The steps that `--all` adds.
 const REST: &[Step] = &[
-    Step::new("lints", 100, || {
+    Step::new("lints", 60, || {
         done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
-    Step::new("protocol faults are caught", 200, || {
+    Step::new("protocol faults are caught", 320, || {
         // One selection of packages, so that one build serves this and the campaign.
         const TESTS: &[&str] = &[
             "test",
@@ -43,28 +43,39 @@ const REST: &[Step] = &[
             ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
         done(step("histories of types", &test))
     }),
-    Step::new("aarch64", 35, aarch64).needs("rustup, to install the target's standard library"),
-    Step::new("documentation", 30, || {
+    Step::new("aarch64", 20, aarch64).needs("rustup, to install the target's standard library"),
+    Step::new("documentation", 20, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];
         done(step_with("documentation", &["doc", "--workspace", "--no-deps"], &warnings))
     }),
-    Step::new("tests as an unprivileged user", 200, || done(unprivileged::run())).needs("root"),
-    Step::new("Python", 150, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
-    Step::new("power cuts of emulated machines", 360, || power_cuts(false))
+    Step::new("tests as an unprivileged user", 110, || done(unprivileged::run())).needs("root"),
+    Step::new("Python", 165, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
+    Step::new("power cuts of emulated machines", 200, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
-    Step::new("protection keys in an emulated machine", 60, protection_keys::run)
+    Step::new("protection keys in an emulated machine", 10, protection_keys::run)
         .needs("the emulator and a kernel of the step before"),
-    Step::new("evidence, short", 120, || done(evidence::layers(false)))
+    Step::new("evidence, short", 200, || done(evidence::layers(false)))
         .needs("root for the campaigns that mount file systems; it says which were not tested"),
-    Step::new("the least of every benchmark", 60, benchmarks).needs("5 GiB free in /dev/shm"),
+    Step::new("the least of every benchmark", 155, benchmarks).needs("5 GiB free in /dev/shm"),
 ];
 
-/// Runs the quick steps, or all of them, or of all of them those with `only` in their names.
-pub(crate) fn run(all: bool, require_rig: bool, only: Option<&str>) -> Result {
-    let mut steps = QUICK.to_vec();
-    if all || require_rig || only.is_some() {
-        steps.extend(REST);
-    }
+/// Steps to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those of the README's command.
+    Quick,
+    /// The others.
+    Rest,
+    All,
+}
+
+/// Runs the steps, or of all of them those with `only` in their names.
+pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result {
+    let mut steps = match (which, only) {
+        (Which::Quick, None) => QUICK.to_vec(),
+        (Which::Rest, None) => REST.to_vec(),
+        _ => [QUICK, REST].concat(),
+    };
     if require_rig {
         let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
         rig.expect("the list has it").run = || power_cuts(true);
@@ -76,7 +87,7 @@ pub(crate) fn run(all: bool, require_rig: bool, only: Option<&str>) -> Result {
         }
     }
     plan::run(&steps)?;
-    if !all && !require_rig && only.is_none() {
+    if which == Which::Quick && only.is_none() {
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())

@@ -115,17 +115,17 @@ fn a_page_that_cannot_be_read_is_named_with_its_object() {
     // A small object is filled whole.
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     let pool = world.format();
-    pool.create("small", 10 * PAGE as u64).unwrap();
+    pool.create("small", 4 * PAGE as u64).unwrap();
     let mut small = pool.attach("small").unwrap();
     small.as_mut_slice().fill(1);
     small.psync().unwrap();
     small.detach().unwrap();
     let (object, _) = pool.store().stat("small").unwrap();
-    let at = object.entry.primary_offset() + 7 * PAGE as u64;
+    let at = object.entry.primary_offset() + 3 * PAGE as u64;
     world.sim().unwrap().spoil(at..at + PAGE as u64);
     let text = pool.attach("small").unwrap_err().to_string();
     assert!(text.starts_with("cannot attach object \"small\""), "{text}");
-    assert!(text.contains("cannot read page 7 of the object"), "{text}");
+    assert!(text.contains("cannot read page 3 of the object"), "{text}");
 }
 
 #[test]

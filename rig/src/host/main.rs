@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// Cuts of each kind in CI, and in a campaign.
-const QUICK: u64 = 30;
+const QUICK: u64 = 12;
 const LONG: u64 = 250;
 
 /// Cuts the power of machines with persistent memory, and looks what is left.
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Seed of the random choices [default: a random one, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// As in CI: 30 cuts of each kind
+    /// As in CI: 12 cuts of each kind
     #[arg(long, conflicts_with = "cycles")]
     quick: bool,
     /// Machines at a time [default: one per processor]

@@ -76,7 +76,7 @@ impl<'h> HeapRef<'h> {
         match heap::find(self.address).ok_or(HeapError::Nowhere)?.access {
             Access::Reading => Err(HeapError::ReadOnly),
             // SAFETY: borrowed for 'h (1).
-            Access::Writing { heap, .. } => Ok(unsafe { &*std::ptr::with_exposed_provenance(heap) }),
+            Access::Writing { heap } => Ok(unsafe { &*std::ptr::with_exposed_provenance(heap) }),
         }
     }
 

@@ -123,7 +123,8 @@ impl ReadHeap {
 
     /// Registers the heap. Several read attachments of a process share memory, not entries.
     pub(crate) fn register(&self) -> Entry {
-        self.registration.register(self.object().as_ptr().addr(), self.object().len(), Access::Reading)
+        let (base, len) = (self.object().as_ptr().addr(), self.object().len());
+        self.registration.register(base, len, Access::Reading, false)
     }
 }
 

@@ -16,23 +16,26 @@ pub(crate) struct Entry {
     /// Bytes.
     pub(crate) len: usize,
     pub(crate) access: Access,
+    owner: u64,
     /// Number of the attachment.
     pub(crate) attachment: u32,
-    owner: u64,
+    /// Whether stores to it have to be marked, as tracking is explicit.
+    explicit: bool,
 }
 
-/// How a heap is attached.
+/// How a heap is attached. It has no other fields than words: an entry is copied at each access, and a copy made of pieces
+/// of a word cannot be read as a word before they have left the processor's store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reading,
-    /// For writing, by the `Heap` at this address; stores to it have to be marked if tracking is explicit.
+    /// For writing, by the `Heap` at this address.
     Writing {
         heap: usize,
-        explicit: bool,
     },
 }
 
-const NONE: Entry = Entry { base: 0, len: 0, access: Access::Reading, attachment: 0, owner: 0 };
+const NONE: Entry =
+    Entry { base: 0, len: 0, access: Access::Reading, owner: 0, attachment: 0, explicit: false };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// Whether stores to some registered heap have to be marked. Changes with `HEAPS`.
@@ -89,8 +92,8 @@ impl Registration {
     }
 
     /// Enters the heap, or updates its entry.
-    pub(super) fn register(&self, base: usize, len: usize, access: Access) -> Entry {
-        let mut entry = Entry { base, len, access, attachment: 0, owner: self.0 };
+    pub(super) fn register(&self, base: usize, len: usize, access: Access, explicit: bool) -> Entry {
+        let mut entry = Entry { base, len, access, owner: self.0, attachment: 0, explicit };
         let mine = |old: &&Entry| old.owner == self.0;
         if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
             entry.attachment = old.attachment;
@@ -110,10 +113,7 @@ impl Registration {
 
 /// To be called before others may read the registry again.
 fn changed(heaps: &[Entry]) {
-    ANY_EXPLICIT.store(
-        heaps.iter().any(|entry| matches!(entry.access, Access::Writing { explicit: true, .. })),
-        Relaxed,
-    );
+    ANY_EXPLICIT.store(heaps.iter().any(|entry| entry.explicit), Relaxed);
     EPOCH.fetch_add(1, Release);
 }
 

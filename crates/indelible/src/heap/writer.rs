@@ -389,8 +389,8 @@ impl Heap {
     pub(crate) fn register(&self) -> Entry {
         let (base, len) = (self.base().addr(), self.size());
         let heap = std::ptr::from_ref(self).expose_provenance();
-        let access = Access::Writing { heap, explicit: self.object.explicit_marks().is_some() };
-        self.registration.register(base, len, access)
+        let explicit = self.object.explicit_marks().is_some();
+        self.registration.register(base, len, Access::Writing { heap }, explicit)
     }
 
     pub(crate) fn raw(&self) -> &RawHeap {

@@ -51,11 +51,11 @@ impl FaultLatch {
     }
 
     /// Counts a failure before its caller learns of it.
+    #[inline]
     fn note(&self, result: Result<(), Fatal>) -> Result<(), Fatal> {
-        if result.is_err() {
-            self.failures.fetch_add(1, Ordering::AcqRel);
-        }
-        result
+        let Err(failure) = result else { return Ok(()) };
+        self.failures.fetch_add(1, Ordering::AcqRel);
+        Err(failure)
     }
 
     /// Takes the other reports of a failure that was counted: a report that waits for the other kind of
@@ -99,11 +99,13 @@ impl Epoch {
 
     /// Passes on the result of a call that asked the system for durability; after a failure, takes all
     /// pending reports of it.
+    #[inline]
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
-        if done.is_err() && !Mutant::ReportsLeft.is_on() {
+        let Err(failure) = done else { return Ok(()) };
+        if !Mutant::ReportsLeft.is_on() {
             self.latch.take_reports();
         }
-        done
+        Err(failure)
     }
 
     fn claim(&self, claim: impl FnOnce(&dyn Device) -> Result<(), ReserveError>) -> Result<(), ReserveError> {

@@ -5,7 +5,6 @@ use super::written::Direct;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D};
-use crate::lane::Batch;
 use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear_left};
@@ -183,7 +182,7 @@ impl Store {
             standing,
             direct: Direct::Left,
             unsettled: false,
-            scratch: Batch::new(),
+            scratch: None,
             page_cache: page_cache_for(&*self.device),
             backed: Vec::new(),
             recovered,

@@ -114,7 +114,7 @@ impl Writer {
 
     /// Makes another standing of the object durable, without a change of its contents.
     fn announce(&mut self, standing: Standing) -> Result<()> {
-        let mut batch = std::mem::take(&mut self.scratch);
+        let mut batch = self.scratch.take().unwrap_or_default();
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
@@ -123,7 +123,7 @@ impl Writer {
             &[Advance::new(&self.object, standing, self.page_cache.clone())],
             None,
         );
-        self.scratch = batch;
+        self.scratch = Some(batch);
         result?;
         self.standing = standing;
         self.unsettled = true;

@@ -116,7 +116,8 @@ impl Writers<'_> {
 pub struct Staged<'w, 'l> {
     /// `None`: a psync of no object.
     writers: Option<Writers<'w>>,
-    batch: Batch,
+    /// Passed on as a pointer: a small psync takes so little time that copies of what was just stored show.
+    batch: Box<Batch>,
     advances: Vec<Advance>,
     source: Option<&'l dyn BatchSource>,
 }
@@ -143,30 +144,40 @@ pub fn stage<'w, 'c, 'l>(
 ) -> Result<Staged<'w, 'l>> {
     let mut parts = parts.into_iter();
     let Some((first, changes)) = parts.next() else {
-        return Ok(Staged { writers: None, batch: Batch::new(), advances: Vec::new(), source });
+        return Ok(Staged { writers: None, batch: Box::default(), advances: Vec::new(), source });
     };
-    let (others, other_changes): (Vec<_>, Vec<_>) = parts.unzip();
+    let (mut others, mut other_changes) = (Vec::new(), Vec::new());
+    for (writer, changes) in parts {
+        others.push(writer);
+        other_changes.push(changes);
+    }
     let mut writers = Writers { first, others };
     let apart = writers.check()?;
     writers.iter_mut().try_for_each(Writer::take_back_unproven)?;
     if apart {
         writers.unite()?;
     }
-    let mut batch = std::mem::take(&mut writers.first.scratch);
+    let mut batch = writers.first.scratch.take().unwrap_or_default();
     batch.clear();
     let capabilities = writers.first.store.device.capabilities();
     batch.set_may_borrow(source.is_some() && capabilities.byte_addressable);
     let mut advances = Vec::with_capacity(1 + writers.others.len());
-    advances.extend(writers.first.advance(changes, &mut batch)?);
+    writers.first.advance(changes, &mut batch, &mut advances)?;
     for (writer, changes) in writers.others.iter().zip(other_changes) {
-        advances.extend(writer.advance(changes, &mut batch)?);
+        writer.advance(changes, &mut batch, &mut advances)?;
     }
     Ok(Staged { writers: Some(writers), batch, advances, source })
 }
 
 impl Writer {
-    /// Appends the object's changes to `batch`, as a section of it. `None`: there are none.
-    fn advance(&self, changes: &mut dyn Changes, batch: &mut Batch) -> Result<Option<Advance>> {
+    /// Appends the object's changes to `batch`, as a section of it, and its standing after them to `advances`, if there are
+    /// any.
+    fn advance(
+        &self,
+        changes: &mut dyn Changes,
+        batch: &mut Batch,
+        advances: &mut Vec<Advance>,
+    ) -> Result<()> {
         let before = batch.data_len();
         let entry = &self.object.entry;
         batch.begin(kind::PSYNC, self.object.offset, entry.binding.get());
@@ -177,12 +188,13 @@ impl Writer {
         let direct = self.publishable();
         if batch.data_len() == before && direct.is_none() {
             batch.cancel();
-            return Ok(None);
+            return Ok(());
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
-        Ok(Some(Advance::new(&self.object, standing, self.page_cache.clone())))
+        advances.push(Advance::new(&self.object, standing, self.page_cache.clone()));
+        Ok(())
     }
 }
 
@@ -200,8 +212,7 @@ impl Staged<'_, '_> {
     pub fn commit(mut self) -> Result<()> {
         let Some(mut writers) = self.writers.take() else { return Ok(()) };
         let result = self.publish(&mut writers);
-        // For reuse of its memory.
-        writers.first.scratch = self.batch;
+        writers.first.scratch = Some(self.batch);
         result
     }
 

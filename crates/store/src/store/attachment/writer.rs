@@ -26,7 +26,8 @@ pub struct Writer {
     pub(super) direct: Direct,
     /// Whether the primary may hold bytes that are not durable in place.
     pub(super) unsettled: bool,
-    pub(super) scratch: Batch,
+    /// A batch for the next psync, for reuse of its memory.
+    pub(super) scratch: Option<Box<Batch>>,
     /// Pages kept in memory, where comparing with the medium is slow.
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
     /// Pieces of a sparse object known to have space, one bit each.
