@@ -40,7 +40,7 @@ enum Task {
         /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
         #[arg(long)]
         all: bool,
-        /// What --all adds, without the rest
+        /// The steps that --all adds, alone
         #[arg(long, conflicts_with = "all")]
         rest: bool,
         /// As --all, but fail where the machine lacks what power cuts need
