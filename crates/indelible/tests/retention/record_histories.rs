@@ -270,7 +270,7 @@ fn histories(count: u64) {
 }
 
 #[test]
-fn records_of_generated_histories_have_their_values_in_each_version() {
+pub fn records_of_generated_histories_have_their_values_in_each_version() {
     histories(200);
 }
 
