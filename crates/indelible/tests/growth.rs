@@ -1,9 +1,11 @@
 //! Growth that fails: the object is as it was, or says that it is lost to this attachment; its memory never faults.
 
-use crate::support::{Ground, World, everywhere};
+use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::PVec;
-use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Object, Pool, Tracking};
+use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Object, Pool, Tracking, TypeInfo};
+use indelible_testing::sim::{Choice, Fault as Failure, OpKind};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
@@ -266,4 +268,68 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     let heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
     let said = fill(&heap, 40_000);
     assert!(said.contains("HeapOptions::grow"), "{said}");
+}
+
+/// A failure, more calls, a death: what was psynced is there, and no block is lost or invented.
+#[test]
+fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
+    const WORDS: TypeInfo = TypeInfo { name: "Words", fingerprint: 24, layout: "small, big: u64 at 0, 8" };
+    let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve];
+    let faults = [Failure::Io, Failure::Short, Failure::After, Failure::NoSpace, Failure::KillLate];
+    let (mut failed, mut went_on) = (0, 0);
+    for (kind, fault) in kinds.into_iter().flat_map(|kind| faults.map(|fault| (kind, fault))) {
+        for nth in 0.. {
+            let world = World::new(Ground::Simulated, Tracking::Auto, false);
+            let (pool, sim) = (world.format(), world.sim().unwrap());
+            pool.create("heap", 128 << 10).unwrap();
+            let mut heap =
+                Heap::format_with(pool.attach("heap").unwrap(), HeapOptions::new().grow(true)).unwrap();
+            let words = heap.calloc(1, 16).unwrap().cast::<[u64; 2]>();
+            name_root(&heap, "words", words.as_ptr().cast(), 16, &WORDS).unwrap();
+            heap.psync().unwrap();
+            sim.fail_from(kind, nth, fault);
+            let big = heap.malloc(1 << 20);
+            let met = sim.faults_met() > 0;
+            sim.clear_faults();
+            let small = heap.malloc(3000);
+            for (word, block, len) in [(0, &small, 3000), (1, &big, 1 << 20)] {
+                // SAFETY: new blocks of at least that size, and the root's, which has two words.
+                unsafe {
+                    if let Ok(block) = block {
+                        block.as_ptr().write_bytes(7, len);
+                        words.as_ptr().cast::<u64>().add(word).write(block.addr().get() as u64);
+                    }
+                }
+            }
+            let promised = heap.psync().is_ok();
+            failed += u32::from(big.is_err());
+            went_on += u32::from(big.is_err() && promised);
+            let images = [Choice::None, Choice::Random(nth), Choice::All].map(|choice| sim.power_cut(choice));
+            drop(heap);
+            for image in images {
+                let what = format!("{fault:?} of {kind:?} {nth}, psync {promised}");
+                let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
+                let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+                assert_eq!(heap.check(), [], "{what}");
+                // SAFETY: the root's block.
+                let found = unsafe { *(heap.root("words", &WORDS).unwrap().address as *const [u64; 2]) };
+                let made =
+                    [&small, &big].map(|block| block.as_ref().map_or(0, |block| block.addr().get() as u64));
+                assert!(found == made || !promised && found == [0, 0], "{what}: {found:x?} of {made:x?}");
+                let blocks = 1 + found.iter().filter(|address| **address != 0).count() as u64;
+                assert_eq!(heap.stats().unwrap().blocks, blocks, "{what}");
+                for (address, len) in
+                    found.into_iter().zip([3000, 1 << 20]).filter(|(address, _)| *address != 0)
+                {
+                    // SAFETY: a block of that size.
+                    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+                    assert!(bytes.iter().all(|byte| *byte == 7), "{what}");
+                }
+            }
+            if !met {
+                break;
+            }
+        }
+    }
+    assert!(failed > 10 && went_on > 0, "{failed} growths failed, {went_on} heaps went on");
 }

@@ -99,10 +99,13 @@ impl RawHeap {
             return Err(error);
         }
         let old = object.mapped();
-        let mut limit = None;
+        let (mut limit, mut tried) = (None, 0);
         for len in Self::growth(old, size, align) {
             // The tables of this attachment have room for no more.
             let len = len.min(self.reach());
+            if std::mem::replace(&mut tried, len) == len {
+                continue;
+            }
             limit = if len <= old { Some(Limit::Reach) } else { object.grow_in_place(len).err() };
             if !limit.as_ref().is_some_and(Limit::is_of_size) {
                 break;
