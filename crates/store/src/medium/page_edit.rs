@@ -5,13 +5,51 @@ use super::{Medium, MediumError};
 use crate::format::{LINE, PAGE};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
+use std::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// Bytes of a line, and lines of a page.
+const L: usize = LINE as usize;
+const LINES: usize = (PAGE / LINE) as usize;
+
+/// A page that the edit changes. Few of its lines are written, so that only those are kept as they were, and compared.
 struct Image {
     /// Lines, by bit, to be logged even if they look unchanged.
     forced: u64,
-    before: Box<[u8; PAGE as usize]>,
+    /// Lines that were written, by number, as they were before.
+    before: Vec<(usize, [u8; L])>,
     after: Box<[u8; PAGE as usize]>,
+}
+
+impl Image {
+    fn line(&self, line: usize) -> &[u8] {
+        &self.after[line * L..(line + 1) * L]
+    }
+
+    fn line_mut(&mut self, line: usize) -> &mut [u8] {
+        &mut self.after[line * L..(line + 1) * L]
+    }
+
+    /// Room for bytes, whose lines are kept as they were. `None`: they are not within the page.
+    fn place(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
+        if range.end > self.after.len() {
+            return None;
+        }
+        for line in range.start / L..range.end.div_ceil(L) {
+            if !self.before.iter().any(|(kept, _)| *kept == line) {
+                let mut bytes = [0; L];
+                bytes.copy_from_slice(self.line(line));
+                self.before.push((line, bytes));
+            }
+        }
+        self.after.get_mut(range)
+    }
+
+    /// Lines to be logged, by bit.
+    fn changed(&self) -> u64 {
+        let differ = self.before.iter().filter(|(line, before)| before != self.line(*line));
+        differ.fold(self.forced, |mask, (line, _)| mask | 1 << line)
+    }
 }
 
 /// Changes to table pages that are not on the medium yet.
@@ -60,7 +98,7 @@ impl<'m> PageEdit<'m> {
         let at = (offset % PAGE) as usize;
         let bytes = value.as_bytes();
         let image = self.image(offset / PAGE * PAGE)?;
-        match image.after.get_mut(at..at + bytes.len()) {
+        match image.place(at..at + bytes.len()) {
             Some(place) => place.copy_from_slice(bytes),
             None => return Err(self.straddles(offset, bytes.len() as u64)),
         }
@@ -73,9 +111,11 @@ impl<'m> PageEdit<'m> {
     pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
         let image = self.image(page)?;
         image.forced = mask;
-        image.after = image.before.clone();
-        for line in (0..(PAGE / LINE) as usize).filter(|line| mask >> line & 1 == 1) {
-            image.after[line * LINE as usize..(line + 1) * LINE as usize].fill(0);
+        for (line, before) in std::mem::take(&mut image.before) {
+            image.line_mut(line).copy_from_slice(&before);
+        }
+        for line in (0..LINES).filter(|line| mask >> line & 1 == 1) {
+            image.line_mut(line).fill(0);
         }
         Ok(())
     }
@@ -94,9 +134,9 @@ impl<'m> PageEdit<'m> {
         match self.pages.entry(page) {
             MapEntry::Occupied(slot) => Ok(slot.into_mut()),
             MapEntry::Vacant(slot) => {
-                let mut before = Box::new([0; PAGE as usize]);
-                self.medium.read(page, &mut before[..])?;
-                Ok(slot.insert(Image { forced: 0, after: before.clone(), before }))
+                let mut after = Box::new([0; PAGE as usize]);
+                self.medium.read(page, &mut after[..])?;
+                Ok(slot.insert(Image { forced: 0, before: Vec::new(), after }))
             }
         }
     }
@@ -108,23 +148,12 @@ impl<'m> PageEdit<'m> {
         offsets.sort_unstable();
         for page in offsets {
             let image = &self.pages[&page];
-            let differs = |line: usize| {
-                let range = line * LINE as usize..(line + 1) * LINE as usize;
-                image.forced >> line & 1 == 1 || image.before[range.clone()] != image.after[range]
-            };
-            let lines = (PAGE / LINE) as usize;
-            let mut line = 0;
-            while line < lines {
-                let start = line;
-                while line < lines && differs(line) {
-                    line += 1;
-                }
-                if line > start {
-                    let range = start * LINE as usize..line * LINE as usize;
-                    emit(page + range.start as u64, &image.after[range]);
-                } else {
-                    line += 1;
-                }
+            let mut left = image.changed();
+            while left != 0 {
+                let start = left.trailing_zeros() as usize;
+                let count = (left >> start).trailing_ones() as usize;
+                emit(page + (start * L) as u64, &image.after[start * L..(start + count) * L]);
+                left &= !(u64::MAX >> (LINES - count) << start);
             }
         }
     }
