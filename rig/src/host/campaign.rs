@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Cuts that one pool goes through.
 const CHAIN: u64 = 10;
 /// Cuts after which a broken rule must have been noticed.
-const PATIENCE: u64 = 12;
+const PATIENCE: u64 = 60;
 
 /// A chain to run.
 #[derive(Clone, Copy, Debug)]
