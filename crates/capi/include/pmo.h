@@ -184,7 +184,7 @@ enum {
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
- * 1970; psyncs are as of the last checkpoint. */
+ * 1970; psyncs are those that are durable now. */
 struct pmo_stat {
     char name[512];
     uint8_t id[16];

@@ -85,6 +85,23 @@ fn cat_shows_the_last_psync_beside_the_writer() {
     writer.release();
 }
 
+/// No checkpoint is waited for.
+#[test]
+fn psyncs_are_counted_beside_the_writer() {
+    let rig = rig();
+    let psyncs = || rig.pmo(["stat", "--json"], ["a"]).fine().json()["psyncs"].as_u64();
+    assert_eq!(psyncs(), Some(0));
+    let writer = start_writer(&rig);
+    assert_eq!(psyncs(), Some(1));
+    let text = rig.pmo(["metrics"], ["a"]).fine().out;
+    assert!(
+        text.lines().any(|line| line.starts_with("pmo_object_psyncs_total{") && line.ends_with(" 1")),
+        "{text}"
+    );
+    writer.kill();
+    assert_eq!(psyncs(), Some(1), "recovery brings it in place");
+}
+
 #[test]
 fn a_stopped_writer_is_shown_and_waited_for_no_longer_than_asked() {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};

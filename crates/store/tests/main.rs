@@ -8,6 +8,7 @@ mod contract_locks;
 mod contract_model;
 mod contract_objects;
 mod contract_waits;
+mod counters;
 mod crash_processes;
 mod crash_psync;
 mod crash_recovery;

@@ -12,8 +12,7 @@ use std::path::PathBuf;
 
 /// Print figures of a pool and its objects as OpenMetrics text, as Prometheus reads it
 ///
-/// Takes no locks: it is in nobody's way, and may be asked every few seconds. Counters of psyncs are as of the last checkpoint of
-/// their writer's log.
+/// Takes no locks: it is in nobody's way, and may be asked every few seconds. Counters of psyncs have all that are durable now.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -83,9 +83,9 @@ pub struct Stat {
     pub read_key: bool,
     /// Whether writing needs a key.
     pub write_key: bool,
-    /// Bytes ever psynced, as a high-water mark, as of the last checkpoint.
+    /// Bytes ever psynced, as a high-water mark, as of now.
     pub published: u64,
-    /// Psyncs over its life, as of the last checkpoint.
+    /// Psyncs over its life that are durable now, whoever writes it. Of a writer that died: with those that recovery brings in place.
     pub psyncs: u64,
     /// When it was created.
     pub created: SystemTime,

@@ -64,7 +64,7 @@ class Stat:
     read_only: bool
     sparse: bool
     psyncs: int
-    """Psyncs over its life, as of the last checkpoint."""
+    """Psyncs over its life that are durable now."""
     created: float
     """Seconds since 1970."""
 

@@ -26,6 +26,8 @@ pub struct BatchView<'r, 'm> {
     pub at: u64,
     /// The log with this batch as its last.
     pub log: LaneLog,
+    /// All batches before the one of this number were durable when this one was written.
+    pub durable: u64,
     reader: &'r mut Reader<'m>,
 }
 
@@ -175,7 +177,8 @@ pub fn scan(
         }
         let after = LaneLog { tail: log.tail + header.len.get(), sequence: log.sequence + 1, ..*log };
         let reader = &mut reader;
-        visit(&mut BatchView { sections: &sections, runs: &runs, at, log: after, reader })?;
+        let durable = header.durable.get();
+        visit(&mut BatchView { sections: &sections, runs: &runs, at, log: after, durable, reader })?;
         *log = after;
     }
     Ok(())

@@ -22,6 +22,12 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// The standing that a progress line states.
+    #[must_use]
+    pub fn in_line(line: &Progress) -> Standing {
+        Standing { published: line.published.get(), psyncs: line.psyncs.get(), direct: line.direct.get() }
+    }
+
     /// The standing that a batch's section states.
     #[must_use]
     pub fn of(section: &Section) -> Standing {

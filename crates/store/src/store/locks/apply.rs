@@ -20,9 +20,9 @@
 use super::{Deadline, Patience, lock};
 use crate::error::{Holder, Result, StoreError};
 use crate::format::apply_word;
-use crate::medium::{Device, LockKey, LockMode};
+use crate::medium::{Device, LockKey, LockMode, read_struct};
 use crate::mutant::Mutant;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, fence};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -126,6 +126,26 @@ impl ApplyLocks {
             Some(_) => Ok(false),
             None => self.is_wanted(lane),
         }
+    }
+
+    /// Whether the lane's process changes primaries of it, or its log, asked by any process. If it does not, all that was seen of
+    /// the lane before was written by changes that have ended.
+    pub(in crate::store) fn is_changing(&self, lane: u32) -> Result<bool> {
+        if self.device.capabilities().byte_addressable {
+            // The caller's reads of the lane stay before the load of the word.
+            fence(Ordering::Acquire);
+            let word = match self.word(lane) {
+                Some(word) => word.load(Ordering::Acquire),
+                // A read-only process has no words, but may look.
+                None => read_struct::<u64>(&*self.device, apply_word(lane))?,
+            };
+            return Ok(word & CHANGING != 0);
+        }
+        if lock(&self.own).changing.contains(&lane) {
+            return Ok(true);
+        }
+        // An exclusive lock is that of a hold, which began when no change was under way.
+        Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
     /// Ends what [`begin`](Self::begin) began: its stores are visible to a hold that comes after it.

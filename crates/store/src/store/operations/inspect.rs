@@ -1,8 +1,9 @@
 //! Views for tools: state and holder of objects, lanes and their batches, space.
 
+use super::standings::{LaneStandings, newest};
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
-use crate::format::entry::{Progress, STATE_R, STATE_W};
+use crate::format::entry::{STATE_R, STATE_W};
 use crate::format::root::Root;
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
@@ -11,8 +12,6 @@ use crate::space::{PAGES, TableTransaction};
 use crate::store::access::read_table_log;
 use crate::store::pool::Store;
 use crate::table::{Located, directory};
-use std::collections::hash_map::Entry as MapEntry;
-use std::collections::{HashMap, HashSet};
 
 /// An object's state as a person would name it (S0.25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +22,10 @@ pub struct Status {
     pub holder: Option<Holder>,
     /// Its last writer is gone and left something to recover.
     pub needs_recovery: bool,
-    /// Bytes ever psynced, as a high-water mark; 0 if the writer is just writing the progress line, or died doing so.
+    /// Bytes ever psynced, as a high-water mark, at a moment of the call.
     pub published: u64,
-    /// Psyncs completed, as far as they have been checkpointed; 0 as above.
+    /// Psyncs known to be durable at a moment of the call, one that is under way left out; of a writer that died, those that
+    /// recovery finds. 0, as `published`, if the progress line is torn and the lane has nothing.
     pub psyncs: u64,
 }
 
@@ -78,16 +78,12 @@ pub struct BatchDump {
     pub lines: u64,
 }
 
-/// Bindings that have batches in a lane, by lane: a lane is read once for all objects on it.
-#[derive(Default)]
-pub(in crate::store) struct Waiting(HashMap<u32, HashSet<u64>>);
-
 impl Store {
     /// State and holder of an object.
     pub fn status(&self, object: &Located) -> Result<Status> {
         self.view(|table| {
             let object = table.entry(object.offset)?;
-            self.status_in(table, &object, &mut Waiting::default())
+            self.status_in(table, &object, &mut LaneStandings::default())
         })
     }
 
@@ -95,7 +91,7 @@ impl Store {
     pub fn stat(&self, name: &str) -> Result<(Located, Status)> {
         self.view(|table| {
             let object = table.find(name)?.ok_or(StoreError::NotFound)?;
-            let status = self.status_in(table, &object, &mut Waiting::default())?;
+            let status = self.status_in(table, &object, &mut LaneStandings::default())?;
             Ok((object, status))
         })
     }
@@ -105,7 +101,7 @@ impl Store {
         &self,
         table: &TableTransaction<'_>,
         object: &Located,
-        waiting: &mut Waiting,
+        lanes: &mut LaneStandings,
     ) -> Result<Status> {
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(table, object)?;
@@ -119,40 +115,22 @@ impl Store {
             Some(_) => Holder::Own { writer: state == STATE_W },
             None => self.object_locks.holder_of(object, state == STATE_W),
         });
+        // The lane first: a checkpoint after that has left its batches in the progress line.
+        let found = match stale {
+            Some(lane) => lanes.of(self, table, lane, object)?,
+            None => None,
+        };
         let state = match (held, stale) {
             (Some(STATE_R), _) => 'R',
             (Some(_), _) => 'W',
-            (None, Some(lane)) if self.waits(table, lane, object, waiting)? => 'C',
+            (None, Some(_)) if found.is_some() => 'C',
             (None, Some(_)) => 'W',
             (None, None) => 'D',
         };
         let needs_recovery = held.is_none() && stale.is_some();
-        // The writer may be writing the line, or have died doing so: then recovery writes it again.
-        let progress = match object.progress(table.seed()).or_else(|_| table.progress(object)) {
-            Err(StoreError::Damaged { .. }) if held == Some(STATE_W) || stale.is_some() => {
-                Progress::default()
-            }
-            found => found?,
-        };
-        let (published, psyncs) = (progress.published.get(), progress.psyncs.get());
-        Ok(Status { state, holder, needs_recovery, published, psyncs })
-    }
-
-    /// Whether the lane of a writer that is gone has a batch to be brought into the object's primary.
-    /// (State P leaves no trace: a batch that is not whole is not there.)
-    fn waits(
-        &self,
-        table: &TableTransaction<'_>,
-        lane: u32,
-        object: &Located,
-        waiting: &mut Waiting,
-    ) -> Result<bool> {
-        if let MapEntry::Vacant(slot) = waiting.0.entry(lane) {
-            let batches = self.dump_lane(table, lane)?.map_or_else(Vec::new, |dump| dump.batches);
-            let sections = batches.iter().flat_map(|batch| &batch.sections);
-            slot.insert(sections.map(|section| section.binding.get()).collect());
-        }
-        Ok(waiting.0.get(&lane).is_some_and(|bindings| bindings.contains(&object.entry.binding.get())))
+        let in_lane = found.map(|found| if needs_recovery { found.newest } else { found.durable });
+        let now = newest(self, table, object, in_lane.flatten(), stale.is_some())?;
+        Ok(Status { state, holder, needs_recovery, published: now.published, psyncs: now.psyncs })
     }
 
     /// The pool in numbers.

@@ -1,7 +1,8 @@
 //! All objects of a pool with their states, for pools with very many: the table is held for a piece at a
 //! time, and what an object costs does not grow with their number.
 
-use super::inspect::{Status, Waiting};
+use super::inspect::Status;
+use super::standings::LaneStandings;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
@@ -34,7 +35,7 @@ impl Store {
     /// The table cannot be read.
     pub fn statuses(&self, entries: &[u64]) -> Result<Vec<Result<(Located, Status)>>> {
         self.view(|table| {
-            let mut waiting = Waiting::default();
+            let mut lanes = LaneStandings::default();
             let mut all = Vec::with_capacity(entries.len());
             for offset in entries {
                 let object = match table.slot(*offset) {
@@ -51,7 +52,7 @@ impl Store {
                     }
                 };
                 if !object.entry.has(FLAG_HIDDEN) {
-                    all.push(self.status_in(table, &object, &mut waiting).map(|status| (object, status)));
+                    all.push(self.status_in(table, &object, &mut lanes).map(|status| (object, status)));
                 }
             }
             Ok(all)

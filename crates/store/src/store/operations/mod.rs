@@ -5,6 +5,7 @@ mod inspect;
 mod listing;
 mod objects;
 mod resize;
+mod standings;
 mod window;
 
 pub use format::FormatOptions;

@@ -1,0 +1,120 @@
+//! Standings of objects by the batches in the lanes, for tools beside the writers, which take no notice of them.
+//!
+//! A batch can be seen before it is durable. It counts as durable once one of these is known:
+//! 1. A later batch of the generation has a watermark beyond it.
+//! 2. After it was seen, there was a moment in which the lane's process changed nothing: its durable write had ended. (One
+//!    that failed leaves a batch of which only recovery can tell whether it took place; it counts.)
+//!
+//! A checkpoint may begin another generation meanwhile. Its progress lines were written before that, so that a line that is read
+//! after the lane has at least what was in the lane when the call began. Both count psyncs that are durable: the greater is newer.
+//!
+//! Cost: a lane is read once for all objects on it, up to the end of its batches.
+
+use crate::error::{Result, StoreError};
+use crate::format::entry::PROGRESS;
+use crate::lane::{LaneLog, scan};
+use crate::medium::read_struct;
+use crate::recovery::Standing;
+use crate::space::TableTransaction;
+use crate::store::pool::Store;
+use crate::table::{Located, directory};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as MapEntry;
+
+/// Standing of an object by the lane that it is bound to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct InLane {
+    /// After the newest batch that is to be seen: what recovery leaves.
+    pub newest: Option<Standing>,
+    /// After the newest batch that is known to be durable.
+    pub durable: Option<Standing>,
+}
+
+/// By offset of the object's entry, and binding.
+type Objects = HashMap<(u64, u64), InLane>;
+
+/// See the module.
+#[derive(Default)]
+pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
+
+impl LaneStandings {
+    /// The object's standing by the lane, `None` without a batch of its binding.
+    pub(super) fn of(
+        &mut self,
+        store: &Store,
+        table: &TableTransaction<'_>,
+        lane: u32,
+        object: &Located,
+    ) -> Result<Option<InLane>> {
+        let objects = match self.0.entry(lane) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(unread) => unread.insert(read(store, table, lane)?),
+        };
+        Ok(objects.get(&(object.offset, object.entry.binding.get())).copied())
+    }
+}
+
+fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Objects> {
+    let mut objects = Objects::new();
+    let Some(found) = directory(table, lane)? else { return Ok(objects) };
+    let medium = table.pages().medium();
+    let start =
+        || LaneLog::read(medium, store.seed, found.offset.get(), found.len.get(), found.generation.get());
+    let mut log = start()?;
+    // Batches that were seen and are not known to be durable, by number.
+    let mut pending = Vec::new();
+    let scanned = scan(medium, store.seed, &mut log, &mut |batch| {
+        prove(&mut objects, &mut pending, batch.durable);
+        for section in batch.sections.iter().filter(|section| section.is_of_object()) {
+            let object = (section.entry.get(), section.binding.get());
+            let standing = Standing::of(section);
+            objects.entry(object).or_default().newest = Some(standing);
+            pending.push((batch.log.sequence - 1, object, standing));
+        }
+        Ok(())
+    });
+    match scanned {
+        // The batch was overwritten by one of the next generation while it was read.
+        Err(StoreError::Damaged { .. }) if start()?.generation != log.generation => {}
+        scanned => scanned?,
+    }
+    if !store.apply_locks.is_changing(lane)? {
+        prove(&mut objects, &mut pending, u64::MAX);
+    }
+    Ok(objects)
+}
+
+/// The batches before number `durable` are.
+fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, durable: u64) {
+    pending.retain(|(number, object, standing)| {
+        if *number < durable {
+            objects.entry(*object).or_default().durable = Some(*standing);
+        }
+        *number >= durable
+    });
+}
+
+/// The newest of the standing in the lane, which was read before, and those in the progress line. `unsettled`: the line may be
+/// torn, as its writer may be writing it, or have died doing so; recovery then writes it again.
+pub(super) fn newest(
+    store: &Store,
+    table: &TableTransaction<'_>,
+    object: &Located,
+    in_lane: Option<Standing>,
+    unsettled: bool,
+) -> Result<Standing> {
+    let now = || {
+        let line = read_struct(&*store.device, object.offset + PROGRESS)?;
+        Located { line, ..*object }.progress(store.seed)
+    };
+    // The table of a read-only store has the line of an object that was created just now, and an older one of others.
+    let lines = [now().or_else(|_| now()), table.progress(object)];
+    let known = lines.iter().flatten().map(Standing::in_line).chain(in_lane);
+    if let Some(newest) = known.max_by_key(|standing| standing.psyncs) {
+        return Ok(newest);
+    }
+    match lines {
+        [Err(StoreError::Damaged { .. }), _] if unsettled => Ok(Standing::default()),
+        [line, _] => line.map(|line| Standing::in_line(&line)),
+    }
+}
