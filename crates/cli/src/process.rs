@@ -29,6 +29,11 @@ impl Holder {
         stat.holder.map(Holder::here).or_else(elsewhere)
     }
 
+    /// The readers beside that one.
+    pub fn others(stat: &Stat) -> Vec<Self> {
+        stat.other_readers.iter().copied().map(Holder::here).collect()
+    }
+
     /// The process `pid`.
     fn here(pid: u32) -> Self {
         let read = |what: &str| {
@@ -38,6 +43,22 @@ impl Holder {
         let state = read("stat").and_then(|stat| stat.rsplit(')').next()?.trim_start().chars().next());
         Holder { pid, command: read("comm"), stopped: matches!(state, Some('T' | 't')), elsewhere: false }
     }
+}
+
+/// Whether a count is left out of JSON.
+pub fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// The holders of an object, for people; empty if none is known.
+pub fn listed(holder: Option<&Holder>, others: &[Holder], unseen: usize) -> String {
+    let mut all: Vec<_> = holder.into_iter().chain(others).map(Holder::to_string).collect();
+    match unseen {
+        0 => {}
+        unseen if all.is_empty() => all.push(format!("{unseen} not to be seen from here")),
+        unseen => all.push(format!("{unseen} more not to be seen from here")),
+    }
+    all.join("; ")
 }
 
 impl std::fmt::Display for Holder {

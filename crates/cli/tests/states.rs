@@ -54,6 +54,34 @@ fn a_reader_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
+/// Three processes and this tool's own error tell of all of them.
+#[test]
+fn all_readers_are_shown() {
+    let rig = rig();
+    let mut held: Vec<_> = (0..3).map(|_| rig.hold("a", false)).collect();
+    held.sort_by_key(Holder::pid);
+    let pids: Vec<_> = held.iter().map(Holder::pid).collect();
+    let all = format!("{} pmo; {} pmo; {} pmo", pids[0], pids[1], pids[2]);
+    assert_eq!(rig.line("a"), format!("R {all} 4 KiB a"));
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains(&all));
+    for json in [
+        rig.pmo(["stat", "--json"], ["a"]).fine().json(),
+        rig.pmo(["ls", "--json"], [""; 0]).fine().json()[0].clone(),
+    ] {
+        assert_eq!(json["holder"]["pid"].as_u64(), Some(pids[0].into()));
+        let others = json["other_readers"].as_array().expect("a list");
+        let others: Vec<_> = others.iter().map(|other| other["pid"].as_u64()).collect();
+        assert_eq!(others, [Some(pids[1].into()), Some(pids[2].into())]);
+        assert!(json["unseen_readers"].is_null());
+    }
+    let run = rig.pmo(["rm"], ["a"]).fails(4, "held by process");
+    for pid in &pids {
+        assert!(run.err.contains(&format!("process {pid}")), "{run:?}");
+    }
+    held.into_iter().for_each(Holder::release);
+    assert_eq!(rig.line("a"), "D - 4 KiB a");
+}
+
 #[test]
 fn a_writer_is_shown() {
     let rig = rig();

@@ -224,6 +224,8 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("reach", stat.reach)?;
     fields.set_item("state", stat.state.letter())?;
     fields.set_item("holder", stat.holder)?;
+    fields.set_item("other_readers", stat.other_readers.clone())?;
+    fields.set_item("unseen_readers", stat.unseen_readers)?;
     fields.set_item("needs_recovery", stat.needs_recovery)?;
     fields.set_item("read_only", stat.read_only)?;
     fields.set_item("sparse", stat.sparse)?;

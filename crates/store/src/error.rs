@@ -1,6 +1,6 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
-use crate::medium::{Fatal, MediumError, Process, ReserveError};
+use crate::medium::{Fatal, MediumError, Others, Process, ReserveError};
 
 /// A part of the pool that damage is reported against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,10 +222,12 @@ pub enum StoreError {
     #[error("the object is read-only")]
     ObjectReadOnly,
     /// Another process, or another attachment of this one, is in the way (S0.11).
-    #[error("held by {holder}")]
+    #[error("held by {holder}{others}")]
     Held {
-        /// The holder, as far as it is known.
+        /// The holder, as far as it is known; of several readers one.
         holder: Holder,
+        /// The other readers.
+        others: Others,
     },
     /// The lock on the table could not be had in time.
     #[error("the table has been locked by {holder} for {seconds} s")]

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::glob::Glob;
 use crate::out::Out;
-use crate::process::Holder;
+use crate::process::{Holder, is_zero, listed};
 use crate::terminal::note;
 use crate::text::{address, hex, printable, time};
 use crate::values::pool;
@@ -36,7 +36,9 @@ JSON:
   {\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"needs_recovery\":false,\"size\":4096}
   ]
   holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process
-  is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID.")]
+  is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID. An object that several
+  processes read has the others in \"other_readers\":[…], and in \"unseen_readers\" the number of those that you may not see,
+  at least.")]
 pub struct Ls {
     /// The pool
     #[arg(value_parser = pool())]
@@ -118,15 +120,25 @@ struct Row<'a> {
     name: &'a str,
     state: char,
     holder: Option<Holder>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_readers: Vec<Holder>,
+    #[serde(skip_serializing_if = "is_zero")]
+    unseen_readers: usize,
     needs_recovery: bool,
     size: u64,
 }
 
 impl<'a> Row<'a> {
     fn of(stat: &'a Stat) -> Self {
-        let Stat { name, state, needs_recovery, size, .. } = stat;
-        let (state, holder) = (state.letter(), Holder::of(stat));
-        Row { name, state, holder, needs_recovery: *needs_recovery, size: *size }
+        Row {
+            name: &stat.name,
+            state: stat.state.letter(),
+            holder: Holder::of(stat),
+            other_readers: Holder::others(stat),
+            unseen_readers: stat.unseen_readers,
+            needs_recovery: stat.needs_recovery,
+            size: stat.size,
+        }
     }
 }
 
@@ -158,11 +170,12 @@ impl Column {
 }
 
 fn holder(stat: &Stat) -> String {
-    match (Holder::of(stat), stat.needs_recovery) {
-        (Some(holder), _) => holder.to_string(),
-        (None, true) => "needs recovery".to_owned(),
-        (None, false) if stat.state == State::Detached => "-".to_owned(),
-        (None, false) => "?".to_owned(),
+    let listed = listed(Holder::of(stat).as_ref(), &Holder::others(stat), stat.unseen_readers);
+    match (!listed.is_empty(), stat.needs_recovery) {
+        (true, _) => listed,
+        (false, true) => "needs recovery".to_owned(),
+        (false, false) if stat.state == State::Detached => "-".to_owned(),
+        (false, false) => "?".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
-use crate::process::Holder;
+use crate::process::{Holder, is_zero, listed};
 use crate::text::{address, count, hex, printable, time};
 use crate::values::pool;
 use clap::Args;
@@ -65,6 +65,10 @@ pub struct ObjectReport {
     pub id: String,
     pub state: char,
     pub holder: Option<Holder>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_readers: Vec<Holder>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen_readers: usize,
     pub needs_recovery: bool,
     pub size: u64,
     pub extent: u64,
@@ -134,6 +138,8 @@ impl ObjectReport {
             id: hex(&stat.id),
             state: stat.state.letter(),
             holder: Holder::of(stat),
+            other_readers: Holder::others(stat),
+            unseen_readers: stat.unseen_readers,
             needs_recovery: stat.needs_recovery,
             size: stat.size,
             extent: stat.extent,
@@ -151,10 +157,10 @@ impl ObjectReport {
     }
 
     fn text(&self, state: State, out: &mut Out) -> Result {
-        let holder = match &self.holder {
-            Some(holder) => holder.to_string(),
-            None if state == State::Detached || self.needs_recovery => "-".to_owned(),
-            None => "?".to_owned(),
+        let holder = match listed(self.holder.as_ref(), &self.other_readers, self.unseen_readers) {
+            listed if !listed.is_empty() => listed,
+            _ if state == State::Detached || self.needs_recovery => "-".to_owned(),
+            _ => "?".to_owned(),
         };
         out.fields(&[
             ("name", printable(&self.name)),

@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indelible_store::medium::{
-    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
+    Capabilities, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process, ReserveError,
 };
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, StatxFlags, fstat, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
 use crate::sys::fork::ForkFd;
-use crate::sys::{extents, ofd, process, writeback};
+use crate::sys::{extents, lock_table, ofd, process, writeback};
 
 /// Bytes written at a time. A file system may keep what comes in one write as one large folio, of which it
 /// visits every block at every small write later: on ext4, writing one line to a page that was written by
@@ -237,6 +237,10 @@ impl Locks for FileMedium {
 
     fn holder(&self, key: LockKey) -> Option<Process> {
         ofd::holder(self.fd.as_fd(), key.byte())
+    }
+
+    fn table(&self) -> LockTable {
+        lock_table::locks(self.fd.as_fd())
     }
 
     fn process(&self, pid: u32) -> Process {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use indelible_store::format::{TABLE_LANE, TABLE_ROOT};
 use indelible_store::medium::{
-    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
+    Capabilities, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process, ReserveError,
 };
 use rustix::io::Errno;
 
@@ -32,7 +32,7 @@ use super::{huge, space};
 use crate::sys::fork::{ForkFd, NoFork};
 use crate::sys::mmap::{self, Protection};
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
-use crate::sys::{PAGE, flush, ofd, process};
+use crate::sys::{PAGE, flush, lock_table, ofd, process};
 
 /// Longer writes go around the caches: they would evict more than a later comparison gains.
 const STREAM_FROM: usize = 32 << 10;
@@ -350,6 +350,10 @@ impl Locks for MemoryMedium {
 
     fn holder(&self, key: LockKey) -> Option<Process> {
         ofd::holder(self.fd.as_fd(), key.byte())
+    }
+
+    fn table(&self) -> LockTable {
+        lock_table::locks(self.fd.as_fd())
     }
 
     fn process(&self, pid: u32) -> Process {

@@ -68,8 +68,12 @@ pub struct Stat {
     pub reach: u64,
     /// State.
     pub state: State,
-    /// Process that has it, if one has that is to be seen from here: its ID in this pid namespace.
+    /// Process that has it, if one has that is to be seen from here: its ID in this pid namespace. Of several readers one.
     pub holder: Option<u32>,
+    /// The processes that have it for reading beside that one.
+    pub other_readers: Vec<u32>,
+    /// How many other processes have it for reading that cannot be seen from here, at least.
+    pub unseen_readers: usize,
     /// The holder's ID in its own pid namespace, where that is not this one, as in another container: here it may be that
     /// of another process.
     pub holder_elsewhere: Option<u32>,
@@ -111,6 +115,10 @@ impl Stat {
                 Some(Holder::Elsewhere { pid, .. }) => Some(pid),
                 _ => None,
             },
+            other_readers: status.others.processes.iter().map(|process| process.pid).collect(),
+            // A reader that the store could not name is not among the others.
+            unseen_readers: status.others.unseen
+                + usize::from(status.state == 'R' && status.holder == Some(Holder::Unknown)),
             needs_recovery: status.needs_recovery,
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,

@@ -7,7 +7,7 @@ use crate::media::{self, Access, Media, MediaKind, MediumChoice};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
-use indelible_store::medium::{LockKey, LockMode};
+use indelible_store::medium::{LockKey, LockMode, Others};
 use indelible_store::store::{FormatOptions, Window};
 use indelible_store::table::{self, Key};
 use std::path::Path;
@@ -332,7 +332,10 @@ impl PoolOptions {
         for lane in 0..LANES {
             free &= device.probe(LockKey::Lane(lane)).map_err(StoreError::from)?.is_none();
         }
-        if free { Ok(()) } else { Err(StoreError::Held { holder: Holder::Unknown }.into()) }
+        if free {
+            return Ok(());
+        }
+        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default() }.into())
     }
 }
 

@@ -19,6 +19,8 @@ class _Stat(TypedDict):
     reach: int
     state: Literal["D", "R", "W", "P", "C"]
     holder: int | None
+    other_readers: list[int]
+    unseen_readers: int
     needs_recovery: bool
     read_only: bool
     sparse: bool

@@ -58,7 +58,11 @@ class Stat:
     state: Literal["D", "R", "W", "P", "C"]
     """D detached, R read, W written, P or C in the middle of a psync."""
     holder: int | None
-    """Process that has it, if one has."""
+    """Process that has it, if one has. Of several readers one."""
+    other_readers: list[int]
+    """The other processes that read it."""
+    unseen_readers: int
+    """How many processes beside those read it that this one may not see, at least."""
     needs_recovery: bool
     """Its last writer died; the next attach recovers it."""
     read_only: bool

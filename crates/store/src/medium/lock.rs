@@ -1,6 +1,6 @@
 //! Locks between the processes that share a pool. They die with their holder.
 
-use super::MediumError;
+use super::{LockTable, MediumError, Process};
 use std::time::Duration;
 
 /// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never covers
@@ -44,34 +44,6 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// A process as the machine shows it, for people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
-    /// Its ID, in the pid namespace of the process that asked.
-    pub pid: u32,
-    /// The name of its program, padded with zeros; none where it is not known.
-    pub name: [u8; 16],
-    /// Whether it is stopped, by SIGSTOP or a debugger: it gives no lock up before it goes on.
-    pub stopped: bool,
-}
-
-impl Process {
-    /// A process of which nothing else is known.
-    #[must_use]
-    pub fn new(pid: u32) -> Process {
-        Process { pid, ..Process::default() }
-    }
-
-    /// The name of its program, as far as it is known.
-    #[must_use]
-    pub fn name(&self) -> Option<String> {
-        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
-        let name = String::from_utf8_lossy(&self.name[..end]);
-        let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-        (end > 0).then(|| name.chars().map(shown).collect())
-    }
-}
-
 /// Locks that never wait. One holder is one open medium: threads that share it share its locks.
 pub trait Locks: Send + Sync {
     /// Takes the lock, or changes the mode of one already held. `Ok(false)`: another holder is in
@@ -87,6 +59,11 @@ pub trait Locks: Send + Sync {
     /// A process that has the lock, to be shown to people. `None` where nobody can tell.
     fn holder(&self, _key: LockKey) -> Option<Process> {
         None
+    }
+
+    /// All locks with those who have them, to be shown to people. It costs a look at every process.
+    fn table(&self) -> LockTable {
+        LockTable::default()
     }
 
     /// Lets a moment pass before a lock is asked for again. A simulation lets its other processes work instead.

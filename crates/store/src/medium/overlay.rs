@@ -1,8 +1,8 @@
 //! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
 
 use super::{
-    Capabilities, Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, Process, ReserveError,
-    Transfers,
+    Capabilities, Device, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,
+    ReserveError, Transfers,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +150,10 @@ impl Locks for Overlay {
 
     fn holder(&self, key: LockKey) -> Option<Process> {
         self.under.holder(key)
+    }
+
+    fn table(&self) -> LockTable {
+        self.under.table()
     }
 
     fn process(&self, pid: u32) -> Process {

@@ -25,7 +25,7 @@ mod trust;
 use crate::error::{Failure, Holder, Part, Result, StoreError};
 use crate::format::LANES;
 use crate::format::superblock::Superblock;
-use crate::medium::{Device, LockKey, LockMode, MediumError, Overlay};
+use crate::medium::{Device, LockKey, LockMode, MediumError, Others, Overlay};
 use crate::mutant::Mutant;
 use crate::store::access::unlocked;
 use crate::store::check::{Cure, PATIENCE, SuperblockSlot, Survey, TableLock, superblocks, usable};
@@ -289,6 +289,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     let process = device.holder(key);
     StoreError::Held {
         holder: process.map_or(Holder::Unknown, |process| Holder::Process { process, writer }),
+        others: Others::default(),
     }
 }
 

@@ -58,9 +58,7 @@ impl Store {
             return Ok((object, Some(object_lock)));
         }
         match self.device.probe(LockKey::Object(object.offset))? {
-            Some(LockMode::Exclusive) => {
-                Err(StoreError::Held { holder: self.object_locks.holder_of(&object, true) })
-            }
+            Some(LockMode::Exclusive) => Err(self.object_locks.held(&object, true)),
             _ => Ok((object, None)),
         }
     }

@@ -89,7 +89,7 @@ impl Store {
         }
         match self.acquire(table, lane)? {
             Some(found) => Ok(Some(found)),
-            None => Err(StoreError::Held { holder: self.object_locks.holder_of(object, true) }),
+            None => Err(self.object_locks.held(object, true)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::lock;
 use crate::error::{Holder, Result, StoreError};
 use crate::format::entry::STATE_W;
-use crate::medium::{Device, LockKey, LockMode};
+use crate::medium::{Device, LockKey, LockMode, LockTable, Others};
 use crate::mutant::Mutant;
 use crate::sync::Mutex;
 use crate::table::Located;
@@ -32,10 +32,42 @@ impl ObjectLocks {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// The other process that has the object, as writer or reader: a writer is known by the table, unless it is of
-    /// another pid namespace, others by their locks.
-    pub(in crate::store) fn holder_of(&self, object: &Located, writer: bool) -> Holder {
-        let recorded = (writer && object.entry.state == STATE_W).then(|| object.entry.pid.get());
+    /// The processes that have the object, as writer or readers: one, and the others. A writer is known by the table, unless it
+    /// is of another pid namespace, readers by their locks. `table`: where to look for these.
+    pub(in crate::store) fn holders_of<'t>(
+        &self,
+        object: &Located,
+        writer: bool,
+        table: impl FnOnce() -> &'t LockTable,
+    ) -> (Holder, Others) {
+        let own = self.readers(object.offset).map(|readers| readers == 0);
+        if writer {
+            let holder = own.map_or_else(|| self.writer_of(object), |writer| Holder::Own { writer });
+            return (holder, Others::default());
+        }
+        let (mut pids, unseen) = table().holders(LockKey::Object(object.offset).byte());
+        let (holder, unseen) = match own {
+            Some(writer) => {
+                pids.retain(|pid| *pid != std::process::id());
+                (Holder::Own { writer }, unseen)
+            }
+            None if pids.is_empty() => (Holder::Unknown, unseen.saturating_sub(1)),
+            None => (Holder::Process { process: self.device.process(pids.remove(0)), writer }, unseen),
+        };
+        let processes = pids.into_iter().map(|pid| self.device.process(pid)).collect();
+        (holder, Others { processes, unseen })
+    }
+
+    /// The error of an attach that its holders do not let in.
+    pub(in crate::store) fn held(&self, object: &Located, writer: bool) -> StoreError {
+        let table = std::cell::OnceCell::new();
+        let (holder, others) = self.holders_of(object, writer, || table.get_or_init(|| self.device.table()));
+        StoreError::Held { holder, others }
+    }
+
+    fn writer_of(&self, object: &Located) -> Holder {
+        let writer = true;
+        let recorded = (object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
         // A pid means that process only in the boot and namespace in which it was given.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
@@ -69,13 +101,15 @@ impl ObjectLock {
                 held.insert(object.offset, readers + 1);
             }
             (Some(readers), _) => {
-                return Err(StoreError::Held { holder: Holder::Own { writer: readers == 0 } });
+                drop(held);
+                return Err(locks.held(object, readers == 0));
             }
             (None, _) => {
                 let key = LockKey::Object(object.offset);
                 if !Mutant::Unlocked.is_on() && !locks.device.try_lock(key, mode)? {
                     let writer = !matches!(locks.device.probe(key), Ok(Some(LockMode::Shared)));
-                    return Err(StoreError::Held { holder: locks.holder_of(object, writer) });
+                    drop(held);
+                    return Err(locks.held(object, writer));
                 }
                 held.insert(object.offset, usize::from(mode == LockMode::Shared));
             }

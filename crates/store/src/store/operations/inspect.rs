@@ -7,19 +7,22 @@ use crate::format::entry::{STATE_R, STATE_W};
 use crate::format::root::Root;
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
-use crate::medium::{LockKey, LockMode};
+use crate::medium::{LockKey, LockMode, LockTable, Others};
 use crate::space::{PAGES, TableTransaction};
 use crate::store::access::read_table_log;
 use crate::store::pool::Store;
 use crate::table::{Located, directory};
+use std::cell::OnceCell;
 
 /// An object's state as a person would name it (S0.25).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// 'D', 'R', 'W', 'P' or 'C'.
     pub state: char,
-    /// Its holder, if any.
+    /// Its holder, if any; of several readers one.
     pub holder: Option<Holder>,
+    /// Its other readers.
+    pub others: Others,
     /// Its last writer is gone and left something to recover.
     pub needs_recovery: bool,
     /// Bytes ever psynced, as a high-water mark, at a moment of the call.
@@ -78,12 +81,19 @@ pub struct BatchDump {
     pub lines: u64,
 }
 
+/// Findings that serve for several objects.
+#[derive(Default)]
+pub(super) struct Looked {
+    lanes: LaneStandings,
+    locks: OnceCell<LockTable>,
+}
+
 impl Store {
     /// State and holder of an object.
     pub fn status(&self, object: &Located) -> Result<Status> {
         self.view(|table| {
             let object = table.entry(object.offset)?;
-            self.status_in(table, &object, &mut LaneStandings::default())
+            self.status_in(table, &object, &mut Looked::default())
         })
     }
 
@@ -91,17 +101,17 @@ impl Store {
     pub fn stat(&self, name: &str) -> Result<(Located, Status)> {
         self.view(|table| {
             let object = table.find(name)?.ok_or(StoreError::NotFound)?;
-            let status = self.status_in(table, &object, &mut LaneStandings::default())?;
+            let status = self.status_in(table, &object, &mut Looked::default())?;
             Ok((object, status))
         })
     }
 
     /// State and holder of an object as `table` has it.
-    pub(in crate::store) fn status_in(
+    pub(super) fn status_in(
         &self,
         table: &TableTransaction<'_>,
         object: &Located,
-        lanes: &mut LaneStandings,
+        Looked { lanes, locks }: &mut Looked,
     ) -> Result<Status> {
         let lock = self.device.probe(LockKey::Object(object.offset))?;
         let stale = self.stale_lane(table, object)?;
@@ -111,10 +121,14 @@ impl Store {
             (Some(_), _) | (None, Some(LockMode::Shared)) => Some(STATE_R),
             (None, None) => None,
         };
-        let holder = held.map(|state| match mine {
-            Some(_) => Holder::Own { writer: state == STATE_W },
-            None => self.object_locks.holder_of(object, state == STATE_W),
-        });
+        let (holder, others) = match held {
+            Some(state) => {
+                let look = || locks.get_or_init(|| self.device.table());
+                let (holder, others) = self.object_locks.holders_of(object, state == STATE_W, look);
+                (Some(holder), others)
+            }
+            None => (None, Others::default()),
+        };
         // The lane first: a checkpoint after that has left its batches in the progress line.
         let found = match stale {
             Some(lane) => lanes.of(self, table, lane, object)?,
@@ -130,7 +144,7 @@ impl Store {
         let needs_recovery = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if needs_recovery { found.newest } else { found.durable });
         let now = newest(self, table, object, in_lane.flatten(), stale.is_some())?;
-        Ok(Status { state, holder, needs_recovery, published: now.published, psyncs: now.psyncs })
+        Ok(Status { state, holder, others, needs_recovery, published: now.published, psyncs: now.psyncs })
     }
 
     /// The pool in numbers.

@@ -1,8 +1,7 @@
 //! All objects of a pool with their states, for pools with very many: the table is held for a piece at a
 //! time, and what an object costs does not grow with their number.
 
-use super::inspect::Status;
-use super::standings::LaneStandings;
+use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
@@ -35,7 +34,7 @@ impl Store {
     /// The table cannot be read.
     pub fn statuses(&self, entries: &[u64]) -> Result<Vec<Result<(Located, Status)>>> {
         self.view(|table| {
-            let mut lanes = LaneStandings::default();
+            let mut looked = Looked::default();
             let mut all = Vec::with_capacity(entries.len());
             for offset in entries {
                 let object = match table.slot(*offset) {
@@ -52,7 +51,7 @@ impl Store {
                     }
                 };
                 if !object.entry.has(FLAG_HIDDEN) {
-                    all.push(self.status_in(table, &object, &mut lanes).map(|status| (object, status)));
+                    all.push(self.status_in(table, &object, &mut looked).map(|status| (object, status)));
                 }
             }
             Ok(all)

@@ -1,0 +1,85 @@
+//! All locks on a pool at a moment, as the system shows them, for people: an object that is read may have many holders.
+
+use super::Process;
+use std::ops::RangeInclusive;
+
+/// See the module. Empty where the system does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockTable {
+    /// Locked bytes, each with a process that has them, this one included.
+    pub seen: Vec<(u32, RangeInclusive<u64>)>,
+    /// Locked bytes of all processes, those included that this one may not look at.
+    pub all: Vec<RangeInclusive<u64>>,
+}
+
+impl LockTable {
+    /// The processes that have this byte locked, ascending, and how many of its holders at least cannot be seen.
+    #[must_use]
+    pub fn holders(&self, byte: u64) -> (Vec<u32>, usize) {
+        let seen = self.seen.iter().filter(|(_, bytes)| bytes.contains(&byte));
+        let mut pids: Vec<u32> = seen.map(|(pid, _)| *pid).collect();
+        // A process may have the file open more than once; and a child that was just forked shares its parent's lock.
+        let locks = pids.len();
+        pids.sort_unstable();
+        pids.dedup();
+        let all = self.all.iter().filter(|bytes| bytes.contains(&byte)).count();
+        (pids, all.saturating_sub(locks))
+    }
+}
+
+/// The readers of an object beside the one that is named first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Those that are to be seen.
+    pub processes: Vec<Process>,
+    /// How many cannot be seen from here, at least.
+    pub unseen: usize,
+}
+
+/// Readers that an error names; it says how many there are beyond them.
+const NAMED: usize = 8;
+
+impl std::fmt::Display for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for process in self.processes.iter().take(NAMED) {
+            let name = process.name().map_or(String::new(), |name| format!(" ({name})"));
+            let stopped = if process.stopped { ", which is stopped" } else { "" };
+            write!(f, ", process {}{name}{stopped}", process.pid)?;
+        }
+        if let more @ 1.. = self.processes.len().saturating_sub(NAMED) {
+            write!(f, ", {more} more")?;
+        }
+        match self.unseen {
+            0 => Ok(()),
+            1 => f.write_str(", and one that cannot be seen from here"),
+            unseen => write!(f, ", and {unseen} that cannot be seen from here"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holders_are_told_apart_from_those_that_cannot_be_seen() {
+        let (a, b) = (64, 128);
+        let of = |byte: u64| byte..=byte;
+        let table = LockTable {
+            seen: vec![(9, of(a)), (7, of(a)), (9, of(a)), (5, of(b)), (1, 0..=u64::MAX)],
+            all: vec![of(a), of(a), of(a), of(a), of(a), of(a), of(b), 0..=u64::MAX],
+        };
+        assert_eq!(table.holders(a), (vec![1, 7, 9], 3));
+        assert_eq!(table.holders(b), (vec![1, 5], 0));
+        assert_eq!(LockTable::default().holders(a), (vec![], 0));
+    }
+
+    #[test]
+    fn an_error_names_some_and_counts_the_rest() {
+        let processes: Vec<_> = (1..11).map(Process::new).collect();
+        let text = Others { processes, unseen: 2 }.to_string();
+        assert!(text.starts_with(", process 1, process 2,"), "{text}");
+        assert!(text.ends_with(", process 8, 2 more, and 2 that cannot be seen from here"), "{text}");
+        assert_eq!(Others::default().to_string(), "");
+    }
+}
