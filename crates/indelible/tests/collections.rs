@@ -6,6 +6,7 @@ use indelible::collections::{
 };
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap};
 use std::cell::Cell;
+use std::num::{NonZeroI64, NonZeroI128, NonZeroU8, NonZeroU64, NonZeroUsize};
 
 const MIB: u64 = 1 << 20;
 
@@ -201,7 +202,7 @@ fn fingerprints_tell_types_apart_through_nested_ones() {
         }};
     }
     let mut all = fingerprints![
-        u64, i64, f64, usize, bool, char, [u64; 2], [u32; 4], *mut u64, *const u64,
+        u64, i64, f64, usize, bool, char, NonZeroU64, NonZeroI64, NonZeroUsize, [u64; 2], [u32; 4], *mut u64, *const u64,
         a::Inner, b::Inner, c::Inner, a::Outer, b::Outer, c::Outer, One, swapped::One,
         Mixed<a::Inner, b::Inner, a::Inner>, Mixed<a::Inner, b::Inner, b::Inner>,
         Mixed<b::Inner, a::Inner, b::Inner>,
@@ -580,4 +581,33 @@ fn a_walk_in_one_go_is_the_walk_step_by_step() {
         });
         assert_eq!(sum, (from..to).sum::<u64>(), "{from}..{to}");
     }
+}
+
+/// Persisted, found by key, walked by tools; a zero is no value, and is never handed out.
+#[test]
+fn integers_that_are_never_zero() {
+    type Counts<'h> = PHashMap<'h, NonZeroU64, NonZeroI128>;
+    let world = world();
+    let mut heap = heap_of(&world, MIB);
+    let (one, least) = (NonZeroU64::MIN, NonZeroI128::MIN);
+    let counts = heap.root_or_default::<Counts>("counts").unwrap();
+    counts.insert(one, least);
+    let list = heap.root_or_default::<PVec<NonZeroU8>>("list").unwrap();
+    list.extend([NonZeroU8::MIN, NonZeroU8::MAX]);
+    heap.psync().unwrap();
+    drop(heap);
+    let mut heap = reopen(&world);
+    let counts = heap.root_mut::<Counts>("counts").unwrap();
+    assert_eq!((counts.get(&one), counts.get(&NonZeroU64::MAX)), (Some(&least), None));
+    let list = heap.root_mut::<PVec<NonZeroU8>>("list").unwrap();
+    let place = list.as_ptr().cast_mut().cast::<u8>();
+    assert_eq!(list.iter().map(|value| value.get()).collect::<Vec<_>>(), [1, 255]);
+    assert_eq!(heap.audit().unwrap().findings.len(), 0);
+    // SAFETY: the second element of the vector, which nothing borrows now.
+    unsafe { place.add(1).write(0) };
+    let found = heap.audit().unwrap().findings;
+    assert!(found.len() == 1 && format!("{:?}", found[0]).contains("no value of its type"), "{found:?}");
+    let list = heap.root_mut::<PVec<NonZeroU8>>("list").unwrap();
+    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| list[1].get()));
+    assert!(taken.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }

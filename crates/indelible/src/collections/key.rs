@@ -51,7 +51,7 @@ impl KeyHash {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
-    note = "integers, bool, char, strings, arrays and vectors of these have; derive it for your own types with #[derive(StableHash)]"
+    note = "integers, NonZero ones too, bool, char, strings, arrays and vectors of these have; derive it for your own types with #[derive(StableHash)]"
 )]
 pub trait StableHash {
     /// Adds the value to a hash. Equal values add the same.
@@ -95,6 +95,22 @@ macro_rules! number {
 }
 
 number!(u16, u32, u64, usize, i8, i16, i32, i64, isize, bool, char);
+
+macro_rules! nonzero {
+    ($($ty:ident)*) => {
+        $(
+            impl StableHash for std::num::$ty {
+                #[inline]
+                fn stable_hash(&self, hash: &mut KeyHash) {
+                    self.get().stable_hash(hash);
+                }
+            }
+        )*
+    };
+}
+
+nonzero!(NonZeroU8 NonZeroU16 NonZeroU32 NonZeroU64 NonZeroU128 NonZeroUsize);
+nonzero!(NonZeroI8 NonZeroI16 NonZeroI32 NonZeroI64 NonZeroI128 NonZeroIsize);
 
 impl StableHash for u128 {
     fn stable_hash(&self, hash: &mut KeyHash) {

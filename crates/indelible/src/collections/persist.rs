@@ -11,13 +11,16 @@ use super::layout::Layout;
 pub use crate::heap::Bounds;
 use crate::relative::Relative;
 use std::marker::PhantomData;
-use std::num::Wrapping;
+use std::num::{
+    NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroI128, NonZeroIsize, NonZeroU8, NonZeroU16,
+    NonZeroU32, NonZeroU64, NonZeroU128, NonZeroUsize, Wrapping,
+};
 use std::ptr::NonNull;
 use std::sync::atomic;
 
 /// Types whose values may live in the heap of an object.
 ///
-/// Integers, floats, `bool`, `char`, arrays, raw pointers, atomics and the containers of
+/// Integers, those that are never zero (`NonZeroU64` and so on), floats, `bool`, `char`, arrays, raw pointers, atomics and the containers of
 /// [`collections`](crate::collections) do. Derive it for your own `#[repr(C)]` structs, and for enums that say
 /// which integer tells their variants apart:
 ///
@@ -197,6 +200,14 @@ macro_rules! transparent {
 }
 
 transparent!(bool as u8, |byte| byte < 2; char as u32, |number| char::from_u32(number).is_some());
+transparent!(
+    NonZeroU8 as u8, |number| number != 0; NonZeroU16 as u16, |number| number != 0;
+    NonZeroU32 as u32, |number| number != 0; NonZeroU64 as u64, |number| number != 0;
+    NonZeroU128 as u128, |number| number != 0; NonZeroUsize as usize, |number| number != 0;
+    NonZeroI8 as i8, |number| number != 0; NonZeroI16 as i16, |number| number != 0;
+    NonZeroI32 as i32, |number| number != 0; NonZeroI64 as i64, |number| number != 0;
+    NonZeroI128 as i128, |number| number != 0; NonZeroIsize as isize, |number| number != 0;
+);
 
 macro_rules! pointer {
     ($($ty:ty, $name:literal, $shared:literal);* $(;)?) => {

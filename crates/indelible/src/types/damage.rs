@@ -75,6 +75,8 @@ fn every_damage_is_named() {
     let cases: &[Case<'_>] = &[
         ("bool ", &[(0, 0, 2)], no_value),
         ("char ", &[(0, 0, 0xd800)], no_value),
+        ("NonZeroU64 ", &[], no_value),
+        ("S:8:4 { a@0:4 u32 b@4:4 NonZeroI32 } ", &[(0, 0, 1)], "r.b: this is no value of its type"),
         ("E:1:1 { A=1 B=2 } ", &[], no_value),
         ("POption u64 ", &[(0, 0, 2)], no_value),
         ("PBox u64 ", &[], no_value),

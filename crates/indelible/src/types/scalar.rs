@@ -8,6 +8,8 @@ pub(crate) enum Valid {
     Bool,
     /// A Unicode scalar value.
     Char,
+    /// Any but zero.
+    NonZero,
 }
 
 impl Valid {
@@ -15,6 +17,7 @@ impl Valid {
     pub(crate) fn holds(self, bytes: &[u8]) -> bool {
         match self {
             Valid::Any => true,
+            Valid::NonZero => bytes.iter().any(|byte| *byte != 0),
             Valid::Bool => matches!(bytes, [0 | 1]),
             Valid::Char => <[u8; 4]>::try_from(bytes)
                 .is_ok_and(|bytes| char::from_u32(u32::from_le_bytes(bytes)).is_some()),
@@ -23,7 +26,7 @@ impl Valid {
 }
 
 /// Words, sizes, which are alignments too, and values.
-const ALL: [(&str, u64, Valid); 28] = [
+const ALL: [(&str, u64, Valid); 40] = [
     ("u8", 1, Valid::Any),
     ("u16", 2, Valid::Any),
     ("u32", 4, Valid::Any),
@@ -52,6 +55,18 @@ const ALL: [(&str, u64, Valid); 28] = [
     ("atomic::AtomicI64", 8, Valid::Any),
     ("atomic::AtomicIsize", 8, Valid::Any),
     ("atomic::AtomicBool", 1, Valid::Bool),
+    ("NonZeroU8", 1, Valid::NonZero),
+    ("NonZeroU16", 2, Valid::NonZero),
+    ("NonZeroU32", 4, Valid::NonZero),
+    ("NonZeroU64", 8, Valid::NonZero),
+    ("NonZeroU128", 16, Valid::NonZero),
+    ("NonZeroUsize", 8, Valid::NonZero),
+    ("NonZeroI8", 1, Valid::NonZero),
+    ("NonZeroI16", 2, Valid::NonZero),
+    ("NonZeroI32", 4, Valid::NonZero),
+    ("NonZeroI64", 8, Valid::NonZero),
+    ("NonZeroI128", 16, Valid::NonZero),
+    ("NonZeroIsize", 8, Valid::NonZero),
 ];
 
 /// The scalar of this name: its name, size and values.
