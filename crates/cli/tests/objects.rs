@@ -21,6 +21,41 @@ fn a_pool_from_format_to_rm() {
     assert!(run.err.starts_with("note: the pool has no objects yet"), "{run:?}");
 }
 
+/// A snapshot stays as it is, a copy goes its own way, and each goes when it is removed.
+#[test]
+fn s2_02_objects_are_kept_and_copied_at_once() {
+    let rig = Rig::new();
+    rig.feed("put", ["a", "--create"], b"first").fine();
+    let run = rig.pmo(["snapshot"], ["a", "then"]).fine();
+    assert_eq!(run.out, "kept object \"a\" as object \"then\": 5 B\n");
+    rig.pmo(["snapshot"], ["a", "trial", "--writable"]).fine();
+    rig.feed("put", ["a"], b"other").fine();
+    rig.feed("put", ["trial"], b"third").fine();
+    for (name, bytes) in [("a", "other"), ("then", "first"), ("trial", "third")] {
+        assert_eq!(rig.pmo(["cat"], [name]).fine().out, bytes, "{name}");
+    }
+    assert!(rig.pmo(["stat"], ["then"]).fine().out.contains("snapshot"));
+    let json = rig.pmo(["stat"], ["trial", "--json"]).fine().json();
+    assert_eq!((&json["shares"], &json["snapshot"]), (&true.into(), &false.into()));
+    let named = rig.pmo(["snapshot"], ["a", "--json"]).fine().json();
+    assert!(
+        named["name"].as_str().is_some_and(|name| name.starts_with("a@20") && name.ends_with('Z')),
+        "{named}"
+    );
+    rig.feed("put", ["then"], b"wrong").fails(6, "read-only");
+    rig.pmo(["snapshot"], ["a", "then"]).fails(7, "exists");
+    rig.pmo(["snapshot"], ["absent", "b"]).fails(5, "no such object");
+    let held = rig.hold("a", true);
+    rig.pmo(["snapshot"], ["a", "b"]).fails(4, "held by");
+    held.release();
+    rig.pmo(["rm"], ["a", "then", named["name"].as_str().unwrap()]).fine();
+    assert_eq!(rig.pmo(["cat"], ["trial"]).fine().out, "third");
+    rig.pmo(["rm"], ["trial"]).fine();
+    let run = rig.pmo(["check"], [""; 0]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(rig.pmo(["stat"], ["--json"]).fine().json()["objects"], 0);
+}
+
 #[test]
 fn format_asks_before_it_destroys() {
     let rig = Rig::new();

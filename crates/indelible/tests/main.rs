@@ -15,6 +15,7 @@ mod collections_model;
 mod collections_panics;
 mod collections_threads;
 mod contract;
+mod copies;
 mod explicit;
 mod forged;
 mod growth;

@@ -289,6 +289,9 @@ pub enum StoreError {
         /// End of the write, in bytes from the object's start.
         end: u64,
     },
+    /// A direct write to an object that rests on a base, whose pages have to be logged when they first change.
+    #[error("the object rests on a base: its pages cannot be written straight to their place")]
+    HasBase,
     /// A new table needs more pages than were counted for it.
     #[error("more pages are needed for the new table than were counted")]
     OutOfTablePages,

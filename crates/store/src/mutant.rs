@@ -119,6 +119,14 @@ mutants! {
         LeakedSpace,
         /// An object that grows takes its new place before the copy is durable.
         EarlyExchange,
+        /// The first change of a page that is the base's logs the lines that changed, and not the whole page.
+        PageInPart,
+        /// The first change of a page that is the base's does not say that the page is the object's own.
+        PageUnclaimed,
+        /// A base is removed with the first of the objects that rest on it.
+        BaseFreed,
+        /// An object becomes a base before its progress as one is durable.
+        BaseUnproven,
         /// A repair builds where the table in force says that nothing was ever written.
         UnsaidSite,
         /// A table whose batches are lost goes on saying what was never written.

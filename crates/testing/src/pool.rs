@@ -1,7 +1,9 @@
 //! Pools under test: bytes in and out of objects, what a pool holds, and whether its space adds up.
 
 use indelible_store::error::{Result, StoreError};
-use indelible_store::format::entry::{Entry, FLAG_HIDDEN, FREE_MAGIC, SIZE as SLOT};
+use indelible_store::format::entry::{
+    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FREE_MAGIC, SIZE as SLOT,
+};
 use indelible_store::format::root::{TREES, TreeId};
 use indelible_store::format::{DATA, LINE, PAGE};
 use indelible_store::lane::{Batch, BatchSource};
@@ -227,6 +229,8 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut pages = Tiles::default();
     let mut addresses = Tiles::default();
     let mut slots = BTreeSet::new();
+    // Of each base: the objects that rest on it, and how many it counts.
+    let mut users: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut listed = 0;
     let mut from = Some((0, 0));
     while let Some(start) = from {
@@ -235,8 +239,19 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
         for object in page.objects {
             let entry = &object.entry;
             listed += 1;
-            pages.add(entry.primary_offset(), entry.extent_len(), &entry.name());
-            addresses.add(entry.address.get(), entry.reserved.get(), &entry.name());
+            for range in entry.ranges() {
+                pages.add(range.start, range.end - range.start, &entry.name());
+            }
+            if !entry.has(FLAG_FOREIGN) {
+                addresses.add(entry.address.get(), entry.reserved.get(), &entry.name());
+            }
+            if entry.has(FLAG_OVERLAY) {
+                let base = table.base(&object).map_err(text)?;
+                users.entry(base.offset).or_insert((0, base.entry.users.get())).0 += 1;
+            }
+            if entry.has(FLAG_BASE) {
+                users.entry(object.offset).or_insert((0, entry.users.get()));
+            }
             slots.insert(object.offset);
             table.progress(&object).map_err(text)?;
             // No name leads to what a resize is making.
@@ -248,6 +263,9 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
                 }
             }
         }
+    }
+    if let Some((base, (found, counted))) = users.iter().find(|(_, (found, counted))| found != counted) {
+        return Err(format!("{found} objects rest on the base at {base:#x}, it counts {counted}"));
     }
     let trees = table.root.trees;
     let count = |tree: TreeId| trees[tree as usize].count.get();

@@ -19,6 +19,7 @@ mod put;
 mod repair;
 mod resize;
 mod rm;
+mod snapshot;
 mod stat;
 mod types;
 mod upgrade;
@@ -38,6 +39,7 @@ pub enum Command {
     Cat(cat::Cat),
     Resize(resize::Resize),
     Mv(mv::Mv),
+    Snapshot(snapshot::Snapshot),
     Rm(rm::Rm),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
@@ -65,6 +67,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Cat(args) => cat::run(context, args),
         Command::Resize(args) => resize::run(context, args),
         Command::Mv(args) => mv::run(context, args),
+        Command::Snapshot(args) => snapshot::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),

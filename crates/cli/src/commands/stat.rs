@@ -29,7 +29,8 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"read_only\":false,\"sparse\":false,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"read_only\":false,\"sparse\":false,\"snapshot\":false,\"shares\":false,
+   \"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]
@@ -79,6 +80,8 @@ pub struct ObjectReport {
     pub psyncs: u64,
     pub read_only: bool,
     pub sparse: bool,
+    pub snapshot: bool,
+    pub shares: bool,
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
@@ -150,10 +153,27 @@ impl ObjectReport {
             psyncs: stat.psyncs,
             read_only: stat.read_only,
             sparse: stat.sparse,
+            snapshot: stat.snapshot,
+            shares: stat.shares,
             read_key: stat.read_key,
             write_key: stat.write_key,
             created: time(stat.created),
         }
+    }
+
+    /// Its flags in words.
+    fn flags(&self) -> String {
+        let flags = [
+            (self.snapshot, "snapshot"),
+            (self.read_only && !self.snapshot, "read-only"),
+            // An object that shares pages claims space when they change.
+            (self.sparse && !self.shares, "sparse"),
+            (self.shares, "shares pages"),
+            (self.read_key, "read key"),
+            (self.write_key, "write key"),
+        ];
+        let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
+        if set.is_empty() { "-".to_owned() } else { set.join(", ") }
     }
 
     fn text(&self, state: State, out: &mut Out) -> Result {
@@ -171,7 +191,7 @@ impl ObjectReport {
             ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
-            ("flags", words(self.read_only, self.sparse, self.read_key, self.write_key)),
+            ("flags", self.flags()),
             ("created", self.created.clone()),
         ])
     }
@@ -179,14 +199,7 @@ impl ObjectReport {
 
 /// The flags of an object in words.
 pub fn flags(stat: &ObjectStat) -> String {
-    words(stat.read_only, stat.sparse, stat.read_key, stat.write_key)
-}
-
-fn words(read_only: bool, sparse: bool, read_key: bool, write_key: bool) -> String {
-    let flags =
-        [(read_only, "read-only"), (sparse, "sparse"), (read_key, "read key"), (write_key, "write key")];
-    let set: Vec<_> = flags.into_iter().filter(|(set, _)| *set).map(|(_, word)| word).collect();
-    if set.is_empty() { "-".to_owned() } else { set.join(", ") }
+    ObjectReport::of(stat).flags()
 }
 
 /// A state in words.

@@ -1,9 +1,10 @@
 //! The sources of the pages of filled ranges: the trait, and those that stand on a device.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use indelible_store::medium::Device;
+use indelible_store::medium::{Device, MediumError};
+use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
 
@@ -45,15 +46,38 @@ pub(crate) struct Primary {
 
 impl PageSource for Primary {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        let at = |page: usize| self.offset + (page * PAGE) as u64;
-        if self.device.read(at(first), bytes).is_ok() {
-            return Ok(());
-        }
-        // One of the pages cannot be read: which, and whether any at all, is seen one by one.
-        for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
-            self.device.read(at(page), bytes).map_err(|error| PageError { page, source: error.into() })?;
-        }
-        Ok(())
+        each_if_not_all(first, bytes, |page, bytes| {
+            self.device.read(self.offset + (page * PAGE) as u64, bytes)
+        })
+    }
+}
+
+/// Reads all pages at once. If one of them cannot be read, which, and whether any at all, is seen one by one.
+fn each_if_not_all(
+    first: usize,
+    bytes: &mut [u8],
+    read: impl Fn(usize, &mut [u8]) -> Result<(), MediumError>,
+) -> Result<(), PageError> {
+    if read(first, bytes).is_ok() {
+        return Ok(());
+    }
+    for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
+        read(page, bytes).map_err(|error| PageError { page, source: error.into() })?;
+    }
+    Ok(())
+}
+
+/// The pages of an object that rests on a base: each from the layer that has it, as the last psync left it.
+pub(crate) struct Layered {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) layers: SharedLayers,
+}
+
+impl PageSource for Layered {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        // Nothing that takes this lock touches a served range.
+        let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        each_if_not_all(first, bytes, |page, bytes| layers.read(&*self.device, (page * PAGE) as u64, bytes))
     }
 }
 

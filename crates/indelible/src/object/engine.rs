@@ -30,7 +30,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer) -> Result<Core, Cause> {
-        let tracked = Tracked::new(pool, &writer.object().entry)?;
+        let tracked = Tracked::new(pool, &writer)?;
         let mut core = Core { tracked, announced: None, writer: Some(writer), trust: Trust::Own };
         core.begin_trust()?;
         if core.shadow()?.is_watched()

@@ -10,7 +10,7 @@ use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
 pub(crate) struct ReadCore {
@@ -54,9 +54,10 @@ impl ReadCore {
     pub(crate) fn attach(
         pool: Arc<PoolInner>,
         name: &str,
-        reader: Reader,
+        mut reader: Reader,
     ) -> Result<Option<ReadCore>, Cause> {
-        let mut shadow = pool.map(&reader.object().entry, false)?;
+        let layers = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
+        let mut shadow = pool.map(&reader.object().entry, layers.into(), false)?;
         // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);

@@ -17,7 +17,7 @@ use super::compare::Comparison;
 use super::stats::PsyncStats;
 use crate::dirty::PageRange;
 use crate::error::Cause;
-use crate::pool::Inner as PoolInner;
+use crate::pool::{Inner as PoolInner, Place};
 use crate::shadow::Shadow;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
@@ -54,8 +54,9 @@ fn absent(lost: &Option<Shadow>) -> Cause {
 
 impl Tracked {
     /// Maps the object.
-    pub(super) fn new(pool: Arc<PoolInner>, entry: &Entry) -> Result<Tracked, Cause> {
-        let shadow = pool.map(entry, true)?;
+    pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer) -> Result<Tracked, Cause> {
+        let entry = &writer.object().entry;
+        let shadow = pool.map(entry, writer.layers().into(), true)?;
         let mut tracked = Tracked {
             shadow: Some(shadow),
             lost: None,
@@ -105,8 +106,10 @@ impl Tracked {
     /// Nobody else uses the object until this returns.
     pub(super) unsafe fn move_to(&mut self, entry: &Entry) -> Result<(), Cause> {
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
+        // A copy has all of its pages in its extent.
+        let place = if shadow.is_file() { Place::Extent } else { Place::Copied };
         // SAFETY: the caller's promise.
-        if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, true)) } {
+        if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, place, true)) } {
             self.lost = self.shadow.take();
             return Err(error.into());
         }

@@ -2,7 +2,7 @@
 
 use super::{Inner, MediumKind};
 use indelible_store::error::Holder;
-use indelible_store::format::entry::{Entry, FLAG_READ_ONLY, FLAG_SPARSE};
+use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE};
 pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
@@ -83,6 +83,10 @@ pub struct Stat {
     pub read_only: bool,
     /// Whether space is claimed on first psync.
     pub sparse: bool,
+    /// Whether it is a snapshot, or another base: nobody ever writes to it.
+    pub snapshot: bool,
+    /// Whether pages that it did not change are those of a base, which it shares with others.
+    pub shares: bool,
     /// Whether reading needs a key.
     pub read_key: bool,
     /// Whether writing needs a key.
@@ -122,6 +126,8 @@ impl Stat {
             needs_recovery: status.needs_recovery,
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
+            snapshot: entry.has(FLAG_BASE),
+            shares: entry.has(FLAG_OVERLAY),
             read_key: entry.read_key != [0; 16],
             write_key: entry.write_key != [0; 16],
             published: status.published,

@@ -2,36 +2,59 @@
 
 use super::Inner;
 use crate::error::Cause;
-use crate::fault::{self, Modelled, PageSource, Primary};
+use crate::fault::{self, Layered, Modelled, PageSource, Primary};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::uffd::Reach;
-use indelible_store::format::entry::{Entry, FLAG_SPARSE};
+use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
+use indelible_store::table::SharedLayers;
 use std::sync::Arc;
+
+/// Where the pages of an object are.
+pub(crate) enum Place {
+    /// In its extent.
+    Extent,
+    /// The same, and they are copied from there: its range is not mapped from a file.
+    Copied,
+    /// In its extent, or in those of its bases.
+    Layers(SharedLayers),
+}
+
+impl From<Option<SharedLayers>> for Place {
+    fn from(layers: Option<SharedLayers>) -> Self {
+        layers.map_or(Place::Extent, Place::Layers)
+    }
+}
 
 impl Inner {
     /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
-    pub(crate) fn map(&self, entry: &Entry, writable: bool) -> Result<Shadow, Cause> {
-        Ok(Shadow::attach(self.mapping_of(entry, writable))?)
+    pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
+        Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
 
     /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
     /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
     pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
+        // Its pages are not where its extent is: none is touched through a mapping of it.
+        if entry.flags & FLAG_OVERLAY != 0 {
+            return true;
+        }
         // A reader's system calls work on mapped pages, so that they have to on filled ones.
         sparse && (self.settings.fault_in || !writable && fault::reach() == Some(Reach::Full))
     }
 
     /// How an object is mapped.
-    pub(crate) fn mapping_of(&self, entry: &Entry, writable: bool) -> Params<'_> {
+    pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
         let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry, writable);
-        let source = match self.media.mappable() {
-            Some(fd) if mapped => Source::PrivateFile { fd, offset },
-            _ => Source::Pages(self.pages_from(offset)),
+        let device = self.media.device().clone();
+        let source = match (place, self.media.mappable()) {
+            (Place::Extent, Some(fd)) if mapped => Source::PrivateFile { fd, offset },
+            (Place::Layers(layers), _) => Source::Pages(self.slowed(Arc::new(Layered { device, layers }))),
+            _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
         };
         Params {
             addr: entry.address.get() as usize,
@@ -47,9 +70,8 @@ impl Inner {
         }
     }
 
-    /// The source of the pages of an object whose primary begins at `offset`.
-    fn pages_from(&self, offset: u64) -> Arc<dyn PageSource> {
-        let source: Arc<dyn PageSource> = Arc::new(Primary { device: self.media.device().clone(), offset });
+    /// The source, on a modelled medium if one is asked for.
+    fn slowed(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
         match self.settings.page_delay {
             Some(delay) => Arc::new(Modelled { source, delay }),
             None => source,

@@ -1,5 +1,6 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod copies;
 mod info;
 mod mapped;
 mod options;
@@ -16,6 +17,7 @@ use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
 use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
+pub(crate) use mapped::Place;
 use options::Settings;
 use std::any::Any;
 use std::collections::HashMap;

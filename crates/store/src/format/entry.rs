@@ -3,7 +3,8 @@
 //! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that
 //! has the object attached: no byte ever has unreplayed batches in two lanes.
 
-use super::{PAGE, checksum};
+use super::{DATA, PAGE, checksum};
+use std::ops::Range;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -36,10 +37,17 @@ pub const FLAG_READ_ONLY: u32 = 1;
 pub const FLAG_SPARSE: u32 = 2;
 /// Only typed code stored to the object since it was blank: its invariants hold.
 pub const FLAG_TYPED: u32 = 4;
-/// Nobody finds the object by its name, which is the work of a resize.
+/// Nobody finds the object by its name: it is the work of a resize, or a base without a name.
 pub const FLAG_HIDDEN: u32 = 8;
+/// Nobody ever writes to the object's bytes: others have it as their base, or it is a snapshot (S2.2).
+pub const FLAG_BASE: u32 = 16;
+/// Pages that are not the object's own are its base's (S2.2).
+pub const FLAG_OVERLAY: u32 = 32;
+/// The object's addresses are those of another object, and not taken from the window.
+pub const FLAG_FOREIGN: u32 = 64;
 /// Every flag that is defined; check warns of others.
-pub const FLAGS: u32 = FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED | FLAG_HIDDEN;
+pub const FLAGS: u32 =
+    FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED | FLAG_HIDDEN | FLAG_BASE | FLAG_OVERLAY | FLAG_FOREIGN;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
@@ -112,8 +120,12 @@ pub struct Entry {
     pub types: U64,
     /// Boot in which the contents of a volatile object hold; zero: they outlast it.
     pub volatile_boot: [u8; 16],
+    /// Pages, from the first on, that are the base's unless the bitmap says otherwise; 0 without a base.
+    pub based: U64,
+    /// Objects that have this one as their base.
+    pub users: U64,
     /// Zero; space for later versions.
-    pub reserved2: [u8; 136],
+    pub reserved2: [u8; 120],
     /// UTF-8, not terminated.
     pub name: [u8; 512],
 }
@@ -201,6 +213,20 @@ impl Entry {
             && pages.saturating_mul(PAGE) <= self.reserved.get()
             && self.address.get().is_multiple_of(PAGE)
             && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
+            && self.overlay_is_in_range(pool_len)
+    }
+
+    /// Whether what is said of a base can be.
+    fn overlay_is_in_range(&self, pool_len: u64) -> bool {
+        if !self.has(FLAG_OVERLAY) {
+            return true;
+        }
+        let (based, bitmap) = (self.based.get(), self.overlay.get());
+        let end = bitmap.checked_add(self.bitmap_pages());
+        (1..=self.pages.get()).contains(&based)
+            && bitmap >= DATA / PAGE
+            && end.is_some_and(|end| end <= pool_len / PAGE)
+            && self.base.get() != self.own_offset.get()
     }
 
     /// The first statement of the entry that this code does not know, and has to know to use the object.
@@ -261,6 +287,25 @@ impl Entry {
     #[must_use]
     pub fn extent_len(&self) -> u64 {
         self.pages.get() * PAGE
+    }
+
+    /// Pages of the bitmap that says which pages are the object's own; 0 without a base.
+    #[must_use]
+    pub fn bitmap_pages(&self) -> u64 {
+        if self.has(FLAG_OVERLAY) { self.based.get().div_ceil(8 * PAGE) } else { 0 }
+    }
+
+    /// First byte of the bitmap.
+    #[must_use]
+    pub fn bitmap_offset(&self) -> u64 {
+        self.overlay.get() * PAGE
+    }
+
+    /// The ranges of the pool that hold the object's bytes, and what is said of them: its extent, and its bitmap.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let bitmap = self.bitmap_offset()..self.bitmap_offset() + self.bitmap_pages() * PAGE;
+        let extent = self.primary_offset()..self.primary_offset() + self.extent_len();
+        std::iter::once(extent).chain((!bitmap.is_empty()).then_some(bitmap))
     }
 }
 

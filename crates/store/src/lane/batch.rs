@@ -151,6 +151,11 @@ impl Batch {
         self.runs.iter().map(|run| (run.target.get(), run.lines.get()))
     }
 
+    /// How many runs it has so far.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Length the batch will have in the lane.
     #[must_use]
     pub fn sealed_len(&self) -> u64 {

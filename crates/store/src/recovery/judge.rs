@@ -172,12 +172,15 @@ impl Met<'_> {
         let Some(object) = object.as_mut().filter(|object| object.takes(self.directory, binding)) else {
             return Ok(());
         };
-        let start = object.located.entry.primary_offset();
-        let end = start + object.located.entry.extent_len();
         for run in runs {
-            let (from, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
-            if from < start || to > end {
-                return Err(StoreError::damaged(Part::Record, from));
+            let (mut at, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
+            while at < to {
+                // One run may end in the bitmap that begins where the extent ends.
+                let mut ranges = object.located.entry.ranges();
+                match ranges.find(|range| range.contains(&at)) {
+                    Some(range) => at = range.end,
+                    None => return Err(StoreError::damaged(Part::Record, run.target.get())),
+                }
             }
         }
         object.batches += 1;

@@ -108,12 +108,11 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// Pages of the objects, ascending, that a barrier left unwritten although one of `runs` is in them.
+    /// Pages of the objects, ascending for each, that a barrier left unwritten although one of `runs` is in them.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
         let mut lost = Runs::default();
-        for object in self.objects.values() {
-            let entry = &object.located.entry;
-            for hole in self.medium.unwritten(entry.primary_offset(), entry.extent_len())? {
+        for range in self.objects.values().flat_map(|object| object.located.entry.ranges()) {
+            for hole in self.medium.unwritten(range.start, range.end - range.start)? {
                 let first = runs.partition_point(|run| run.end <= hole.start);
                 for run in runs[first..].iter().take_while(|run| run.start < hole.end) {
                     let (start, end) = (run.start.max(hole.start), run.end.min(hole.end));

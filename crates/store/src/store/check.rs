@@ -10,6 +10,7 @@
 //! Nothing read is believed before it is verified. A structure is followed only through pages not met
 //! before, so that cycles end and memory is bounded by what the pool really holds.
 
+mod bases;
 mod finding;
 mod lanes;
 mod objects;
@@ -27,6 +28,7 @@ use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::access::unlocked;
 use crate::store::locks::{Deadline, lock_table};
 use crate::store::pool::Store;
+pub(super) use bases::users;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
 pub(super) use lanes::LaneFound;
@@ -172,6 +174,8 @@ pub(super) struct Survey {
     pub strays: Vec<u64>,
     /// Entries that the tree of IDs does not lead to.
     unidentified: Vec<u64>,
+    /// Entries of objects whose base is not there.
+    pub baseless: Vec<u64>,
     /// Nodes that do not verify, with their levels.
     pub damaged_nodes: Vec<(u64, u16)>,
     /// The list of free slots, ascending, and whether it is whole.
@@ -232,6 +236,7 @@ impl Survey {
             damaged: Vec::new(),
             strays: Vec::new(),
             unidentified: Vec::new(),
+            baseless: Vec::new(),
             damaged_nodes: Vec::new(),
             free_slots: Vec::new(),
             slots_sound: true,

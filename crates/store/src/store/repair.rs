@@ -12,6 +12,7 @@
 //!    could not be read twice.
 //! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
 
+mod bases;
 mod lanes;
 mod mend;
 mod nodes;
@@ -219,7 +220,7 @@ impl Repair {
     fn work(&mut self, mut survey: Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let asked = |survey: &Survey, cures: &[Cure]| cures.iter().any(|cure| survey.report.asks_for(*cure));
         let drop = self.options.drop_damaged;
-        let all = [Cure::Rewrite, Cure::Recover, Cure::Rebuild, Cure::Reap, Cure::Drop];
+        let all = [Cure::Rewrite, Cure::Recover, Cure::Rebuild, Cure::Reap, Cure::Count, Cure::Drop];
         if !asked(&survey, &all) {
             return self.say_what_is_left(&survey);
         }
@@ -243,7 +244,7 @@ impl Repair {
             survey = settled.survey(progress)?;
             settled.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
-                settled.reap(&survey)?;
+                settled.mend_bases(survey, progress)?;
             }
         }
         let survey = self.survey(progress)?;

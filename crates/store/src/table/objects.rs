@@ -6,7 +6,7 @@
 
 use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{self, Entry, FLAG_HIDDEN, PROGRESS, Progress};
+use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
 use crate::format::root::TreeId;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
@@ -64,6 +64,27 @@ pub struct CreateOptions<'a> {
     pub reach: u64,
     /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty; 0: they are not.
     pub window: u64,
+}
+
+impl<'a> CreateOptions<'a> {
+    /// The same; without keys, with `key` for both if `object` has any.
+    #[must_use]
+    pub fn with_keys_of(&self, object: &Located, key: Key<'a>) -> Self {
+        let Entry { read_key, write_key, .. } = &object.entry;
+        let keyed = self.read_key.0.is_empty() && self.write_key.0.is_empty();
+        let inherit = |has: &[u8; 16], own: Key<'a>| if keyed && *has != [0; 16] { key } else { own };
+        CreateOptions {
+            read_key: inherit(read_key, self.read_key),
+            write_key: inherit(write_key, self.write_key),
+            ..*self
+        }
+    }
+
+    /// Sets the verifiers of the keys in an entry that has its ID.
+    pub(super) fn keep_keys(&self, entry: &mut Entry) {
+        entry.read_key = self.read_key.verifier(&entry.id, "read");
+        entry.write_key = self.write_key.verifier(&entry.id, "write");
+    }
 }
 
 /// A piece of a listing.
@@ -204,14 +225,12 @@ impl TableTransaction<'_> {
         let pages = pages_for(how.size);
         let primary = self.take_extent(pages)?;
         let (address, reserved) = self.take_addresses(pages * PAGE, how)?;
-        let offset = self.take_slot()?;
         let mut entry = Entry::new_zeroed();
         entry.magic = U32::new(entry::MAGIC);
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.id = id;
-        entry.own_offset = U64::new(offset);
         entry.size = U64::new(how.size);
         entry.pages = U64::new(pages);
         entry.primary = U64::new(primary);
@@ -219,28 +238,49 @@ impl TableTransaction<'_> {
         entry.reserved = U64::new(reserved);
         entry.lane = U32::new(entry::NO_LANE);
         entry.created = U64::new(now);
-        entry.read_key = how.read_key.verifier(&id, "read");
-        entry.write_key = how.write_key.verifier(&id, "write");
+        how.keep_keys(&mut entry);
         entry.name_len = U32::new(name.len() as u32);
         entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        self.enter(entry)
+    }
+
+    /// Gives an entry, whose space is taken, a slot, and enters it under its name and its ID.
+    pub(super) fn enter(&mut self, mut entry: Entry) -> Result<Located> {
+        let offset = self.take_slot()?;
+        entry.own_offset = U64::new(offset);
         let located = Located { offset, entry, line: Progress::default() };
         self.put_entry(&located)?;
         self.insert(TreeId::Names, (entry_hash(self.seed(), &entry), offset), offset)?;
-        self.insert(TreeId::Ids, id_key(&id), offset)?;
+        self.insert(TreeId::Ids, id_key(&entry.id), offset)?;
         self.root.objects = U64::new(self.root.objects.get().saturating_add(1));
         Ok(located)
     }
 
-    /// Removes an object; its extent and addresses are free.
-    pub fn destroy(&mut self, located: &Located) -> Result<()> {
+    /// Removes an object; its extent and addresses are free. Returns its base, if nothing needs that any more.
+    pub fn destroy(&mut self, located: &Located) -> Result<Option<Located>> {
         self.stock_up(false)?;
+        let base = self.leave_base(&mut { *located })?;
+        self.remove_entry(located)?;
+        Ok(base)
+    }
+
+    /// As [`destroy`](Self::destroy), of an object whose base is gone.
+    pub fn destroy_alone(&mut self, located: &Located) -> Result<()> {
+        self.stock_up(false)?;
+        self.give_extent(located.entry.overlay.get(), located.entry.bitmap_pages())?;
+        self.remove_entry(located)
+    }
+
+    fn remove_entry(&mut self, located: &Located) -> Result<()> {
         let entry = &located.entry;
         self.remove(TreeId::Names, (entry_hash(self.seed(), entry), located.offset))?;
         self.remove(TreeId::Ids, id_key(&entry.id))?;
         if !Mutant::LeakedSpace.is_on() {
             self.give_extent(entry.primary.get(), entry.pages.get())?;
         }
-        ADDRESSES.release(self, entry.address.get(), entry.reserved.get())?;
+        if !entry.has(FLAG_FOREIGN) {
+            ADDRESSES.release(self, entry.address.get(), entry.reserved.get())?;
+        }
         self.give_slot(located.offset)?;
         self.root.objects = U64::new(self.root.objects.get().saturating_sub(1));
         Ok(())

@@ -8,6 +8,7 @@
 //!    all of its bytes; losses are named.
 //! 4. Repair can be interrupted anywhere and run again; run twice, it has nothing left to do.
 
+mod bases;
 mod clean;
 mod damage;
 mod dead_lanes;

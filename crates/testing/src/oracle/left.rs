@@ -16,7 +16,11 @@ impl Left {
     /// Whether `process` may find the object of the call held by another.
     pub(super) fn may_hold(&self, process: usize, call: &Step) -> bool {
         // Only these recover.
-        let (Step::Attach { object } | Step::Read { object } | Step::Resize { object, .. }) = *call else {
+        let (Step::Attach { object }
+        | Step::Read { object }
+        | Step::Resize { object, .. }
+        | Step::Copy { object, .. }) = *call
+        else {
             return false;
         };
         self.0.iter().any(|(owner, left)| *owner != process && *left == object)
@@ -41,6 +45,7 @@ impl Left {
             Step::Attach { object }
             | Step::Read { object }
             | Step::Resize { object, .. }
+            | Step::Copy { object, .. }
             | Step::Destroy { object } => self.0.retain(|(_, left)| *left != object),
             Step::Rename { object, to } => {
                 self.0.iter_mut().filter(|(_, left)| *left == object).for_each(|(_, left)| *left = to);

@@ -2,7 +2,7 @@
 
 use super::{NAMES, PROCESSES, Step};
 use crate::pool::Snapshot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Expected answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,7 @@ pub(super) enum Answer {
     NotFound,
     Exists,
     Held,
+    ReadOnly,
     Poisoned,
 }
 
@@ -39,6 +40,8 @@ pub(super) enum Attached {
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,
+    /// Those of the objects that are snapshots.
+    snapshots: BTreeSet<usize>,
     pub(super) attached: BTreeMap<(usize, usize), Attached>,
 }
 
@@ -132,10 +135,26 @@ impl Model {
             | Step::Resize { object, .. }
             | Step::Attach { object }
             | Step::Read { object }
+            | Step::Copy { object, .. }
             | Step::Hold { object }
                 if !self.has(object) =>
             {
                 Answer::NotFound
+            }
+            Step::Attach { object }
+            | Step::Resize { object, .. }
+            | Step::Copy { object, snapshot: true, .. }
+                if self.snapshots.contains(&object) =>
+            {
+                Answer::ReadOnly
+            }
+            Step::Copy { object, to, .. } => {
+                let free = self.snapshots.contains(&object) || !self.held(object, false);
+                match (free, self.has(to)) {
+                    (false, _) => Answer::Held,
+                    (true, true) => Answer::Exists,
+                    (true, false) => Answer::Done,
+                }
             }
             Step::Rename { to, .. } if self.has(to) => Answer::Exists,
             Step::Destroy { object }
@@ -177,8 +196,21 @@ impl Model {
             Step::Create { object, size, .. } => {
                 self.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size as usize]));
             }
-            Step::Destroy { object } => drop(self.durable.remove(NAMES[object])),
+            Step::Destroy { object } => {
+                self.durable.remove(NAMES[object]);
+                self.snapshots.remove(&object);
+            }
+            Step::Copy { object, to, snapshot } => {
+                let bytes = self.bytes(object).cloned().unwrap_or_default();
+                self.durable.insert(NAMES[to].into(), ([0; 16], 0, bytes));
+                if snapshot {
+                    self.snapshots.insert(to);
+                }
+            }
             Step::Rename { object, to } => {
+                if self.snapshots.remove(&object) {
+                    self.snapshots.insert(to);
+                }
                 if let Some(found) = self.durable.remove(NAMES[object]) {
                     self.durable.insert(NAMES[to].into(), found);
                 }

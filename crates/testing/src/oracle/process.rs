@@ -31,6 +31,8 @@ pub(super) struct Process {
 pub(super) struct Seen {
     /// An object, where it lies, and what it holds.
     object: Option<(usize, Located, Vec<u8>)>,
+    /// An object that is new, and was not looked at.
+    made: Option<Located>,
     /// Bytes of an object that are now this value.
     loaded: Option<(usize, Range<usize>, u8)>,
     /// A loss that a repair reports, or damage that it leaves.
@@ -55,7 +57,8 @@ impl Seen {
 
     /// Tells the world where an object lies.
     pub(super) fn located(&self, world: &mut Model) {
-        if let Some((_, Located { entry, .. }, _)) = &self.object
+        let seen = self.object.as_ref().map(|(_, located, _)| located).or(self.made.as_ref());
+        if let Some(Located { entry, .. }) = seen
             && let Some(found) = world.durable.get_mut(&entry.name())
         {
             (found.0, found.1) = (entry.id, entry.address.get());
@@ -116,6 +119,13 @@ impl Process {
                 seen.object = Some((object, made, vec![0; size as usize]));
             }
             Step::Destroy { object } => store.destroy(NAMES[object], key)?,
+            Step::Copy { object, to, snapshot } => {
+                let made = match snapshot {
+                    true => store.snapshot(NAMES[object], key, NAMES[to])?,
+                    false => store.create_from(NAMES[object], key, NAMES[to], &CreateOptions::default())?,
+                };
+                seen.made = Some(made);
+            }
             Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
             Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
             Step::Attach { object } => {
@@ -143,7 +153,9 @@ impl Process {
                 let from = writer.published().min(bytes.len() as u64);
                 let to = (from + u64::from(len)).min(bytes.len() as u64);
                 seen.loaded = Some((object, from as usize..to as usize, value));
-                if from < to || writer.is_poisoned() {
+                // What rests on a base is logged by the next psync.
+                let direct = from < to && writer.layers().is_none();
+                if direct || writer.is_poisoned() {
                     writer.begin_direct(to)?;
                     writer.write_direct(from, &vec![value; (to - from) as usize])?;
                     writer.end_direct()?;

@@ -52,7 +52,7 @@ fn step(rng: &mut Rng) -> Step {
     let object = rng.usize(..NAMES.len());
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
-    match rng.u8(..120) {
+    match rng.u8(..128) {
         0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
         8..11 => Step::Destroy { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
@@ -82,7 +82,8 @@ fn step(rng: &mut Rng) -> Step {
         101..112 => failing(rng),
         112..115 => Step::Hold { object },
         115..118 => Step::LetGo,
-        _ => Step::Repair { drop_damaged: rng.bool() },
+        118..120 => Step::Repair { drop_damaged: rng.bool() },
+        _ => Step::Copy { object, to: rng.usize(..NAMES.len()), snapshot: rng.u8(..3) == 0 },
     }
 }
 

@@ -198,6 +198,7 @@ impl Run<'_> {
             E::NotFound => Some(Answer::NotFound),
             E::Exists => Some(Answer::Exists),
             E::Held { .. } => Some(Answer::Held),
+            E::ObjectReadOnly => Some(Answer::ReadOnly),
             // Which of the two is said first is the store's business.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
             // How much fits is the store's business; that nothing happened is not.

@@ -168,6 +168,58 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
+            "snapshot",
+            Start::Used,
+            alone(vec![
+                attach(0),
+                store(0, 0, 128, 1),
+                psync(&[0]),
+                S::Detach { object: 0 },
+                S::Copy { object: 0, to: 3, snapshot: true },
+            ]),
+        ),
+        (
+            "first changes of a copy, and of what it was made from",
+            Start::Used,
+            alone(vec![
+                S::Copy { object: 0, to: 3, snapshot: false },
+                attach(0),
+                store(0, 60, 8, 1),
+                psync(&[0]),
+                attach(3),
+                store(3, 4090, 12, 2),
+                psync(&[3]),
+                store(3, 4000, 12, 3),
+                psync(&[3]),
+            ]),
+        ),
+        (
+            "a copy outlives what it was made from",
+            Start::Used,
+            Program(vec![
+                (0, S::Copy { object: 0, to: 3, snapshot: false }),
+                (0, attach(3)),
+                (0, store(3, 0, 64, 1)),
+                (0, psync(&[3])),
+                (1, S::Destroy { object: 0 }),
+                (1, S::Create { object: 0, size: 9000, sparse: false }),
+                (0, S::Die),
+                (1, S::Copy { object: 3, to: 2, snapshot: true }),
+                (1, attach(3)),
+                (1, store(3, 8000, 64, 2)),
+                (1, psync(&[3])),
+            ]),
+        ),
+        (
+            "the last that rests on a base is destroyed",
+            Start::Used,
+            alone(vec![
+                S::Copy { object: 0, to: 3, snapshot: true },
+                S::Destroy { object: 3 },
+                S::Destroy { object: 0 },
+            ]),
+        ),
+        (
             "another process recovers",
             Start::Used,
             Program(vec![

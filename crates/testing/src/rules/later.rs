@@ -23,7 +23,7 @@ pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
     let changes: [(Change, bool); 4] = [
         (|entry| entry.class = 1, false),
         (|entry| entry.retention = 7, false),
-        (|entry| entry.flags = U32::new(entry.flags.get() | 0x40), false),
+        (|entry| entry.flags = U32::new(entry.flags.get() | 0x4000), false),
         (|entry| entry.flags = U32::new(entry.flags.get() | OPTIONAL_FLAGS), true),
     ];
     for (nth, (change, may)) in changes.into_iter().enumerate() {

@@ -4,6 +4,7 @@
 //! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the mutants that it
 //! watches, as the column `tests`. A new one is a function and a line in the list below.
 
+mod bases;
 mod blocks;
 mod commits;
 mod dropped;
@@ -104,6 +105,10 @@ rule_tests! {
     recovery::a_refused_lane_blocks_nobody_else => RefusedBlocksAll | DamageIgnored;
     repairs::a_repair_says_where_it_builds => UnsaidSite;
     repairs::objects_the_table_lost_count_as_written => UnwrittenKept;
+    bases::first_changes_keep_the_rest_of_their_pages => PageInPart | PageUnclaimed;
+    bases::first_changes_are_whole_after_a_power_cut => PageInPart | PageUnclaimed;
+    bases::a_base_outlives_the_first_of_its_users => BaseFreed;
+    bases::a_copy_is_there_with_its_progress => BaseUnproven;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;

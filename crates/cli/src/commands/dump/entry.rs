@@ -6,7 +6,10 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
-use indelible_store::format::entry::{Entry, FLAG_HIDDEN, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED, NO_LANE};
+use indelible_store::format::entry::{
+    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED,
+    NO_LANE,
+};
 use serde::Serialize;
 use std::path::Path;
 
@@ -83,6 +86,9 @@ fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
         (FLAG_SPARSE, "sparse"),
         (FLAG_TYPED, "typed"),
         (FLAG_HIDDEN, "hidden"),
+        (FLAG_BASE, "base"),
+        (FLAG_OVERLAY, "overlay"),
+        (FLAG_FOREIGN, "foreign"),
     ];
     for (flag, word) in known {
         if entry.flags & flag != 0 {

@@ -13,7 +13,8 @@ use crate::store::lanes::page_cache_for;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::LaneSearch;
 use crate::store::pool::Store;
-use crate::table::{CreateOptions, Key, Located};
+use crate::sync::Mutex;
+use crate::table::{CreateOptions, Key, Layers, Located};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::U32;
@@ -24,6 +25,8 @@ pub struct Reader {
     /// `None` in a read-only store, where nothing keeps writers away.
     object_lock: Option<ObjectLock>,
     object: Located,
+    /// Its own extent and those of its bases; `None`: it has no base.
+    layers: Option<Layers>,
 }
 
 impl Store {
@@ -33,14 +36,15 @@ impl Store {
         let clean = self.view(|table| {
             let (object, object_lock) = self.open_for_reading(table, name, key)?;
             let unclean = self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
-            Ok((!unclean).then_some((object, object_lock)))
+            let layers = if unclean { None } else { table.layers(&object)? };
+            Ok((!unclean).then_some((object, object_lock, layers)))
         })?;
-        let (object, object_lock) = match clean {
+        let (object, object_lock, layers) = match clean {
             Some(found) => found,
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), object_lock, object })
+        Ok(Reader { store: self.clone(), object_lock, object, layers })
     }
 
     fn open_for_reading(
@@ -67,9 +71,9 @@ impl Store {
         self: &Arc<Self>,
         name: &str,
         key: Key<'_>,
-    ) -> Result<(Located, Option<ObjectLock>)> {
+    ) -> Result<(Located, Option<ObjectLock>, Option<Layers>)> {
         self.forget_failed_lanes();
-        let (object, object_lock, _recovered) = self.unless_held_still(|| {
+        let (object, object_lock, layers, _recovered) = self.unless_held_still(|| {
             self.update(|table| {
                 let (mut object, object_lock) = self.open_for_reading(table, name, key)?;
                 let recovered = self.recover(table, &object)?;
@@ -84,11 +88,12 @@ impl Store {
                     object.entry.lane = U32::new(NO_LANE);
                     table.put_entry(&object)?;
                 }
+                let layers = table.layers(&object)?;
                 // The lane that was recovered is given back once that is published.
-                Ok((object, object_lock, recovered))
+                Ok((object, object_lock, layers, recovered))
             })
         })?;
-        Ok((object, object_lock))
+        Ok((object, object_lock, layers))
     }
 
     /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
@@ -167,6 +172,7 @@ impl Store {
             // To clear it is a change of the lane, and once the object is bound it would be too late to refuse.
             return Err(self.apply_locks.refused(lane.index));
         }
+        let layers = table.layers(&object)?.map(|layers| Arc::new(Mutex::new(layers)));
         self.bind(table, &mut object, lane.index)?;
         if table.root.boot != self.identity.boot {
             table.root.boot = self.identity.boot;
@@ -182,6 +188,7 @@ impl Store {
             unsettled: false,
             scratch: None,
             page_cache: page_cache_for(&*self.device),
+            layers,
             backed: Vec::new(),
             recovered,
         };
@@ -200,7 +207,10 @@ impl Store {
 }
 
 /// The range of the object that a direct write left undefined in the primary.
-pub(super) fn undefined(table: &TableTransaction<'_>, object: &Located) -> Result<Option<(u64, u64)>> {
+pub(in crate::store) fn undefined(
+    table: &TableTransaction<'_>,
+    object: &Located,
+) -> Result<Option<(u64, u64)>> {
     let progress = table.progress(object)?;
     let (from, to) = (progress.published.get(), progress.direct.get().min(object.entry.extent_len()));
     Ok((from < to).then_some((from, to)))
@@ -217,6 +227,11 @@ impl Reader {
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
+    }
+
+    /// Hands its layers over, which somebody needs who reads pages of the object; `None`: all of its pages are its own.
+    pub fn take_layers(&mut self) -> Option<Layers> {
+        self.layers.take()
     }
 
     /// Whether all reads of the object since the attach saw the state of one psync. True as long as writers are kept

@@ -27,9 +27,12 @@ impl Writer {
     /// earlier direct write put there, and no psync published, have to be written again.
     ///
     /// # Errors
-    /// `Poisoned`, or a failure of the medium: the object is poisoned.
+    /// `HasBase`: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
+        if self.layers.is_some() {
+            return Err(StoreError::HasBase);
+        }
         if self.page_cache.is_some() {
             self.dissolve_page_cache(&self.lane.change()?)?;
         }

@@ -8,7 +8,7 @@
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::FLAG_SPARSE;
+use crate::format::entry::{FLAG_BASE, FLAG_SPARSE};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
@@ -16,7 +16,7 @@ use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, TableTransaction};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::{KEEP, Store};
-use crate::table::{CreateOptions, Located};
+use crate::table::{CreateOptions, Located, read_pages};
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
@@ -82,7 +82,7 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Option<Located>> {
-        self.update_then(
+        let done = self.update_then(
             |table| {
                 let mut moved = table.entry(object.offset)?;
                 table.stock_up(true)?;
@@ -96,7 +96,7 @@ impl Store {
                 }
                 let mut bytes = vec![0; len as usize];
                 let medium = table.pages().medium();
-                medium.read(moved.entry.primary_offset(), &mut bytes[..kept as usize])?;
+                table.read_object(&moved, 0, &mut bytes[..kept as usize])?;
                 if Mutant::EarlyExchange.is_on() {
                     medium.reserve(start, len)?;
                     medium.write(start, &bytes)?;
@@ -104,8 +104,9 @@ impl Store {
                     write_fresh(medium, start, &bytes)?;
                 }
                 reach(table, &mut moved, len)?;
-                let (old, old_pages) = (moved.entry.primary.get(), moved.entry.pages.get());
-                table.give_extent(old, old_pages)?;
+                let left = moved;
+                table.give_extent(left.entry.primary.get(), left.entry.pages.get())?;
+                let base = table.leave_base(&mut moved)?;
                 moved.entry.primary = U64::new(first);
                 moved.entry.pages = U64::new(pages);
                 moved.entry.size = U64::new(size);
@@ -113,15 +114,23 @@ impl Store {
                     Some(lane) => self.bind(table, &mut moved, lane)?,
                     None => table.put_entry(&moved)?,
                 }
-                Ok(Some((moved, old * PAGE, old_pages * PAGE)))
+                Ok(Some((moved, left, base)))
             },
-            |moved| {
-                moved.map(|(moved, old, len)| {
-                    self.give_back(old, len);
-                    moved
+            |done| {
+                done.map(|(moved, left, base)| {
+                    self.give_back_all(&left);
+                    (moved, base)
                 })
             },
-        )
+        )?;
+        Ok(done.map(|(moved, base)| self.without_bases(moved, base)))
+    }
+
+    /// The object, which has its pages for itself now; its base goes if that was the last to rest on it.
+    fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
+        // What cannot be removed now is removed by the next resize or snapshot.
+        let _ = self.remove_bases(base);
+        object
     }
 
     fn move_by_hidden(
@@ -148,19 +157,21 @@ impl Store {
     }
 
     fn exchange(
-        &self,
+        self: &Arc<Self>,
         object: &Located,
         larger: &Located,
         object_lock: ObjectLock,
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        self.update_then(
+        let (moved, base) = self.update_then(
             |table| {
                 let mut moved = table.entry(object.offset)?;
                 let mut spare = table.entry(larger.offset)?;
                 table.stock_up(true)?;
                 reach(table, &mut moved, spare.entry.extent_len())?;
+                let left = moved;
+                let base = table.leave_base(&mut moved)?;
                 // The two exchange extents; the spare goes, with the old one.
                 std::mem::swap(&mut moved.entry.primary, &mut spare.entry.primary);
                 std::mem::swap(&mut moved.entry.pages, &mut spare.entry.pages);
@@ -170,25 +181,26 @@ impl Store {
                     None => table.put_entry(&moved)?,
                 }
                 table.destroy(&spare)?;
-                Ok((moved, spare))
+                Ok((moved, left, base))
             },
-            |(moved, spare)| {
-                self.give_back(spare.entry.primary_offset(), spare.entry.extent_len());
+            |(moved, left, base)| {
+                self.give_back_all(&left);
                 drop(object_lock);
-                moved
+                (moved, base)
             },
-        )
+        )?;
+        Ok(self.without_bases(moved, base))
     }
 
     /// Copies the first `len` bytes: durable after a barrier of the epoch that is returned.
     fn copy(&self, from: &Located, to: &Located, len: u64) -> Result<Epoch> {
         let medium = self.latch.enter();
-        let (source, target) = (from.entry.primary_offset(), to.entry.primary_offset());
+        let (layers, target) = (self.view(|table| table.layers(from))?, to.entry.primary_offset());
         let mut buffer = vec![0; PIECE.min(len) as usize];
         let mut at = 0;
         while at < len {
             let piece = (len - at).min(PIECE) as usize;
-            medium.read(source + at, &mut buffer[..piece])?;
+            read_pages(&medium, from, layers.as_ref(), at, &mut buffer[..piece])?;
             // Holes stay holes.
             if buffer[..piece].iter().any(|byte| *byte != 0) {
                 medium.reserve(target + at, piece as u64)?;
@@ -210,7 +222,7 @@ impl Store {
         })
     }
 
-    /// Removes the hidden objects of resizes that died; returns how many there were.
+    /// Removes the hidden objects of resizes that died, and bases that nothing needs; returns how many there were.
     pub fn reap(self: &Arc<Self>) -> Result<u64> {
         let mut reaped = 0;
         let hidden = self.view(|table| table.hidden())?;
@@ -219,6 +231,9 @@ impl Store {
                 |table| {
                     // The slot may be another object's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
+                    if object.entry.has(FLAG_BASE) {
+                        return Ok(None);
+                    }
                     let Ok(object_lock) = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)
                     else {
                         return Ok(None);
@@ -229,6 +244,9 @@ impl Store {
                 |object_lock| object_lock.is_some(),
             )?;
             reaped += u64::from(removed);
+            if object.is_unused_base() {
+                reaped += self.remove_bases(Some(object))?;
+            }
         }
         Ok(reaped)
     }
@@ -276,6 +294,10 @@ impl Writer {
             }
             None => return Err(no_room(&object, size)),
         };
+        if moved {
+            // The copy has all pages for itself.
+            self.layers = None;
+        }
         self.object = object;
         // Another extent, or a last piece that got longer.
         self.backed.clear();
@@ -290,7 +312,7 @@ impl Writer {
         let from = size / LINE * LINE;
         let mut bytes = vec![0; (end - from) as usize];
         self.apply()?;
-        self.store.device.read(self.object.entry.primary_offset() + from, &mut bytes)?;
+        self.read_primary(from, &mut bytes)?;
         let behind = &mut bytes[(size - from) as usize..];
         if behind.iter().all(|byte| *byte == 0) {
             return Ok(());

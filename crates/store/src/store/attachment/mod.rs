@@ -2,6 +2,7 @@
 
 mod attach;
 mod binding;
+mod cover;
 mod direct;
 mod grow;
 mod primary;
@@ -13,6 +14,7 @@ mod writer;
 mod written;
 
 pub use attach::Reader;
+pub(in crate::store) use attach::undefined;
 pub(in crate::store) use binding::renumber;
 pub use primary::{Pending, Primary};
 pub use staged::{Changes, Staged, psync_all, stage};

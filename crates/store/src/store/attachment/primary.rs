@@ -8,7 +8,7 @@ use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
 use crate::store::locks::lock;
 use crate::store::pool::Store;
 use crate::sync::{Mutex, MutexGuard};
-use crate::table::Located;
+use crate::table::{Layers, Located, SharedLayers, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -16,15 +16,38 @@ use zerocopy::IntoBytes;
 /// the object's start.
 pub struct Primary<'a> {
     medium: &'a dyn Medium,
+    object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
+    layers: Option<MutexGuard<'a, Layers>>,
 }
 
-impl<'a> Primary<'a> {
-    pub(super) fn new(medium: &'a dyn Medium, start: u64, page_cache: Option<&'a Mutex<PageCache>>) -> Self {
-        Primary { medium, start, page_cache: page_cache.map(lock) }
+impl Writer {
+    /// Its primary, with the pending lines in memory.
+    pub(super) fn primary(&self) -> Primary<'_> {
+        Primary {
+            medium: &*self.store.device,
+            object: &self.object,
+            start: self.object.entry.primary_offset(),
+            page_cache: self.page_cache.as_deref().map(lock),
+            layers: self.layers.as_deref().map(lock),
+        }
     }
 
+    /// Reads bytes of the object from `offset` on, without the pending lines.
+    pub(super) fn read_primary(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let layers = self.layers.as_deref().map(lock);
+        Ok(read_pages(&*self.store.device, &self.object, layers.as_deref(), offset, bytes)?)
+    }
+
+    /// Its own extent and those of its bases, as they are with each psync; `None`: all of its pages are its own.
+    #[must_use]
+    pub fn layers(&self) -> Option<SharedLayers> {
+        self.layers.clone()
+    }
+}
+
+impl Primary<'_> {
     /// Offset of the object's first byte in the pool.
     #[must_use]
     pub fn start(&self) -> u64 {
@@ -43,7 +66,8 @@ impl<'a> Primary<'a> {
     /// The medium's.
     pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
         let offset = self.start + page * PAGE;
-        self.medium.read(offset, images.as_mut_bytes())?;
+        let bytes = images.as_mut_bytes();
+        read_pages(self.medium, self.object, self.layers.as_deref(), page * PAGE, bytes)?;
         if let Some(page_cache) = &self.page_cache {
             page_cache.amend(offset, images.as_mut_bytes());
         }
@@ -80,11 +104,21 @@ impl Store {
         let at = object.entry.primary_offset() + offset;
         let waiting = self.lane_locks.all().into_iter().find_map(|lane| lane.page_cache(object.offset));
         let waiting = waiting.as_deref().map(lock);
-        self.device.read(at, bytes)?;
+        let layers = self.layers_of(object, waiting.as_deref())?;
+        read_pages(&*self.device, object, layers.as_ref(), offset, bytes)?;
         if let Some(page_cache) = waiting {
             page_cache.amend(at, bytes);
         }
         Ok(())
+    }
+
+    /// The layers of an object; lines of its bitmap may wait in memory as those of its pages do.
+    fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
+        let mut layers = self.view(|table| table.layers(object))?;
+        if let (Some(layers), Some(page_cache)) = (&mut layers, waiting) {
+            layers.amend(|bitmap| page_cache.amend(object.entry.bitmap_offset(), bitmap));
+        }
+        Ok(layers)
     }
 }
 

@@ -69,6 +69,11 @@ impl Writer {
             return Ok(());
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
+        if !(start..end).contains(&target) {
+            // The bitmap of an object with a base has its space from the beginning.
+            return Ok(());
+        }
+        let len = len.min(end - target);
         for piece in (target - start) / PIECE..=(target + len - 1 - start) / PIECE {
             let (word, bit) = ((piece / 64) as usize, piece % 64);
             if word >= self.backed.len() {

@@ -1,5 +1,6 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
+use super::cover::cover;
 use super::primary::Primary;
 use super::writer::Writer;
 use super::written::Direct;
@@ -11,6 +12,7 @@ use crate::lane::{Batch, BatchSource};
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::store::lanes::Advance;
+use crate::store::locks::lock;
 use std::sync::Arc;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
@@ -119,6 +121,8 @@ pub struct Staged<'w, 'l> {
     /// Passed on as a pointer: a small psync takes so little time that copies of what was just stored show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
+    /// Pages that become objects' own, by entry.
+    claimed: Vec<(u64, Vec<u64>)>,
     source: Option<&'l dyn BatchSource>,
 }
 
@@ -144,7 +148,8 @@ pub fn stage<'w, 'c, 'l>(
 ) -> Result<Staged<'w, 'l>> {
     let mut parts = parts.into_iter();
     let Some((first, changes)) = parts.next() else {
-        return Ok(Staged { writers: None, batch: Box::default(), advances: Vec::new(), source });
+        let (advances, claimed) = (Vec::new(), Vec::new());
+        return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, source });
     };
     let (mut others, mut other_changes) = (Vec::new(), Vec::new());
     for (writer, changes) in parts {
@@ -160,13 +165,16 @@ pub fn stage<'w, 'c, 'l>(
     let mut batch = writers.first.scratch.take().unwrap_or_default();
     batch.clear();
     let capabilities = writers.first.store.device.capabilities();
-    batch.set_may_borrow(source.is_some() && capabilities.byte_addressable);
+    // Lines of a base cannot be borrowed from the source.
+    let based = writers.iter().any(|writer| writer.layers.is_some());
+    batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !based);
     let mut advances = Vec::with_capacity(1 + writers.others.len());
-    writers.first.advance(changes, &mut batch, &mut advances)?;
+    let mut claimed = Vec::new();
+    writers.first.advance(changes, &mut batch, &mut advances, &mut claimed)?;
     for (writer, changes) in writers.others.iter().zip(other_changes) {
-        writer.advance(changes, &mut batch, &mut advances)?;
+        writer.advance(changes, &mut batch, &mut advances, &mut claimed)?;
     }
-    Ok(Staged { writers: Some(writers), batch, advances, source })
+    Ok(Staged { writers: Some(writers), batch, advances, claimed, source })
 }
 
 impl Writer {
@@ -177,18 +185,22 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
         advances: &mut Vec<Advance>,
+        claimed: &mut Vec<(u64, Vec<u64>)>,
     ) -> Result<()> {
-        let before = batch.data_len();
+        let (before, first) = (batch.data_len(), batch.runs());
         let entry = &self.object.entry;
         batch.begin(kind::PSYNC, self.object.offset, entry.binding.get());
-        let mut primary =
-            Primary::new(&*self.store.device, entry.primary_offset(), self.page_cache.as_deref());
+        let mut primary = self.primary();
         let end = changes.collect(&mut primary, batch)?;
         drop(primary);
         let direct = self.publishable();
         if batch.data_len() == before && direct.is_none() {
             batch.cancel();
             return Ok(());
+        }
+        if let Some(layers) = &self.layers {
+            let medium = &*self.store.device;
+            claimed.push((self.object.offset, cover(batch, first, &self.object, &lock(layers), medium)?));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
@@ -238,6 +250,11 @@ impl Staged<'_, '_> {
                 writer.standing = advance.standing;
                 writer.direct = Direct::None;
                 writer.unsettled = true;
+            }
+            let own = self.claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
+            if let Some(layers) = &writer.layers {
+                let mut layers = lock(layers);
+                own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
             }
         }
         Ok(())

@@ -5,12 +5,12 @@
 
 use super::attach::undefined;
 use crate::error::{Part, Result, StoreError};
-use crate::medium::{LockKey, LockMode, Medium, Overlay};
+use crate::medium::{LockKey, LockMode, Overlay};
 use crate::recovery::{clear_left, replay};
 use crate::space::TableTransaction;
 use crate::store::locks::ApplyLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Located, directory, directory_slot};
+use crate::table::{Key, Layers, Located, directory, directory_slot, read_pages};
 use std::sync::Arc;
 
 /// See the module.
@@ -18,6 +18,7 @@ pub struct StillObject {
     /// Goes first: nothing is read once the writer may go on.
     copy: Overlay,
     object: Located,
+    layers: Option<Layers>,
     _held: ApplyLock,
 }
 
@@ -72,7 +73,7 @@ impl Store {
     fn still(&self, object: Located, held: ApplyLock) -> Result<StillObject> {
         let copy = Overlay::new(self.device.clone());
         // The table as it is, its own lane included.
-        self.view(|table| {
+        let layers = self.view(|table| {
             let directory = directory(table, held.lane())?
                 .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(held.lane())))?;
             let table = TableTransaction::begin(&copy, self.seed, self.len)?;
@@ -80,9 +81,9 @@ impl Store {
             if let Some((from, to)) = undefined(&table, &object)? {
                 clear_left(&copy, &object.entry, from, to)?;
             }
-            Ok(())
+            table.layers(&object)
         })?;
-        Ok(StillObject { copy, object, _held: held })
+        Ok(StillObject { copy, object, layers, _held: held })
     }
 }
 
@@ -103,7 +104,6 @@ impl StillObject {
     /// # Errors
     /// The medium's.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let at = self.object.entry.primary_offset() + offset;
-        Ok(self.copy.read(at, bytes)?)
+        Ok(read_pages(&self.copy, &self.object, self.layers.as_ref(), offset, bytes)?)
     }
 }

@@ -11,7 +11,7 @@ use crate::store::lanes::{Changing, PageCache, WriterLane};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::Located;
+use crate::table::{Located, SharedLayers};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
@@ -30,6 +30,8 @@ pub struct Writer {
     pub(super) scratch: Option<Box<Batch>>,
     /// Pages kept in memory, where comparing with the medium is slow.
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
+    /// Its own extent and those of its bases; `None`: it has no base.
+    pub(super) layers: Option<SharedLayers>,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
     pub(super) recovered: Recovered,

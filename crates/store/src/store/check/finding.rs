@@ -30,6 +30,8 @@ pub(in crate::store) enum Cure {
     Rebuild,
     /// Remove a hidden object.
     Reap,
+    /// Correct the number of objects that rest on a base.
+    Count,
     /// Only giving something up helps.
     Drop,
     /// Somebody has to decide.
@@ -43,7 +45,8 @@ impl Cure {
             Cure::Recover => "the next attach recovers it, and so does repair",
             Cure::Rewrite => "repair rewrites it from intact structures",
             Cure::Rebuild => "repair builds the table's structures anew from its entries",
-            Cure::Reap => "the next resize removes it, and so does repair",
+            Cure::Reap => "the next resize or snapshot removes it, and so does repair",
+            Cure::Count => "repair counts them again",
             Cure::Manual => "copy the data worth keeping, then destroy it",
             Cure::Drop => "restore it from a backup, or let repair drop the damaged parts",
         }

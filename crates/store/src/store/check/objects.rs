@@ -3,7 +3,10 @@
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
-use crate::format::entry::{Entry, FLAG_HIDDEN, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W};
+use crate::format::entry::{
+    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAGS, NO_LANE, PROGRESS, Progress, SIZE,
+    STATE_W,
+};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
@@ -26,6 +29,17 @@ pub(in crate::store) struct Object {
     pub lane: u32,
     pub bound: bool,
     pub hidden: bool,
+    /// Whether its addresses are its own.
+    pub foreign: bool,
+    /// Whether others may rest on it.
+    pub is_base: bool,
+    /// Objects that rest on it, as its entry says.
+    pub users: u64,
+    /// Its base's entry, and the pages taken from there; 0: none.
+    pub base: u64,
+    pub based: u64,
+    /// First page of its bitmap, and how many that has.
+    pub bitmap: (u64, u64),
 }
 
 impl Object {
@@ -44,7 +58,36 @@ impl Object {
             lane: entry.lane.get(),
             bound: entry.state == STATE_W && entry.lane.get() != NO_LANE,
             hidden: entry.has(FLAG_HIDDEN),
+            foreign: entry.has(FLAG_FOREIGN),
+            is_base: entry.has(FLAG_BASE),
+            users: entry.users.get(),
+            base: if entry.has(FLAG_OVERLAY) { entry.base.get() } else { 0 },
+            based: if entry.has(FLAG_OVERLAY) { entry.based.get() } else { 0 },
+            bitmap: (entry.overlay.get(), entry.bitmap_pages()),
         }
+    }
+
+    /// The pages that it has: its extent, and its bitmap.
+    pub(in crate::store) fn claims(&self) -> impl Iterator<Item = Claim> + use<> {
+        let owner = Owner::Object(self.offset);
+        let (bitmap, pages) = self.bitmap;
+        let bitmap = (pages > 0).then(|| Claim::new(bitmap, pages, owner));
+        std::iter::once(Claim::new(self.primary, self.pages, owner)).chain(bitmap)
+    }
+
+    /// The addresses that it has for itself.
+    pub(in crate::store) fn addresses(&self) -> Option<Claim> {
+        (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
+    }
+
+    /// Whether nothing needs it: it is what a resize left that was cut short, or a base without a name and users.
+    pub(in crate::store) fn is_left(&self) -> bool {
+        self.hidden && (!self.is_base || self.users == 0)
+    }
+
+    /// How it came to be left.
+    pub(in crate::store) fn left_by(&self) -> &'static str {
+        if self.is_base { "a base that nothing rests on" } else { "left by a resize that was cut short" }
     }
 }
 
@@ -85,6 +128,7 @@ impl Survey {
         self.judge_names();
         self.judge_ids();
         self.judge_bindings_differ();
+        self.judge_bases();
         let known = self.trees[TreeId::Names as usize].complete;
         if let Some(root) = self.root.filter(|_| known) {
             let (counted, found) =
@@ -148,7 +192,7 @@ impl Survey {
         if Progress::read_from_prefix(rest).is_ok_and(|(line, _)| is_damaged(&line, &entry, seed)) {
             self.progress.push(offset);
         }
-        self.claims.push(Claim::new(object.primary, object.pages, Owner::Object(offset)));
+        self.claims.extend(object.claims());
         self.objects.push(object);
     }
 
@@ -164,7 +208,7 @@ impl Survey {
         } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
         } else if has_later_fields(entry) {
-            Some("it has a shadow, ties, a base, keys, types or a boot, which are not defined")
+            Some("it has a shadow, ties, keys, types, a boot or parts of a base, which are not defined")
         } else if !object.hidden && check_name(&name).is_err() {
             Some("its name is not a valid one")
         } else if entry.state != STATE_W && entry.lane.get() != NO_LANE {
@@ -180,13 +224,9 @@ impl Survey {
             let found = Found(Severity::Error, Part::Root, TABLE_ROOT, cure);
             self.find_of(offset, found, "its binding number was not given out yet");
         }
-        if object.hidden && !self.is_held(LockKey::Object(offset)) {
+        if object.is_left() && !self.is_held(LockKey::Object(offset)) {
             let found = Found(Severity::Note, Part::Entry, offset, Cure::Reap);
-            self.find_of(
-                offset,
-                found,
-                format!("left by a resize that was cut short ({} pages)", object.pages),
-            );
+            self.find_of(offset, found, format!("{} ({} pages)", object.left_by(), object.pages));
         }
     }
 
@@ -277,8 +317,12 @@ impl Survey {
 
 /// Whether a field is not zero that this version of the format gives no meaning yet.
 fn has_later_fields(entry: &Entry) -> bool {
-    let pages = [entry.shadow, entry.ties, entry.base, entry.overlay, entry.keys, entry.types];
-    pages.iter().any(|field| field.get() != 0) || entry.volatile_boot != [0; 16]
+    let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
+    let pages = [entry.shadow, entry.ties, entry.keys, entry.types];
+    pages.iter().any(|field| field.get() != 0)
+        || entry.volatile_boot != [0; 16]
+        || of_base && !entry.has(FLAG_OVERLAY)
+        || entry.users.get() != 0 && !entry.has(FLAG_BASE)
 }
 
 /// Whether the line is this object's, but damaged.

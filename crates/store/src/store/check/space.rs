@@ -186,11 +186,7 @@ impl Survey {
     pub(super) fn judge_addresses(&mut self) {
         let (from, len) = self.window;
         let to = from.saturating_add(len);
-        let mut claims: Vec<_> = self
-            .objects
-            .iter()
-            .map(|object| Claim::new(object.address, object.reserved, Owner::Object(object.offset)))
-            .collect();
+        let mut claims: Vec<_> = self.objects.iter().filter_map(|object| object.addresses()).collect();
         let free = self.free_extents(TreeId::FreeByAddress, TreeId::FreeByReach);
         claims.extend(free.iter().map(|(start, len)| Claim::new(*start, *len, Owner::Free)));
         claims.sort_unstable();

@@ -1,5 +1,6 @@
 //! Operations on a pool as a whole, and on objects that nobody has attached.
 
+mod copies;
 mod format;
 mod inspect;
 mod listing;

@@ -47,9 +47,9 @@ impl Store {
     }
 
     fn destroy_now(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        self.update_then(
+        let unused = self.update_then(
             |table| {
-                let object = table.object(name)?;
+                let mut object = table.object(name)?;
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
@@ -59,13 +59,23 @@ impl Store {
                     let medium = table.pages().medium();
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
-                table.destroy(&object)?;
-                Ok((object, object_lock))
+                if object.is_used_base() {
+                    // Others rest on it: with the last of them it goes.
+                    table.unname(&mut object)?;
+                    return Ok(None);
+                }
+                let base = table.destroy(&object)?;
+                Ok(Some((object, base, object_lock)))
             },
-            |(object, _object_lock)| {
-                self.give_back(object.entry.primary_offset(), object.entry.extent_len());
+            |gone| {
+                let (object, base, _object_lock) = gone?;
+                self.give_back_all(&object);
+                base
             },
-        )
+        )?;
+        // The object is gone: a base that cannot be removed now is removed by the next resize or snapshot.
+        let _ = self.remove_bases(unused);
+        Ok(())
     }
 
     /// Changes the name of an object nobody has attached.

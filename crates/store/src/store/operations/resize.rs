@@ -1,7 +1,7 @@
 //! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
 
 use crate::error::{Result, StoreError};
-use crate::format::entry::{NO_LANE, STATE_D};
+use crate::format::entry::{FLAG_BASE, FLAG_OVERLAY, NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
 use crate::medium::LockMode;
 use crate::store::attachment::renumber;
@@ -26,11 +26,18 @@ impl Store {
     }
 
     /// Takes an object nobody has attached, recovered.
-    fn take_recovered(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<(Located, ObjectLock)> {
+    pub(super) fn take_recovered(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+    ) -> Result<(Located, ObjectLock)> {
         let (object, object_lock, recovered) = self.update(|table| {
             let mut object = table.object(name)?;
             if !object.opens_for_writing(key) {
                 return Err(StoreError::WrongKey);
+            }
+            if object.entry.has(FLAG_BASE) {
+                return Err(StoreError::ObjectReadOnly);
             }
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             let recovered = self.recover(table, &object)?;
@@ -57,6 +64,7 @@ impl Store {
                 table.stock_up(false)?;
                 let (first, pages) = (object.entry.primary.get(), object.entry.pages.get());
                 table.give_extent(first + keep, pages - keep)?;
+                table.narrow(&mut object, keep)?;
                 object.entry.pages = U64::new(keep);
                 object.entry.size = U64::new(size);
                 table.put_entry(&object)?;
@@ -76,7 +84,9 @@ impl Store {
         // Bytes that a shrink left behind the end come back as zeros.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
-        *object = match self.grow_here(object, size, kept)? {
+        // Bytes behind the end, in its last page, may be those of its base: a copy has none of them.
+        let here = if object.entry.has(FLAG_OVERLAY) { None } else { self.grow_here(object, size, kept)? };
+        *object = match here {
             Some(grown) => grown,
             None => self.move_larger(object, kept, size, None)?,
         };

@@ -262,14 +262,18 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Removes the leftovers of resizes that were cut short.
+    /// Removes the leftovers of resizes that were cut short, and bases that nothing needs.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<()> {
-        for object in survey.objects.iter().filter(|object| object.hidden) {
-            self.update(|table| {
-                let located = table.entry(object.offset)?;
-                table.destroy(&located)
-            })?;
-            self.did(Part::Entry, object.offset, None, "removed: left by a resize that was cut short");
+        for object in survey.objects.iter().filter(|object| object.is_left()) {
+            let mut left = vec![object.offset];
+            while let Some(offset) = left.pop() {
+                self.update(|table| {
+                    let located = table.entry(offset)?;
+                    left.extend(table.destroy(&located)?.map(|base| base.offset));
+                    Ok(())
+                })?;
+                self.did(Part::Entry, offset, None, format!("removed: {}", object.left_by()));
+            }
         }
         Ok(())
     }

@@ -68,7 +68,8 @@ impl Repair {
         damaged.extend(&survey.damaged);
         damaged.sort_unstable();
         damaged.dedup();
-        let mut extents: Vec<_> = objects.iter().map(|object| (object.primary, object.pages)).collect();
+        let claims = objects.iter().flat_map(Object::claims);
+        let mut extents: Vec<_> = claims.map(|claim| (claim.first, claim.end - claim.first)).collect();
         extents.sort_unstable();
         // A page that looks like slots but lies in an object is that object's data.
         let is_data = |page: u64| {
@@ -109,15 +110,13 @@ impl Repair {
         if keeps_free_slots {
             slot_pages.extend(survey.free_slots.iter().copied().map(page_of));
         }
-        let mut pages: Vec<_> =
-            objects.iter().map(|o| Claim::new(o.primary, o.pages, Owner::Object(o.offset))).collect();
+        let mut pages: Vec<_> = objects.iter().flat_map(Object::claims).collect();
         pages.extend(slot_pages.iter().map(|page| Claim::new(page / PAGE, 1, Owner::Slots)));
         pages.extend(survey.lanes.iter().map(|lane| {
             let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
             Claim::new(offset / PAGE, len / PAGE, Owner::Lane(lane.index))
         }));
-        let mut addresses: Vec<_> =
-            objects.iter().map(|o| Claim::new(o.address, o.reserved, Owner::Object(o.offset))).collect();
+        let mut addresses: Vec<_> = objects.iter().filter_map(Object::addresses).collect();
         pages.sort_unstable();
         addresses.sort_unstable();
         let mut plan = Plan { objects, kept, slot_pages, keeps_free_slots, pages, addresses };

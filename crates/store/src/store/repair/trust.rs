@@ -12,7 +12,7 @@ use crate::error::{Part, Result};
 use crate::format::LINE;
 use crate::format::entry::{Entry, FLAG_TYPED};
 use crate::medium::read_struct;
-use crate::store::check::{Claim, Owner, Survey, overlapping};
+use crate::store::check::{Object, Owner, Survey, overlapping};
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
@@ -77,7 +77,7 @@ impl SettledRepair<'_> {
     /// else claims as well, and those that no tree led to.
     pub(super) fn distrust_disputed(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
         let mut claims = survey.claims().to_vec();
-        claims.extend(plan.objects.iter().map(|o| Claim::new(o.primary, o.pages, Owner::Object(o.offset))));
+        claims.extend(plan.objects.iter().flat_map(Object::claims));
         let disputed = overlapping(claims).into_iter().filter_map(|owner| match owner {
             Owner::Object(entry) => Some(entry),
             _ => None,

@@ -1,0 +1,58 @@
+//! Bases, and the objects that rest on them.
+
+use super::objects::Object;
+use super::{Cure, Found, Severity, Survey};
+use crate::error::Part;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many objects rest on each base, by its entry.
+pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>) -> BTreeMap<u64, u64> {
+    let mut users = BTreeMap::new();
+    for object in objects.into_iter().filter(|object| object.base != 0) {
+        *users.entry(object.base).or_default() += 1;
+    }
+    users
+}
+
+impl Survey {
+    /// Every object that rests on a base has one that is intact and large enough, and bases count their users.
+    pub(super) fn judge_bases(&mut self) {
+        let resting: Vec<Object> = self.objects.iter().filter(|object| object.base != 0).copied().collect();
+        let bases: BTreeMap<u64, Object> =
+            self.objects.iter().filter(|object| object.is_base).map(|base| (base.offset, *base)).collect();
+        let users = users(&self.objects);
+        for object in &resting {
+            let what = match bases.get(&object.base) {
+                Some(base) if base.pages < object.based => "its base is smaller than what it takes from it",
+                Some(_) if leads_back(object, &bases) => "its bases rest on each other",
+                Some(_) => continue,
+                None => "its base is gone, or damaged: pages that it never changed are lost",
+            };
+            let found = Found(Severity::Error, Part::Entry, object.offset, Cure::Drop);
+            self.find_of(object.offset, found, what);
+            self.baseless.push(object.offset);
+        }
+        // Of a damaged entry it is unknown what it rests on.
+        let known = self.damaged.is_empty();
+        for base in bases.values() {
+            let found = users.get(&base.offset).copied().unwrap_or(0);
+            if base.users < found || known && base.users != found {
+                let what = format!("{found} objects rest on it, its entry counts {}", base.users);
+                let count = Found(Severity::Error, Part::Entry, base.offset, Cure::Count);
+                self.find_of(base.offset, count, what);
+            }
+        }
+    }
+}
+
+fn leads_back(object: &Object, bases: &BTreeMap<u64, Object>) -> bool {
+    let mut met = BTreeSet::from([object.offset]);
+    let mut at = object.base;
+    while at != 0 {
+        if !met.insert(at) {
+            return true;
+        }
+        at = bases.get(&at).map_or(0, |base| base.base);
+    }
+    false
+}

@@ -1,0 +1,52 @@
+//! Bases: their counts of users, objects whose base is gone, and bases that nothing needs.
+
+use super::settled::SettledRepair;
+use crate::error::{Part, Result};
+use crate::store::check::{Survey, users};
+use zerocopy::little_endian::U64;
+
+impl SettledRepair<'_> {
+    /// Counts the users of bases again, drops objects that have lost theirs, if that is allowed, and removes what is left over. The
+    /// table is sound otherwise.
+    pub(super) fn mend_bases(
+        &mut self,
+        mut survey: Survey,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        // Objects may have rested on those that are dropped.
+        while self.options.drop_damaged && !survey.baseless.is_empty() {
+            for &offset in &survey.baseless {
+                self.drop_baseless(offset)?;
+            }
+            survey = self.survey(progress)?;
+        }
+        let users = users(&survey.objects);
+        for base in survey.objects.iter().filter(|object| object.is_base) {
+            let found = users.get(&base.offset).copied().unwrap_or(0);
+            // Of a damaged entry it is unknown what it rests on.
+            if base.users < found || base.users > found && survey.damaged.is_empty() {
+                self.update(|table| {
+                    let mut located = table.entry(base.offset)?;
+                    located.entry.users = U64::new(found);
+                    table.put_entry(&located)
+                })?;
+                let what = format!("{found} objects rest on it: the count was corrected");
+                self.did(Part::Entry, base.offset, None, what);
+            }
+        }
+        let survey = self.survey(progress)?;
+        self.reap(&survey)
+    }
+
+    fn drop_baseless(&mut self, offset: u64) -> Result<()> {
+        let mut name = String::new();
+        self.update(|table| {
+            let located = table.entry(offset)?;
+            name = located.entry.name();
+            table.destroy_alone(&located)
+        })?;
+        self.did(Part::Entry, offset, Some(name), "dropped: its base is gone");
+        self.losing("the object: the pages that it never changed were the base's");
+        Ok(())
+    }
+}

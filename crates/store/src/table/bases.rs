@@ -1,0 +1,164 @@
+//! Bases in the table: an object's extent becomes one, others rest on it, and one that nobody needs goes (S2.2).
+//!
+//! Invariants, beside those of the objects:
+//! 1. `users` of a base counts the objects, bases included, that rest on it.
+//! 2. A base that is neither named nor used is waiting to be removed.
+
+use super::objects::entry_hash;
+use super::{CreateOptions, Located, check_name};
+use crate::error::{Result, StoreError};
+use crate::format::PAGE;
+use crate::format::entry::{
+    FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, STATE_D,
+};
+use crate::format::root::TreeId;
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use zerocopy::little_endian::{U32, U64};
+
+impl TableTransaction<'_> {
+    /// Makes the extent of an object a base, as which it gets an entry of its own, and lets the object rest on it with a new extent,
+    /// of which nothing counts as yet. The caller clears its bitmap. A base without a `name` cannot be attached.
+    pub fn freeze(
+        &mut self,
+        object: &mut Located,
+        name: Option<&str>,
+        id: [u8; 16],
+        now: u64,
+        keys: &CreateOptions<'_>,
+    ) -> Result<Located> {
+        check_name(name.unwrap_or("base"))?;
+        if let Some(name) = name
+            && self.find(name)?.is_some()
+        {
+            return Err(StoreError::Exists);
+        }
+        self.stock_up(true)?;
+        let mut entry = object.entry;
+        entry.id = id;
+        entry.created = U64::new(now);
+        (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
+        (entry.binding, entry.pid, entry.boot) = Default::default();
+        // Keys are verified by the ID that they were made for.
+        keys.keep_keys(&mut entry);
+        for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
+            entry.set(flag, true);
+        }
+        entry.set(FLAG_HIDDEN, name.is_none());
+        entry.users = U64::new(0);
+        let name = name.unwrap_or("base");
+        entry.name_len = U32::new(name.len() as u32);
+        entry.name.fill(0);
+        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        let mut base = self.enter(entry)?;
+        object.entry.primary = U64::new(self.take_extent(object.entry.pages.get())?);
+        self.rest(object, &mut base)?;
+        Ok(base)
+    }
+
+    /// Adds an object that rests on `base`. The caller clears its bitmap.
+    pub fn create_on(
+        &mut self,
+        base: &mut Located,
+        name: &str,
+        id: [u8; 16],
+        now: u64,
+        how: &CreateOptions<'_>,
+    ) -> Result<Located> {
+        check_name(name)?;
+        if self.find(name)?.is_some() {
+            return Err(StoreError::Exists);
+        }
+        self.stock_up(true)?;
+        let mut entry = base.entry;
+        entry.id = id;
+        entry.created = U64::new(now);
+        for flag in [FLAG_BASE, FLAG_HIDDEN] {
+            entry.set(flag, false);
+        }
+        entry.set(FLAG_READ_ONLY, how.read_only);
+        entry.set(FLAG_FOREIGN, true);
+        entry.users = U64::new(0);
+        how.keep_keys(&mut entry);
+        entry.name_len = U32::new(name.len() as u32);
+        entry.name.fill(0);
+        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        entry.primary = U64::new(self.take_extent(entry.pages.get())?);
+        let mut object = self.enter(entry)?;
+        self.rest(&mut object, base)?;
+        Ok(object)
+    }
+
+    /// Lets the object, whose extent is new, rest on `base`.
+    fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
+        let entry = &mut object.entry;
+        entry.set(FLAG_OVERLAY, true);
+        entry.set(FLAG_SPARSE, true);
+        entry.base = U64::new(base.offset);
+        entry.based = entry.pages;
+        let bitmap = self.take_extent(entry.bitmap_pages())?;
+        object.entry.overlay = U64::new(bitmap);
+        base.entry.users = U64::new(base.entry.users.get().saturating_add(1));
+        self.put_entry(base)?;
+        self.put_entry(object)
+    }
+
+    /// Lets an object, whose pages are all its own from now on, rest on its base no longer; the caller puts the entry. Returns
+    /// the base, if that was its last user and it has no name.
+    pub fn leave_base(&mut self, object: &mut Located) -> Result<Option<Located>> {
+        if !object.entry.has(FLAG_OVERLAY) {
+            return Ok(None);
+        }
+        self.give_extent(object.entry.overlay.get(), object.entry.bitmap_pages())?;
+        let mut base = self.base(object)?;
+        base.entry.users = U64::new(base.entry.users.get().saturating_sub(1));
+        self.put_entry(&base)?;
+        object.entry.set(FLAG_OVERLAY, false);
+        (object.entry.base, object.entry.based, object.entry.overlay) = Default::default();
+        let unused = base.is_unused_base() || Mutant::BaseFreed.is_on() && base.entry.has(FLAG_HIDDEN);
+        Ok(unused.then_some(base))
+    }
+
+    /// Takes fewer pages from the base: the object's own extent ends after `pages`.
+    pub fn narrow(&mut self, object: &mut Located, pages: u64) -> Result<()> {
+        if object.entry.based.get() <= pages || !object.entry.has(FLAG_OVERLAY) {
+            return Ok(());
+        }
+        let before = object.entry.bitmap_pages();
+        object.entry.based = U64::new(pages);
+        let left = object.entry.bitmap_pages();
+        if left < before {
+            self.give_extent(object.entry.overlay.get() + left, before - left)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the name from a base that others rest on: nobody finds it any more.
+    pub fn unname(&mut self, base: &mut Located) -> Result<()> {
+        self.stock_up(true)?;
+        self.remove(TreeId::Names, (entry_hash(self.seed(), &base.entry), base.offset))?;
+        base.entry.set(FLAG_HIDDEN, true);
+        self.insert(TreeId::Names, (entry_hash(self.seed(), &base.entry), base.offset), base.offset)?;
+        self.put_entry(base)
+    }
+}
+
+impl Located {
+    /// Whether it is a base that nothing needs any more.
+    #[must_use]
+    pub fn is_unused_base(&self) -> bool {
+        self.entry.has(FLAG_BASE) && self.entry.has(FLAG_HIDDEN) && self.entry.users.get() == 0
+    }
+
+    /// Whether it is a base that others rest on.
+    #[must_use]
+    pub fn is_used_base(&self) -> bool {
+        self.entry.has(FLAG_BASE) && self.entry.users.get() > 0
+    }
+
+    /// The bytes of the bitmap: its offset in the pool, and its length; none without a base.
+    #[must_use]
+    pub fn bitmap(&self) -> (u64, u64) {
+        (self.entry.bitmap_offset(), self.entry.bitmap_pages() * PAGE)
+    }
+}

@@ -1,0 +1,187 @@
+//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's base's, and so on (S2.2).
+//!
+//! Invariants:
+//! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap says, and those behind the
+//!    ones that it takes from its base; the lowest layer has all.
+//! 2. Pages of a layer below the uppermost never change, and neither do their bitmaps.
+//! 3. A page that the uppermost layer has is whole there: it was logged whole with the batch that set its bit
+//!    (`store/attachment/cover.rs`).
+
+use super::Located;
+use crate::error::{Part, Result, StoreError};
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY};
+use crate::format::{LINE, PAGE};
+use crate::medium::{Medium, MediumError};
+use crate::space::TableTransaction;
+use crate::sync::Mutex;
+use std::sync::Arc;
+
+/// Pages that a line of a bitmap tells of.
+pub const PAGES_A_LINE: u64 = 8 * LINE;
+/// Most layers: a longer chain is one that leads back to itself.
+const MOST: usize = 1 << 16;
+
+struct Layer {
+    /// Offset of its extent in the pool, in bytes.
+    start: u64,
+    /// Pages from the first on that may be those of the layer below.
+    based: u64,
+    /// The bitmap, bit by bit.
+    own: Vec<u8>,
+}
+
+impl Layer {
+    fn has(&self, page: u64) -> bool {
+        page >= self.based || self.own[(page / 8) as usize] >> (page % 8) & 1 == 1
+    }
+}
+
+/// The layers of an attached object, as its psyncs change them.
+pub type SharedLayers = Arc<Mutex<Layers>>;
+
+/// See the module.
+pub struct Layers {
+    top: Layer,
+    below: Vec<Layer>,
+}
+
+impl Layers {
+    /// Whether the page is the object's own.
+    #[must_use]
+    pub fn owns(&self, page: u64) -> bool {
+        self.top.has(page)
+    }
+
+    /// The page is the object's own from now on.
+    pub fn claim(&mut self, page: u64) {
+        if page < self.top.based {
+            self.top.own[(page / 8) as usize] |= 1 << (page % 8);
+        }
+    }
+
+    /// Lets `amend` change the bitmap.
+    pub(crate) fn amend(&mut self, amend: impl FnOnce(&mut [u8])) {
+        amend(&mut self.top.own);
+    }
+
+    /// The line of the bitmap that tells of this page.
+    #[must_use]
+    pub fn line_of(&self, page: u64) -> [u8; LINE as usize] {
+        let first = (page / PAGES_A_LINE * LINE) as usize;
+        let mut line = [0; LINE as usize];
+        line.copy_from_slice(&self.top.own[first..first + LINE as usize]);
+        line
+    }
+
+    /// Pages that are the object's own, of those that it would otherwise take from its base.
+    #[must_use]
+    pub fn own_pages(&self) -> u64 {
+        (0..self.top.based).filter(|page| self.top.has(*page)).count() as u64
+    }
+
+    /// How many bases there are, one below the other.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.below.len()
+    }
+
+    /// Offset of the page in the pool, in bytes, as its last psync left it.
+    #[must_use]
+    pub fn home(&self, page: u64) -> u64 {
+        let below = || self.below.iter().find(|layer| layer.has(page));
+        let layer = if self.top.has(page) { &self.top } else { below().unwrap_or(&self.top) };
+        layer.start + page * PAGE
+    }
+
+    /// Reads bytes of the object from `offset` on.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read(&self, medium: &dyn Medium, offset: u64, bytes: &mut [u8]) -> Result<(), MediumError> {
+        let end = offset + bytes.len() as u64;
+        let mut at = offset;
+        while at < end {
+            // As many bytes as lie in one piece.
+            let home = self.home(at / PAGE);
+            let mut to = (at / PAGE + 1) * PAGE;
+            while to < end && self.home(to / PAGE) == home + (to - at / PAGE * PAGE) {
+                to += PAGE;
+            }
+            let piece = (at - offset) as usize..(to.min(end) - offset) as usize;
+            medium.read(home + at % PAGE, &mut bytes[piece])?;
+            at = to;
+        }
+        Ok(())
+    }
+}
+
+/// Reads bytes of an object with these layers, `None`: all of its pages are its own, from `offset` on.
+///
+/// # Errors
+/// The medium's.
+pub fn read_pages(
+    medium: &dyn Medium,
+    object: &Located,
+    layers: Option<&Layers>,
+    offset: u64,
+    bytes: &mut [u8],
+) -> Result<(), MediumError> {
+    match layers {
+        Some(layers) => layers.read(medium, offset, bytes),
+        None => medium.read(object.entry.primary_offset() + offset, bytes),
+    }
+}
+
+impl TableTransaction<'_> {
+    /// Reads bytes of an object that nobody changes, from `offset` on.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let layers = self.layers(object)?;
+        Ok(read_pages(self.pages().medium(), object, layers.as_ref(), offset, bytes)?)
+    }
+
+    /// The layers of an object; `None` if all of its pages are its own. Costs a read of each layer's bitmap, which has a bit
+    /// for each page.
+    ///
+    /// # Errors
+    /// A base is damaged, or is none. The medium's.
+    pub fn layers(&self, object: &Located) -> Result<Option<Layers>> {
+        if !object.entry.has(FLAG_OVERLAY) {
+            return Ok(None);
+        }
+        let top = self.layer(&object.entry)?;
+        let mut below = Vec::new();
+        let mut upper = *object;
+        while upper.entry.has(FLAG_OVERLAY) {
+            let base = self.base(&upper)?;
+            if below.len() == MOST {
+                return Err(StoreError::damaged(Part::Entry, base.offset));
+            }
+            below.push(self.layer(&base.entry)?);
+            upper = base;
+        }
+        Ok(Some(Layers { top, below }))
+    }
+
+    fn layer(&self, entry: &Entry) -> Result<Layer> {
+        let mut own = vec![0; (entry.bitmap_pages() * PAGE) as usize];
+        self.pages().medium().read(entry.bitmap_offset(), &mut own)?;
+        let based = if entry.has(FLAG_OVERLAY) { entry.based.get() } else { 0 };
+        Ok(Layer { start: entry.primary_offset(), based, own })
+    }
+
+    /// The base of an object that has one.
+    ///
+    /// # Errors
+    /// It is damaged, or no base of this object.
+    pub fn base(&self, object: &Located) -> Result<Located> {
+        let base = self.entry(object.entry.base.get())?;
+        if base.entry.has(FLAG_BASE) && object.entry.based.get() <= base.entry.pages.get() {
+            Ok(base)
+        } else {
+            Err(StoreError::damaged(Part::Entry, object.offset))
+        }
+    }
+}
