@@ -130,7 +130,7 @@ fn objects_whose_base_is_gone_stay_until_they_may_be_dropped() {
     assert_whole(&medium, &expected);
 }
 
-/// What an entry says of its base is checked: no such pool is a panic, or endless.
+/// Statements of an entry on its base are checked: no such pool is a panic, or endless.
 #[test]
 fn forged_bases_are_errors() {
     let (medium, expected) = pool();

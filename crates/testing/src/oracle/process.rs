@@ -153,7 +153,7 @@ impl Process {
                 let from = writer.published().min(bytes.len() as u64);
                 let to = (from + u64::from(len)).min(bytes.len() as u64);
                 seen.loaded = Some((object, from as usize..to as usize, value));
-                // What rests on a base is logged by the next psync.
+                // An object that rests on a base logs it with the next psync.
                 let direct = from < to && writer.layers().is_none();
                 if direct || writer.is_poisoned() {
                     writer.begin_direct(to)?;

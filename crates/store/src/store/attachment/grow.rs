@@ -128,7 +128,7 @@ impl Store {
 
     /// The object, which has its pages for itself now; its base goes if that was the last to rest on it.
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
-        // What cannot be removed now is removed by the next resize or snapshot.
+        // A base that cannot be removed now is removed by the next resize or snapshot.
         let _ = self.remove_bases(base);
         object
     }

@@ -116,7 +116,7 @@ impl Store {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
         zero_fresh(medium, start, len, table.root.virgin.get().saturating_sub(start).min(len))?;
-        // What it holds is of no account: a page is read there once it was written whole.
+        // Its bytes are of no account: a page is read there once it was written whole.
         clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?;
         table.raise_virgin((start + len).max(object.entry.primary_offset() + object.entry.extent_len()));
         Ok(())
