@@ -6,7 +6,7 @@ use crate::workloads::wire::Said;
 use crate::workloads::world::Trouble;
 use anyhow::Result;
 use indelible::{Pool, PoolOptions, Severity, upgrade};
-use indelible_testing::hostile::pool::old_pool;
+use indelible_testing::hostile::pool::{old_image, old_pool};
 use std::path::Path;
 
 pub(super) struct Upgrade<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Upgrade<'a> {
 
 /// Puts the old pool of this name at `path`.
 pub(super) fn begin(path: &Path, name: &str) -> Result<()> {
-    Ok(std::fs::write(path, &old_pool(name).image)?)
+    Ok(std::fs::write(path, old_image(name))?)
 }
 
 impl Upgrade<'_> {

@@ -117,14 +117,32 @@ pub fn old_pools() -> Vec<Pool> {
 /// If there is none; as [`old_pools`] otherwise.
 #[must_use]
 pub fn old_pool(name: &str) -> Pool {
-    let recipe = RECIPES.iter().find(|recipe| recipe.name == name).expect("a name of a pool");
+    let recipe = recipe(name);
     recipe.load(recipe.old)
+}
+
+/// The bytes of [`old_pool`] alone: what it holds takes longer to know, and writers that die in its making leave memory behind.
+///
+/// # Panics
+/// As [`old_pool`].
+#[must_use]
+pub fn old_image(name: &str) -> Vec<u8> {
+    unpacked(recipe(name).old)
+}
+
+fn recipe(name: &str) -> &'static Recipe {
+    RECIPES.iter().find(|recipe| recipe.name == name).expect("a name of a pool")
+}
+
+fn unpacked(image: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(image).read_to_end(&mut bytes).expect("a compressed image");
+    bytes
 }
 
 impl Recipe {
     fn load(&self, image: &[u8]) -> Pool {
-        let mut bytes = Vec::new();
-        GzDecoder::new(image).read_to_end(&mut bytes).expect("a compressed image");
+        let bytes = unpacked(image);
         let (_, history) = (self.make)().expect("the recipe works");
         Pool { name: self.name, image: bytes.into(), history }
     }
