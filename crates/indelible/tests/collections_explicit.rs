@@ -4,7 +4,7 @@
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
     Entry, OrderedEntry, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,
-    PRwLock, PString, PVec,
+    PRwLock, PString, PVec, PVecDeque,
 };
 use indelible::{Heap, HeapOptions, Persist, Tracking};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,6 +38,7 @@ struct Data<'h> {
     words: PHashMap<'h, PString<'h>, PVec<'h, u64>>,
     set: PHashSet<'h, u64>,
     queue: PBinaryHeap<'h, u64>,
+    ring: PVecDeque<'h, Wide>,
     sorted: PBTreeSet<'h, u64>,
     tree: PBTreeMap<'h, u64, Wide>,
     names: PBTreeMap<'h, PString<'h>, PVec<'h, u64>>,
@@ -60,6 +61,7 @@ fn fill(heap: &mut Heap) {
         data.words.insert(format!("word {number}").as_str(), [number; 20]);
         data.set.insert(number);
         data.queue.push(number * 7 % 300);
+        data.ring.push_back([number; 9]);
         data.sorted.insert(number);
         data.tree.insert(number * 2, [number; 9]);
         data.names.insert(format!("name {number}").as_str(), [number; 20]);
@@ -81,7 +83,7 @@ fn world() -> World {
 
 fn filled(world: &World) -> Heap {
     let pool = world.format();
-    pool.create("heap", 2 << 20).unwrap();
+    pool.create("heap", 3 << 20).unwrap();
     let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
     fill(&mut heap);
     heap
@@ -109,6 +111,31 @@ const LISTS: &[(&str, Change)] = &[
     ("split_off", |data| data.list = data.list.split_off(100)),
     ("queue, push", |data| data.queue.push(1000_u64)),
     ("queue, pop", |data| (0..20).for_each(|_| done(data.queue.pop()))),
+    ("ring, ends", |data| {
+        (0..20).for_each(|number| {
+            done((data.ring.pop_front(), data.ring.pop_back()));
+            data.ring.push_front([number; 9]);
+        });
+        data.ring.push_back([7; 9]);
+    }),
+    ("ring, growth", |data| (0..300).for_each(|number| data.ring.push_front([number; 9]))),
+    ("ring, insert", |data| [3, 250].into_iter().for_each(|at| data.ring.insert(at, [7; 9]))),
+    ("ring, insert around the end", |data| {
+        (0..20).for_each(|_| data.ring.push_front([7; 9]));
+        [3, 100, 280].into_iter().for_each(|at| data.ring.insert(at, [8; 9]));
+        [3, 100, 280].into_iter().for_each(|at| done(data.ring.remove(at)));
+    }),
+    ("ring, remove", |data| [3, 250].into_iter().for_each(|at| done(data.ring.remove(at)))),
+    ("ring, in a row", |data| {
+        data.ring.push_front([7; 9]);
+        done(data.ring.make_contiguous());
+    }),
+    ("ring, borrowed", |data| {
+        data.ring.push_front([7; 9]);
+        data.ring.iter_mut().step_by(50).for_each(|wide| wide[4] = 1);
+        (data.ring[77][8], data.ring.front_mut().unwrap()[0], data.ring.back_mut().unwrap()[1]) = (1, 2, 3);
+    }),
+    ("ring, retain", |data| data.ring.retain(|wide| wide[0] % 3 == 0)),
     ("sorted", |data| assert!(data.sorted.insert(7_000) && data.sorted.remove(&7))),
     ("append", |data| data.list.try_append(&[7; 40]).unwrap()),
     ("extend", |data| data.list.extend((0..200_u64).filter(|number| number % 3 > 0))),

@@ -2,7 +2,9 @@
 //! access outside the object.
 
 use crate::support::{Ground, World};
-use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes};
+use indelible::collections::{
+    HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec, PVecDeque, RootTypes,
+};
 use indelible::{ErrorKind, Heap, Object, Persist, Pool, Tracking};
 use indelible_testing::Seeded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +49,7 @@ struct All<'h> {
     ordered: PBTreeMap<'h, u64, PString<'h>>,
     names: PBTreeMap<'h, PString<'h>, Colour>,
     lock: PMutex<'h, PVec<'h, PString<'h>>>,
+    ring: PVecDeque<'h, PString<'h>>,
 }
 
 fn payload(number: u64, heap: HeapRef<'_>) -> Payload<'_> {
@@ -70,6 +73,7 @@ fn sample(world: &World) -> Pool {
             ordered: PBTreeMap::new(),
             names: PBTreeMap::new(),
             lock: PMutex::new_in(["a", "b"], heap),
+            ring: PVecDeque::new(),
         })
         .unwrap();
     let heap_ref = all.items.heap();
@@ -89,6 +93,8 @@ fn sample(world: &World) -> Pool {
         all.numbers.insert(number, number);
         all.ordered.insert(number * 7 % 40, "text");
         all.names.insert(format!("{number}"), Colour::Red);
+        all.ring.push_back("back");
+        all.ring.push_front("front");
     }
     heap.psync().unwrap();
     pool
@@ -150,6 +156,12 @@ fn use_it(heap: &mut Heap) -> bool {
     attempt(&mut || all.names.retain(|name, colour| name.len() == 1 && *colour == Colour::Red));
     attempt(&mut || drop(all.names.pop_first()));
     attempt(&mut || all.lock.lock().push("c"));
+    attempt(&mut || assert!(all.ring.iter().map(|text| text.chars().count()).max() < Some(1 << 30)));
+    attempt(&mut || (0..20).for_each(|_| drop((all.ring.pop_back(), all.ring.pop_front()))));
+    attempt(&mut || (0..100).for_each(|_| drop(all.ring.try_push_front("new"))));
+    attempt(&mut || drop((all.ring.try_insert(9, "new"), all.ring.remove(90))));
+    attempt(&mut || all.ring.retain(|text| text.len() == 3));
+    attempt(&mut || all.ring.truncate(3));
     attempt(&mut || all.items.truncate(20));
     attempt(&mut || assert!(all.items.pop().map(|item| look(&item)) < Some(1 << 40)));
     attempt(&mut || all.words.clear());
@@ -222,9 +234,9 @@ fn damage_of_each_kind_is_found() {
     let heap = indelible::ReadHeap::open(read).unwrap();
     let root = heap.root_any("all").unwrap().address - base;
     drop(heap);
-    // The root's vector: pointer, capacity, length; the table behind it; the trees; the box of the lock.
+    // The root's vector: pointer, capacity, length; the table behind it; the trees; the box of the lock; the ring.
     let end = base as u64 + SIZE;
-    let cases: [(usize, u64); 15] = [
+    let cases: [(usize, u64); 18] = [
         (0, end - 8),
         (0, base as u64 + 1),
         (0, 0x1000),
@@ -240,6 +252,9 @@ fn damage_of_each_kind_is_found() {
         (112, 99),
         (120, 0),
         (160, 8),
+        (184, 1 << 40),
+        (192, 1 << 40),
+        (176, 0),
     ];
     for (at, value) in cases {
         let mut object = pool.attach("heap").unwrap();

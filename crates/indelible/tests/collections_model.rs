@@ -2,11 +2,13 @@
 //! each, and nothing left when all is dropped.
 
 use crate::support::{Ground, World, psynced_whole};
-use indelible::collections::{PBTreeMap, PBTreeSet, PBinaryHeap, PHashMap, PHashSet, PString, PVec};
+use indelible::collections::{
+    PBTreeMap, PBTreeSet, PBinaryHeap, PHashMap, PHashSet, PString, PVec, PVecDeque,
+};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, Tracking};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 
 #[derive(Persist, Default)]
@@ -18,6 +20,7 @@ struct Data<'h> {
     set: PHashSet<'h, u32>,
     sorted: PBTreeSet<'h, PString<'h>>,
     queue: PBinaryHeap<'h, PString<'h>>,
+    ring: PVecDeque<'h, PString<'h>>,
     ordered: PBTreeMap<'h, u64, PString<'h>>,
     names: PBTreeMap<'h, PString<'h>, u64>,
     deep: PBTreeMap<'h, u64, PHashMap<'h, u64, PBTreeMap<'h, u64, PString<'h>>>>,
@@ -31,6 +34,7 @@ struct Model {
     set: HashSet<u32>,
     sorted: BTreeSet<String>,
     queue: Vec<String>,
+    ring: VecDeque<String>,
     ordered: BTreeMap<u64, String>,
     names: BTreeMap<String, u64>,
     deep: BTreeMap<u64, HashMap<u64, BTreeMap<u64, String>>>,
@@ -51,6 +55,12 @@ enum Step {
     Unsorted(String),
     Queue(String),
     Dequeue,
+    RingFront(String),
+    RingBack(String),
+    RingInsert(usize, String),
+    RingRemove(usize),
+    RingTake(usize, bool),
+    RingRow(usize),
     Word(String, u64),
     Forget(String),
     Number(u64, u64),
@@ -99,6 +109,12 @@ fn step() -> impl Strategy<Value = Step> {
         1 => word().prop_map(Step::Unsorted),
         2 => word().prop_map(Step::Queue),
         2 => Just(Step::Dequeue),
+        2 => word().prop_map(Step::RingFront),
+        2 => word().prop_map(Step::RingBack),
+        2 => (any::<usize>(), word()).prop_map(|(at, text)| Step::RingInsert(at, text)),
+        2 => any::<usize>().prop_map(Step::RingRemove),
+        2 => (0_usize..8, any::<bool>()).prop_map(|(many, front)| Step::RingTake(many, front)),
+        1 => (0_usize..6).prop_map(Step::RingRow),
         4 => (word(), any::<u64>()).prop_map(|(word, at)| Step::Word(word, at)),
         2 => word().prop_map(Step::Forget),
         3 => (key(), any::<u64>()).prop_map(|(key, value)| Step::Number(key, value)),
@@ -207,6 +223,59 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
         Step::Dequeue => {
             assert_eq!(data.queue.peek().map(|text| text.as_str()), model.queue.last().map(String::as_str));
             assert_eq!(data.queue.pop().map(|text| text.to_string()), model.queue.pop());
+        }
+        Step::RingFront(text) => {
+            if done(data.ring.try_push_front(text.as_str())).is_some() {
+                model.ring.push_front(text);
+            }
+        }
+        Step::RingBack(text) => {
+            if done(data.ring.try_push_back(text.as_str())).is_some() {
+                model.ring.push_back(text);
+            }
+        }
+        Step::RingInsert(at, text) => {
+            let at = at % (model.ring.len() + 1);
+            if done(data.ring.try_insert(at, text.as_str())).is_some() {
+                model.ring.insert(at, text);
+            }
+        }
+        Step::RingRemove(at) => {
+            let at = at % (model.ring.len() + 1);
+            let (found, expected) = (data.ring.remove(at), model.ring.remove(at));
+            assert_eq!(found.as_ref().map(PString::as_str), expected.as_deref());
+        }
+        Step::RingTake(many, front) => {
+            for _ in 0..many {
+                let (found, expected) = match front {
+                    true => (data.ring.pop_front(), model.ring.pop_front()),
+                    false => (data.ring.pop_back(), model.ring.pop_back()),
+                };
+                assert_eq!(found.as_ref().map(PString::as_str), expected.as_deref());
+            }
+            assert_eq!(data.ring.front().map(PString::as_str), model.ring.front().map(String::as_str));
+            assert_eq!(data.ring.back().map(PString::as_str), model.ring.back().map(String::as_str));
+        }
+        Step::RingRow(0) => (data.ring.shrink_to_fit(), model.ring.shrink_to_fit()).0,
+        Step::RingRow(1) => {
+            data.ring.make_contiguous().sort();
+            model.ring.make_contiguous().sort();
+        }
+        Step::RingRow(2) => {
+            data.ring.retain(|text| text.len() % 3 > 0);
+            model.ring.retain(|text| text.len() % 3 > 0);
+        }
+        Step::RingRow(3) => {
+            let len = model.ring.len() / 2;
+            data.ring.truncate(len);
+            model.ring.truncate(len);
+        }
+        Step::RingRow(4) => data.ring = std::mem::take(&mut data.ring).into_vec().into(),
+        Step::RingRow(_) => {
+            for (text, other) in data.ring.iter_mut().rev().zip(model.ring.iter_mut().rev()) {
+                text.truncate(0);
+                other.clear();
+            }
         }
         Step::Truncate(len) => {
             data.list.truncate(len);
@@ -381,6 +450,7 @@ fn read(data: &Data<'_>) -> Model {
             all.sort();
             all
         },
+        ring: data.ring.iter().map(|text| text.to_string()).collect(),
         ordered: tree(&data.ordered),
         names: data.names.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         deep: data
@@ -409,6 +479,11 @@ fn verify(heap: &mut Heap, model: &Model) {
     assert_eq!(last.map(|text| text.as_str()), model.sorted.last().map(String::as_str));
     let behind = data.sorted.range("c".to_owned()..).map(|text| text.as_str());
     assert!(behind.eq(model.sorted.range("c".to_owned()..).map(String::as_str)));
+    assert!(
+        (0..=model.ring.len())
+            .all(|at| { data.ring.get(at).map(PString::as_str) == model.ring.get(at).map(String::as_str) })
+    );
+    assert!(data.ring.iter().rev().map(|text| text.as_str()).eq(model.ring.iter().rev().map(String::as_str)));
     // Ranges of all kinds, from both ends until they meet.
     let keys: BTreeSet<u64> = model.ordered.keys().copied().step_by(7).chain([0, 30, u64::MAX]).collect();
     for pair in keys.iter().collect::<Vec<_>>().windows(2) {

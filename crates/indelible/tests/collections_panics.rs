@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use indelible::collections::{
-    HeapRef, PBTreeMap, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec,
+    HeapRef, PBTreeMap, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec, PVecDeque,
 };
 use indelible::{Heap, Persist, Pool, StableHash};
 use std::cell::{Cell, RefCell};
@@ -171,6 +171,32 @@ fn a_queue_has_all_its_elements_whatever_their_order_does() {
         dropped.sort_unstable();
         assert_eq!(dropped, ids(0..40));
         *queue = PBinaryHeap::new();
+    });
+}
+
+/// A ring whose elements lie around the end of its block.
+#[test]
+fn a_ring_drops_each_of_its_elements_once() {
+    fn around<'h>(ring: &mut PVecDeque<'h, Item<'h>>, place: HeapRef<'h>) {
+        (3..10).for_each(|id| ring.push_back(item(id, place)));
+        (0..3).rev().for_each(|id| ring.push_front(item(id, place)));
+        assert!(ring.iter().map(|item| item.id).eq(0..10));
+    }
+    on_heap(3, |heap| {
+        let (ring, place) = heap.root_and_heap::<PVecDeque<Item>>("ring").unwrap();
+        around(ring, place);
+        assert_eq!(with_bomb(1, || ring.truncate(1)), ids(1..10));
+        assert_eq!(with_bomb(0, || ring.clear()), ids(0..1));
+        assert!(ring.is_empty());
+        around(ring, place);
+        assert_eq!(with_bomb(2, || ring.retain(|item| item.id > 4)), ids(0..3));
+        assert!(ring.iter().map(|item| item.id).eq(3..10));
+        assert_eq!(with_bomb(4, || drop(std::mem::take(ring))), ids(3..10));
+        around(ring, place);
+        let mut taken = std::mem::take(ring).into_iter();
+        assert_eq!(taken.by_ref().rev().take(2).map(|item| item.id).sum::<u64>(), 17);
+        assert_eq!(with_bomb(3, || drop(taken)), ids(0..8));
+        ring.push_back(item(77, place));
     });
 }
 

@@ -4,7 +4,7 @@
 mod forged;
 
 use forged::{LIST, Part, Planted, fill, list, types};
-use indelible::collections::{PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PString, PVec};
+use indelible::collections::{PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PString, PVec, PVecDeque};
 use indelible::{Heap, Pool, PoolOptions, ReadHeap, Tracking};
 use indelible_testing::{Seeded, SimConfig, SimMedium};
 use std::alloc::Layout;
@@ -65,6 +65,14 @@ fn use_all(heap: &mut Heap, number: u64) {
     names.extend(["d", "b", "e"]);
     queue.extend(names.iter().map(|name| name.as_str()));
     assert!(names.pop_first().is_some() && queue.pop().is_some());
+    let ring = heap.root_or_default::<PVecDeque<PString>>("ring").unwrap();
+    ["p", "q", "r"].iter().for_each(|text| ring.push_front(*text));
+    ring.insert(2, "s");
+    ring.iter_mut().for_each(|text| text.push_str("!"));
+    drop((ring.remove(1), ring.pop_front(), ring.pop_back()));
+    ring.retain(|text| text != "r!");
+    ring.push_front("t");
+    ring.truncate(2);
 }
 
 /// A heap with containers of every kind, not psynced: an interpreter knows which bytes between fields nobody wrote, and would not let
@@ -95,6 +103,7 @@ fn collections_are_used_and_found_again() {
     heap.drop_root::<PVec<Part>>("parts").unwrap();
     heap.drop_root::<PBTreeSet<PString>>("names").unwrap();
     heap.drop_root::<PBinaryHeap<PString>>("queue").unwrap();
+    heap.drop_root::<PVecDeque<PString>>("ring").unwrap();
     heap.drop_root::<PVec<Planted>>(LIST).unwrap();
     assert_eq!(heap.blocks().count(), 0);
 }

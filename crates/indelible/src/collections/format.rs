@@ -7,6 +7,7 @@ use super::option::POption;
 use super::table::Table;
 use super::tree::Tree;
 use super::vec::PVec;
+use super::vec_deque::PVecDeque;
 use super::{group, node};
 
 /// Constants by name.
@@ -23,8 +24,9 @@ pub const CONSTANTS: [(&str, u64); 9] = [
 ];
 
 /// Structs by name, with their fields and size, for keys and values of 64 bits.
-pub const STRUCTS: [(&str, &[Field], usize); 8] = [
+pub const STRUCTS: [(&str, &[Field], usize); 9] = [
     ("collections::PVec", PVec::<'static, u64>::FIELDS, size_of::<PVec<'static, u64>>()),
+    ("collections::PVecDeque", PVecDeque::<'static, u64>::FIELDS, size_of::<PVecDeque<'static, u64>>()),
     ("collections::POption", POption::<u64>::FIELDS, size_of::<POption<u64>>()),
     ("collections::Table", Table::<'static, u64, u64>::FIELDS, size_of::<Table<'static, u64, u64>>()),
     ("collections::Tree", Tree::<'static, u64, u64>::FIELDS, size_of::<Tree<'static, u64, u64>>()),

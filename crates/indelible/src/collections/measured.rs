@@ -2,7 +2,7 @@
 
 use super::{
     Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,
-    PRwLock, PString, PVec, Persist,
+    PRwLock, PString, PVec, PVecDeque, Persist,
 };
 use crate::relative::Relative;
 use crate::types::Description;
@@ -93,6 +93,7 @@ fn types_are_measured_as_the_compiler_lays_them_out() {
     measured::<PBTreeSet<'static, PString<'static>>>();
     measured::<[Extensions<'static, ()>; 2]>();
     measured::<PBinaryHeap<'static, Kind<'static>>>();
+    measured::<PVecDeque<'static, Kind<'static>>>();
     measured::<*const u64>();
     measured::<AtomicPtr<Aligned>>();
     measured::<Option<std::ptr::NonNull<[u8; 4]>>>();

@@ -125,6 +125,9 @@ mod type_hash;
 #[doc(hidden)]
 pub mod variants;
 mod vec;
+mod vec_deque;
+mod vec_deque_iter;
+mod vec_deque_middle;
 mod vec_drain;
 mod vec_fill;
 mod vec_iter;
@@ -160,6 +163,8 @@ pub(crate) use roots::{Described, Describing};
 pub use string::PString;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
 pub use vec::PVec;
+pub use vec_deque::PVecDeque;
+pub use vec_deque_iter::{DequeIntoIter, DequeIter, DequeIterMut};
 pub use vec_drain::{PDrain, PIntoIter};
 pub use vec_iter::{PIter, PIterMut};
 pub use verify::RootTypes;

@@ -17,6 +17,7 @@ use super::points_to::PointsTo;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr;
 use std::slice::SliceIndex;
 
@@ -233,17 +234,32 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, more: usize) -> Result<()> {
-        let needed = self.len().saturating_add(more);
-        let least = if size_of::<T>() <= 4 { 16 / size_of::<T>() } else { 4 };
-        self.resize_block(needed.max(self.capacity().saturating_mul(2)).max(least))
+        let len = self.len();
+        // SAFETY: all elements.
+        unsafe { self.resize_block(self.room_for(more), [0..len, 0..0]) }
     }
 
-    /// Moves to another block with room for `cap` elements, at least as many as there are.
-    fn resize_block(&mut self, cap: usize) -> Result<()> {
+    /// The room of the block that so many more elements take.
+    pub(super) fn room_for(&self, more: usize) -> usize {
+        let needed = self.len().saturating_add(more);
+        let least = if size_of::<T>() <= 4 { 16 / size_of::<T>() } else { 4 };
+        needed.max(self.capacity().saturating_mul(2)).max(least)
+    }
+
+    /// Moves to another block with room for `cap` elements, at least as many as there are: `parts` of the old one lie there one behind
+    /// the other.
+    ///
+    /// # Safety
+    /// The parts lie within the room, apart from each other, and are as many elements as there are.
+    pub(super) unsafe fn resize_block(&mut self, cap: usize, parts: [Range<usize>; 2]) -> Result<()> {
         let new = self.heap().block::<T>(cap)?.as_ptr();
-        // SAFETY: both blocks have room for `len` elements; the old one is free after.
+        let (mut target, start) = (new, self.start());
+        // SAFETY: the parts lie in the old block, and the new one has room for them; the old one is free after.
         unsafe {
-            new.copy_from_nonoverlapping(self.start(), self.len());
+            for part in parts {
+                target.copy_from_nonoverlapping(start.add(part.start), part.len());
+                target = target.add(part.len());
+            }
             stored(new, self.len());
             if self.cap > 0 {
                 free(self.at);
@@ -261,7 +277,9 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
             unsafe { free(self.at) };
             (self.at, self.cap) = (base, 0);
         } else if self.len < self.cap {
-            let _ = self.resize_block(self.len());
+            let len = self.len();
+            // SAFETY: all elements.
+            let _ = unsafe { self.resize_block(len, [0..len, 0..0]) };
         }
     }
 

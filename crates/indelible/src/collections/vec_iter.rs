@@ -27,6 +27,22 @@ pub struct PIterMut<'a, T> {
     of: PhantomData<&'a mut [T]>,
 }
 
+impl<T> PIter<'_, T> {
+    /// # Safety
+    /// The invariant.
+    pub(super) unsafe fn over(rest: Range<*mut T>) -> Self {
+        PIter { rest, of: PhantomData }
+    }
+}
+
+impl<T> PIterMut<'_, T> {
+    /// # Safety
+    /// The invariant, and the elements are marked.
+    pub(super) unsafe fn over(rest: Range<*mut T>) -> Self {
+        PIterMut { rest, of: PhantomData }
+    }
+}
+
 impl<'h, T: Persist<'h>> PVec<'h, T> {
     fn range(&self) -> Range<*mut T> {
         let start = self.start();

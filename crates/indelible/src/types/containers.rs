@@ -4,6 +4,8 @@ use super::Type;
 
 /// Bytes of a vector or text: address, room, length.
 pub(super) const VECTOR: u64 = 24;
+/// Bytes of a queue with two ends: those of a vector, the slot of the first element.
+pub(super) const RING: u64 = 32;
 /// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
 pub(super) const HASHED: u64 = 40;
 /// Bytes of an ordered map: root, levels, keys.

@@ -96,6 +96,14 @@ fn every_damage_is_named() {
         ),
         ("PVec u64 ", &[(0, 0, at(1)), (0, 1, 4), (0, 2, 5)], no_value),
         ("PVec [1000000] u64 ", &[(0, 0, at(1)), (0, 1, u64::MAX), (0, 2, 1)], no_value),
+        ("PVecDeque bool ", &[(0, 0, at(1)), (0, 1, 8), (0, 3, 8)], no_value),
+        ("PVecDeque bool ", &[(0, 3, 1)], no_value),
+        ("PVecDeque [32] u64 ", &[(0, 0, at(15)), (0, 1, 1)], "r: a block is smaller than its value"),
+        (
+            "PVecDeque bool ",
+            &[(0, 0, at(1)), (0, 1, 8), (0, 2, 3), (0, 3, 6), (1, 0, 0x0101_ff00_0000_0002)],
+            "r[2]: this is no value of its type",
+        ),
         ("PString ", &[(0, 0, at(1)), (0, 1, 8), (0, 2, 8), (1, 0, u64::MAX)], "r: text that is not UTF-8"),
         ("PHashMap u64 u64 ", &[(0, 0, at(1)), (0, 1, 17)], no_value),
         (

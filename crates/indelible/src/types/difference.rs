@@ -236,6 +236,7 @@ impl Description {
             Kind::Enum { name, tag, .. } => format!("enum {} of {tag} bytes", base(name)),
             Kind::Array { count, .. } => format!("[{count}]"),
             Kind::Vector(_) => "PVec".to_owned(),
+            Kind::Ring(_) => "PVecDeque".to_owned(),
             Kind::Boxed { optional: true, .. } => "Option<PBox>".to_owned(),
             Kind::Boxed { .. } => "PBox".to_owned(),
             Kind::Optional(_) => "POption".to_owned(),
@@ -254,7 +255,9 @@ impl Description {
                 let part = |(index, of): (usize, &TypeId)| Part::new(&format!("<{index}>"), *of);
                 parameters.iter().enumerate().map(part).collect()
             }
-            Kind::Array { element, .. } | Kind::Vector(element) => vec![Part::new("[0]", *element)],
+            Kind::Array { element, .. } | Kind::Vector(element) | Kind::Ring(element) => {
+                vec![Part::new("[0]", *element)]
+            }
             Kind::Boxed { value, .. }
             | Kind::Optional(value)
             | Kind::Lock { value, .. }

@@ -83,6 +83,7 @@ impl Description {
                 Kind::Array { element, .. } | Kind::Vector(element) if self.is_byte(*element) => return true,
                 Kind::Array { element: of, .. }
                 | Kind::Vector(of)
+                | Kind::Ring(of)
                 | Kind::Boxed { value: of, .. }
                 | Kind::Optional(of)
                 | Kind::Alias { of, .. } => pending.push(*of),

@@ -20,6 +20,7 @@ impl Description {
             Kind::Text => "PString".to_owned(),
             Kind::Extensions => "Extensions".to_owned(),
             Kind::Vector(element) => format!("PVec<{}>", self.name(*element)),
+            Kind::Ring(element) => format!("PVecDeque<{}>", self.name(*element)),
             Kind::Boxed { value, optional: false } => format!("PBox<{}>", self.name(*value)),
             Kind::Boxed { value, optional: true } => format!("Option<PBox<{}>>", self.name(*value)),
             Kind::Optional(value) => format!("POption<{}>", self.name(*value)),

@@ -1,6 +1,6 @@
 //! Sizes of types, and what a type may consist of.
 
-use super::containers::{HASHED, ORDERED, VECTOR};
+use super::containers::{HASHED, ORDERED, RING, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
 
 /// Types within each other at most: this is how deep the reading goes, and the walk over values.
@@ -22,6 +22,7 @@ pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
             Some((size.checked_mul(*count)?, align))
         }
         Kind::Text | Kind::Vector(_) => Some((VECTOR, 8)),
+        Kind::Ring(_) => Some((RING, 8)),
         Kind::Optional(value) => {
             let (size, align) = of(value);
             Some((align.checked_add(size)?.checked_next_multiple_of(align)?, align))

@@ -90,6 +90,8 @@ pub(crate) enum Kind {
     Text,
     /// Values in a block.
     Vector(TypeId),
+    /// Values in a block, around its end.
+    Ring(TypeId),
     /// A value in a block of its own; optional: or zero.
     Boxed {
         value: TypeId,

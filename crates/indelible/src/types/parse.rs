@@ -146,6 +146,10 @@ impl<'t> Parser<'t> {
                 let element = self.describe(depth + 1)?;
                 self.made(Kind::Vector(element))
             }
+            "PVecDeque" => {
+                let element = self.describe(depth + 1)?;
+                self.made(Kind::Ring(element))
+            }
             "POption" => {
                 let value = self.describe(depth + 1)?;
                 self.made(Kind::Optional(value))

@@ -212,7 +212,7 @@ fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
         return leaves[rng.usize(..leaves.len())].to_owned();
     }
     let inner = random_type(rng, depth - 1);
-    match rng.u8(..12) {
+    match rng.u8(..13) {
         0 => format!("PVec {inner}"),
         1 => format!("PBox {inner}"),
         2 => format!("Option PBox {inner}"),
@@ -224,6 +224,7 @@ fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
         8 => format!("[{}] {inner}", [0, 1, 2, 3, 4, u64::MAX][rng.usize(..6)]),
         9 => format!("E:8:8 {{ tag:u8 A=0 B=1 ( p@8:8 PBox {inner} ) }}"),
         10 if rng.bool() => format!("={}", rng.u8(..3)),
+        11 => format!("PVecDeque {inner}"),
         10 => format!("map<K,V>:24:8 < {inner} >"),
         _ => {
             let Ok(of) = Description::parse(&inner) else { return inner };

@@ -8,6 +8,8 @@
 //! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them, those to described types only if they
 //! lead to no block in use. The values that others lead to are gone through as well.
 
+mod sequence;
+
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
 use super::follow::{Follow, Ranges, Target};
 pub(crate) use super::memory::Memory;
@@ -42,9 +44,26 @@ pub(crate) struct Walked<V> {
 
 /// Values in a block that was claimed; of a tree, in one that is claimed then.
 enum Work {
-    Values { at: u64, count: u64, of: TypeId, inside: bool },
-    Slots { at: u64, key: TypeId, value: TypeId, slots: Slots },
-    Node { slot: u64, at: u64, key: TypeId, value: TypeId, level: u64 },
+    /// `first`: the index of the first of them, if they have any.
+    Values {
+        at: u64,
+        count: u64,
+        of: TypeId,
+        first: Option<u64>,
+    },
+    Slots {
+        at: u64,
+        key: TypeId,
+        value: TypeId,
+        slots: Slots,
+    },
+    Node {
+        slot: u64,
+        at: u64,
+        key: TypeId,
+        value: TypeId,
+        level: u64,
+    },
 }
 
 /// The owner of the blocks of roots.
@@ -147,10 +166,10 @@ impl<'w, V: Visitor> Walk<'w, V> {
 
     fn work(&mut self, kept: &Rc<Kept<'w>>, of: &'w Description, work: &Work) {
         match *work {
-            Work::Values { at, count, of: ty, inside } => {
+            Work::Values { at, count, of: ty, first } => {
                 let size = of.get(ty).size;
                 for index in 0..count {
-                    let step = if inside { Step::Inside } else { Step::Index(index) };
+                    let step = first.map_or(Step::Inside, |first| Step::Index(first + index));
                     self.value(of, ty, at + index * size, &Path::behind(kept, step));
                 }
             }
@@ -204,6 +223,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             },
             Kind::Text => self.text(at, path),
             Kind::Vector(element) => self.vector(of, *element, at, path),
+            Kind::Ring(element) => self.ring(of, *element, at, path),
             Kind::Boxed { value, optional } => self.boxed(of, *value, *optional, at, path),
             Kind::Lock { value, .. } => self.boxed(of, *value, false, at + 8, path),
             Kind::Hashed { key, value, .. } => self.hashed(of, (*key, *value), at, path),
@@ -264,36 +284,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         address == 0 || address == self.memory.base
     }
 
-    /// Address and length of a vector's block, if the words are a vector.
-    fn block_of(&self, at: u64, size: u64, align: u64) -> Option<(u64, u64, u64)> {
-        let [block, room, len] = self.memory.words(at)?;
-        let right = match room {
-            0 => len == 0 && self.is_nowhere(block),
-            _ => len <= room && self.memory.holds(block, room.checked_mul(size)?, align),
-        };
-        right.then_some((block, room, len))
-    }
-
-    fn text(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
-        let Some((block, room, len)) = self.block_of(at, 1, 1) else { return false };
-        if self.memory.get(block, len).is_some_and(|text| std::str::from_utf8(text).is_err()) {
-            self.wrong((at, at), "text that is not UTF-8", path);
-        }
-        if room > 0 {
-            self.claim(at, (block, room), path);
-        }
-        true
-    }
-
-    fn vector(&mut self, of: &'w Description, element: TypeId, at: u64, path: &Path<'_, 'w>) -> bool {
-        let (size, align) = (of.get(element).size, of.get(element).align);
-        let Some((block, room, len)) = self.block_of(at, size, align) else { return false };
-        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
-            self.later(of, path, Work::Values { at: block, count: len, of: element, inside: false });
-        }
-        true
-    }
-
     fn boxed(
         &mut self,
         of: &'w Description,
@@ -307,7 +297,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Some([0]) if optional => true,
             Some([block]) if self.memory.holds(block, bytes, align) => {
                 if self.claim(at, (block, bytes), path) && !of.get(value).plain {
-                    self.later(of, path, Work::Values { at: block, count: 1, of: value, inside: true });
+                    self.later(of, path, Work::Values { at: block, count: 1, of: value, first: None });
                 }
                 true
             }

@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use indelible::collections::{
-    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PMutex, POption, PString, PVec, RootTypes,
+    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PMutex, POption, PString, PVec, PVecDeque, RootTypes,
 };
 use indelible::{Heap, Persist, Pool};
 use tempfile::TempDir;
@@ -59,6 +59,9 @@ pub fn fill(heap: &mut Heap) {
     let (names, queue) = heap.roots2::<PBTreeSet<PString>, PBinaryHeap<PString>>("names", "queue").unwrap();
     names.extend(["a", "b", "c"]);
     queue.extend(["a", "c", "b"]);
+    let ring = heap.root_or_default::<PVecDeque<PString>>("ring").unwrap();
+    ring.extend(["a", "b", "c"]);
+    ring.push_front("z"); // the last slot
 }
 
 pub fn types() -> RootTypes<'static> {
@@ -68,6 +71,7 @@ pub fn types() -> RootTypes<'static> {
         .root::<PVec<Part>>("parts")
         .root::<PBTreeSet<PString>>("names")
         .root::<PBinaryHeap<PString>>("queue")
+        .root::<PVecDeque<PString>>("ring")
 }
 
 pub fn list<'h>(heap: &'h mut Heap) -> &'h mut PVec<'h, Planted<'h>> {

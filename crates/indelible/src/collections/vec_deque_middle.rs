@@ -1,0 +1,99 @@
+//! Elements of a [`PVecDeque`] that come in or go out elsewhere than at its ends.
+
+#![allow(unsafe_code)]
+
+use super::into_persist::IntoPersist;
+use super::persist::Persist;
+use super::place::{discard, each, expect, verify};
+use super::vec_deque::PVecDeque;
+use crate::error::Result;
+
+impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
+    /// Moves the element `from` to the slot of the element `to`.
+    ///
+    /// # Safety
+    /// There is room for both; the one at `to` was moved elsewhere, or is none.
+    unsafe fn shift(&mut self, from: usize, to: usize) {
+        // SAFETY: the caller's promise; slots of the block.
+        unsafe { self.at(to).copy_from(self.at(from), 1) };
+    }
+
+    /// Inserts an element before the element `index`; those at the nearer end make way.
+    ///
+    /// # Panics
+    /// If there are fewer elements; otherwise as for [`push_back`](PVecDeque::push_back).
+    pub fn insert(&mut self, index: usize, value: impl IntoPersist<'h, T>) {
+        expect(self.try_insert(index, value));
+    }
+
+    /// As [`insert`](PVecDeque::insert).
+    ///
+    /// # Errors
+    /// `HeapFull`: the queue is as it was, and the element dropped.
+    ///
+    /// # Panics
+    /// If there are fewer elements.
+    pub fn try_insert(&mut self, index: usize, value: impl IntoPersist<'h, T>) -> Result<()> {
+        let len = self.len();
+        assert!(index <= len, "insertion at {index} of {len} elements");
+        let value = self.prepare(value)?;
+        // SAFETY: there is room for one more; each slot is moved away from before it is moved to.
+        unsafe {
+            if index < len / 2 {
+                self.first = self.slot(self.capacity() - 1) as u64;
+                (0..index).for_each(|to| self.shift(to + 1, to));
+                self.mark(0..index);
+            } else {
+                (index..len).rev().for_each(|from| self.shift(from, from + 1));
+                self.mark(index..len + 1);
+            }
+            self.put(index, value);
+        }
+        self.elements.set_len(len + 1);
+        Ok(())
+    }
+
+    /// Takes the element `index` out, if there are so many; those at the nearer end close the gap.
+    pub fn remove(&mut self, index: usize) -> Option<T> {
+        let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
+        // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each slot is moved away from before
+        // it is moved to.
+        unsafe {
+            let at = self.at(index);
+            verify(at);
+            let value = at.read();
+            if index < left / 2 {
+                (0..index).rev().for_each(|from| self.shift(from, from + 1));
+                self.mark(1..index + 1);
+                self.first = self.slot(1) as u64;
+            } else {
+                (index..left).for_each(|to| self.shift(to + 1, to));
+                self.mark(index..left);
+            }
+            self.elements.set_len(left);
+            Some(value)
+        }
+    }
+
+    /// Drops all elements but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        let old = self.len();
+        if len < old {
+            let gone = self.slots(len..old);
+            let start = self.elements.start();
+            self.elements.set_len(len);
+            // SAFETY: these are no longer elements.
+            each(gone.into_iter().flatten(), |slot| unsafe { discard(start.add(slot)) });
+        }
+    }
+
+    /// Drops all elements, and keeps the room.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
+    pub fn retain(&mut self, keep: impl FnMut(&mut T) -> bool) {
+        self.make_contiguous().retain(keep);
+    }
+}

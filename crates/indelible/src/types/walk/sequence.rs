@@ -1,0 +1,67 @@
+//! The walk over values that lie in one block: text, vectors, and queues with two ends.
+
+use super::super::containers::VECTOR;
+use super::super::path::Path;
+use super::{Description, TypeId, Visitor, Walk, Work};
+
+impl<'w, V: Visitor> Walk<'w, V> {
+    /// Address and length of a vector's block, if the words are a vector.
+    fn block_of(&self, at: u64, size: u64, align: u64) -> Option<(u64, u64, u64)> {
+        let [block, room, len] = self.memory.words(at)?;
+        let right = match room {
+            0 => len == 0 && self.is_nowhere(block),
+            _ => len <= room && self.memory.holds(block, room.checked_mul(size)?, align),
+        };
+        right.then_some((block, room, len))
+    }
+
+    pub(super) fn text(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
+        let Some((block, room, len)) = self.block_of(at, 1, 1) else { return false };
+        if self.memory.get(block, len).is_some_and(|text| std::str::from_utf8(text).is_err()) {
+            self.wrong((at, at), "text that is not UTF-8", path);
+        }
+        if room > 0 {
+            self.claim(at, (block, room), path);
+        }
+        true
+    }
+
+    pub(super) fn vector(
+        &mut self,
+        of: &'w Description,
+        element: TypeId,
+        at: u64,
+        path: &Path<'_, 'w>,
+    ) -> bool {
+        let (size, align) = (of.get(element).size, of.get(element).align);
+        let Some((block, room, len)) = self.block_of(at, size, align) else { return false };
+        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
+            self.later(of, path, Work::Values { at: block, count: len, of: element, first: Some(0) });
+        }
+        true
+    }
+
+    /// A vector whose elements begin at a slot of its block, and go on at its beginning.
+    pub(super) fn ring(
+        &mut self,
+        of: &'w Description,
+        element: TypeId,
+        at: u64,
+        path: &Path<'_, 'w>,
+    ) -> bool {
+        let (size, align) = (of.get(element).size, of.get(element).align);
+        let Some((block, room, len)) = self.block_of(at, size, align) else { return false };
+        let slot = match self.memory.words(at + VECTOR) {
+            Some([slot]) if slot < room || slot == 0 => slot,
+            _ => return false,
+        };
+        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
+            let before = len.min(room - slot);
+            let parts = [(block + slot * size, before, 0), (block, len - before, before)];
+            for (at, count, first) in parts {
+                self.later(of, path, Work::Values { at, count, of: element, first: Some(first) });
+            }
+        }
+        true
+    }
+}
