@@ -13,6 +13,7 @@ mod collections_format;
 mod collections_hostile;
 mod collections_model;
 mod collections_panics;
+mod collections_scan;
 mod collections_threads;
 mod contract;
 mod copies;

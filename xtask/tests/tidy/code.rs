@@ -79,6 +79,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/hash_map.rs",
         "collections/hash_entry.rs",
         "collections/hash_iter.rs",
+        "collections/hash_scan.rs",
         "collections/hash_set.rs",
         "collections/node.rs",
         "collections/tree.rs",

@@ -13,7 +13,7 @@ use std::fmt;
 /// A hash set, as std's `HashSet`.
 #[repr(transparent)]
 pub struct PHashSet<'h, T: Persist<'h>> {
-    map: PHashMap<'h, T, ()>,
+    pub(super) map: PHashMap<'h, T, ()>,
 }
 
 impl<'h, T: Persist<'h>> PHashSet<'h, T> {

@@ -94,6 +94,7 @@ mod group;
 mod hash_entry;
 mod hash_iter;
 mod hash_map;
+mod hash_scan;
 mod hash_set;
 mod into_persist;
 mod key;

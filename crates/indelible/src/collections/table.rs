@@ -68,6 +68,10 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         (self.len + self.left) as usize
     }
 
+    pub(super) const fn slots(&self) -> u64 {
+        self.slots
+    }
+
     /// Offset of the first slot.
     #[inline]
     const fn offset(slots: u64) -> u64 {
@@ -88,12 +92,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     }
 
     #[inline]
-    fn control(&self) -> *mut u8 {
+    pub(super) fn control(&self) -> *mut u8 {
         pointer(self.at)
     }
 
     #[inline]
-    fn first(&self) -> *mut Slot<K, V> {
+    pub(super) fn first(&self) -> *mut Slot<K, V> {
         // SAFETY: in the block (2).
         unsafe { self.control().add(Self::offset(self.slots) as usize).cast() }
     }
