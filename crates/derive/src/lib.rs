@@ -1,5 +1,6 @@
 //! Derive macros of Indelible.
 
+mod composite;
 mod extendible;
 mod extension_fields;
 mod persist;
@@ -50,6 +51,17 @@ pub fn extendible(arguments: TokenStream, input: TokenStream) -> TokenStream {
 pub fn derive_persist(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Lets keys of maps that are this struct be looked up, and made, by a tuple of what its fields are looked up and made by: a struct of a
+/// `PString` and a `u64` by `(&str, u64)`.
+///
+/// Accepts structs with two to six fields. Their derived `StableHash`, `PartialEq`, `PartialOrd` and `Ord` go with it: implementations by hand have
+/// to hash, compare and order the fields as the derived ones do, or keys are not found.
+#[proc_macro_derive(Composite)]
+pub fn derive_composite(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    composite::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Derives `indelible::collections::StableHash`: the type may be the key of a hash map in an object.

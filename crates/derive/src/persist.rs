@@ -22,7 +22,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// The lifetime of the heap, and generics with it, for the `impl`.
-fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
+pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     let mut generics = input.generics.clone();
     let lifetimes: Vec<_> = generics.lifetimes().map(|parameter| parameter.lifetime.clone()).collect();
     let heap = match lifetimes.as_slice() {

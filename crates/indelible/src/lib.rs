@@ -73,7 +73,7 @@ pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, TypeInfo};
-pub use indelible_derive::{Persist, Plain, StableHash};
+pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 #[doc(hidden)]
 pub use maintenance::superblocks;
 pub use maintenance::{

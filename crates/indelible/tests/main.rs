@@ -11,6 +11,7 @@ mod collections_enums;
 mod collections_explicit;
 mod collections_format;
 mod collections_hostile;
+mod collections_keys;
 mod collections_model;
 mod collections_panics;
 mod collections_scan;

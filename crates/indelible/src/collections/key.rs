@@ -189,8 +189,24 @@ impl<T: StableHash + ?Sized> StableHash for &T {
     }
 }
 
+macro_rules! tuples {
+    ($(($($ty:ident $index:tt),*))*) => {
+        $(
+            /// As a struct with such fields.
+            impl<$($ty: StableHash),*> StableHash for ($($ty,)*) {
+                #[inline]
+                fn stable_hash(&self, hash: &mut KeyHash) {
+                    $(self.$index.stable_hash(hash);)*
+                }
+            }
+        )*
+    };
+}
+
+tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4) (A 0, B 1, C 2, D 3, E 4, F 5));
+
 /// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`], slices, arrays and
-/// vectors for a [`PVec`], a slice for an array.
+/// vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives [`Composite`](derive@crate::Composite).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -219,7 +235,31 @@ impl<K: StableHash + Eq> Lookup<K> for K {
 }
 
 /// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`], slices, arrays and
-/// vectors for a [`PVec`], a slice for an array.
+/// vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives [`Composite`](derive@crate::Composite).
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # let mut heap = pool.heap("o", 1 << 20)?;
+/// use indelible::collections::{PBTreeMap, PString};
+/// use indelible::{Composite, Persist};
+///
+/// #[derive(Persist, Composite, PartialEq, Eq, PartialOrd, Ord)]
+/// #[repr(C)]
+/// struct Event<'h> {
+///     user: PString<'h>,
+///     time: u64,
+/// }
+///
+/// let events = heap.root_or_default::<PBTreeMap<Event, u64>>("events")?;
+/// events.insert(("alice", 10_u64), 1_u64);
+/// events.insert(("alice", 20_u64), 2_u64);
+/// events.insert(("bob", 5_u64), 3_u64);
+/// assert_eq!(events.get(&("alice", 20_u64)), Some(&2)); // nothing is allocated to look
+/// assert_eq!(events.range(("alice", 0_u64)..("alice", u64::MAX)).count(), 2);
+/// # Ok(()) }
+/// ```
 pub trait Compare<K> {
     /// How this stands to `key`.
     fn compare(&self, key: &K) -> Ordering;
