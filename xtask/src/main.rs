@@ -6,6 +6,7 @@ mod fuzz;
 mod install;
 mod man;
 mod nightly;
+mod packages;
 mod plan;
 mod power_cut;
 mod programs;

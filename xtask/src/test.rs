@@ -2,7 +2,7 @@
 
 use crate::command::{Result, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{evidence, power_cut, protection_keys, python, suite, unprivileged};
+use crate::{evidence, packages, power_cut, protection_keys, python, suite, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -48,6 +48,10 @@ const REST: &[Step] = &[
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];
         done(step_with("documentation", &["doc", "--workspace", "--no-deps"], &warnings))
     }),
+    Step::new("packages", 120, packages::run)
+        .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
+    Step::new("dependencies", 5, packages::dependencies)
+        .needs("cargo-deny, or it says that this was not tested"),
     Step::new("tests as an unprivileged user", 110, || done(unprivileged::run())).needs("root"),
     Step::new("Python", 165, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
     Step::new("power cuts of emulated machines", 200, || power_cuts(false))

@@ -20,7 +20,7 @@ use std::sync::atomic;
 /// }
 /// ```
 ///
-/// Native pointers are allowed (S0.22): an object has the same address in every process, so a pointer
+/// Native pointers are allowed: an object has the same address in every process, so a pointer
 /// into it, or into another object, is good wherever that object is attached. Following one is
 /// `unsafe`, as always.
 ///

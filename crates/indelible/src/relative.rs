@@ -1,4 +1,4 @@
-//! Self-relative pointers (S0.23).
+//! Self-relative pointers.
 //!
 //! A native pointer is good as long as its target's object keeps its address, which it does from creation
 //! to destruction. A relative one is good wherever the bytes around it lie: in objects that are copied,

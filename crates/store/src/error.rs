@@ -221,7 +221,7 @@ pub enum StoreError {
     /// Write access to a read-only object.
     #[error("the object is read-only")]
     ObjectReadOnly,
-    /// Another process, or another attachment of this one, is in the way (S0.11).
+    /// Another process, or another attachment of this one, is in the way.
     #[error("held by {holder}{others}")]
     Held {
         /// The holder, as far as it is known; of several readers one.

@@ -1,4 +1,4 @@
-//! `pmo create`: a new object (S0.8).
+//! `pmo create`: a new object.
 
 use crate::alike;
 use crate::bytes::human;

@@ -1,4 +1,4 @@
-//! `pmo format`: a file or device becomes a pool (S0.6).
+//! `pmo format`: a file or device becomes a pool.
 
 use crate::bytes::human;
 use crate::commands::stat::PoolReport;

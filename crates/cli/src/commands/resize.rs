@@ -1,4 +1,4 @@
-//! `pmo resize`: another size for an object nobody has (S0.7).
+//! `pmo resize`: another size for an object nobody has.
 
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;

@@ -1,4 +1,4 @@
-//! `pmo rm`: objects are destroyed (S0.9).
+//! `pmo rm`: objects are destroyed.
 
 use crate::alike;
 use crate::bytes::human;

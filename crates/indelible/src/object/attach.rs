@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 impl Pool {
-    /// Attaches an object for writing (S0.10–S0.12). If its last writer died, it is recovered first.
+    /// Attaches an object for writing. If its last writer died, it is recovered first.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`.
@@ -60,7 +60,7 @@ impl Pool {
         self.about("create", name, result)
     }
 
-    /// Attaches an object for reading: shared with other readers, never with a writer (S0.11).
+    /// Attaches an object for reading: shared with other readers, never with a writer.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `AddressTaken`, `NeedsRecovery`.

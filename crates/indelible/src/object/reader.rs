@@ -97,7 +97,7 @@ impl Drop for ReadCore {
 }
 
 /// An object attached for reading: any number of processes and threads at a time, while nobody has it
-/// attached for writing (S0.11). psync does not exist here (S0.17).
+/// attached for writing. psync does not exist here.
 pub struct ReadObject {
     core: Arc<ReadCore>,
 }

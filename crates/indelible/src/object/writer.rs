@@ -14,11 +14,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// An object attached for writing, by this process alone (S0.11).
+/// An object attached for writing, by this process alone.
 ///
 /// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the psync before
 /// durable as one step; stores that were not psynced when the object is dropped, or when the process
-/// dies, are gone, and the object is as the last psync left it (S0.18).
+/// dies, are gone, and the object is as the last psync left it.
 ///
 /// Storing during psync does not compile:
 ///
@@ -96,7 +96,7 @@ impl Object {
         self.len() == 0
     }
 
-    /// First byte: the object's fixed address, the same in every process and every run (S0.22).
+    /// First byte: the object's fixed address, the same in every process and every run.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.base
@@ -221,10 +221,10 @@ impl Object {
     }
 
     /// Makes all stores since the last psync durable, as one step: when this returns `Ok`, all
-    /// of it survives any crash; when the process dies before, all of it or nothing does (S0.18).
+    /// of it survives any crash; when the process dies before, all of it or nothing does.
     ///
     /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the lines
-    /// that changed. Never waits for the psync of another object (S0.19), except to share a durable
+    /// that changed. Never waits for the psync of another object, except to share a durable
     /// write with it on a medium where that is cheaper for both.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ impl Object {
     }
 
     /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
-    /// a larger extent (S0.7). The address stays, and so do stores that were not psynced; pointers into
+    /// a larger extent. The address stays, and so do stores that were not psynced; pointers into
     /// the object stay valid. The growth itself is durable on return.
     ///
     /// # Errors
@@ -344,7 +344,7 @@ impl Object {
         result.map_err(|cause| self.error("checkpoint", cause))
     }
 
-    /// Detaches: the bytes become inaccessible (S0.15). Stores that were not psynced are forgotten.
+    /// Detaches: the bytes become inaccessible. Stores that were not psynced are forgotten.
     ///
     /// # Errors
     /// Psynced data is safe in any case; after an error the next attach recovers it.

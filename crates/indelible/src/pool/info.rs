@@ -8,7 +8,7 @@ use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// State of an object (S0.25).
+/// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {

@@ -27,7 +27,7 @@ impl From<Option<SharedLayers>> for Place {
 }
 
 impl Inner {
-    /// Maps an object at its address (S0.21: at a cost that does not depend on its size).
+    /// Maps an object at its address, at a cost that does not depend on its size.
     pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }

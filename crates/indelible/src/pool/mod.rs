@@ -70,7 +70,7 @@ impl Pool {
     }
 
     /// Creates a file of `len` bytes (sparse: space is claimed as objects need it) and formats it
-    /// (S0.6).
+    ///.
     ///
     /// # Errors
     /// `PoolExists`, `BadSize`, `NoSpace`, `ReadOnly`, `Unsuitable`.
@@ -117,7 +117,7 @@ impl Pool {
         result.map_err(|cause| self.error(operation, cause).object(name))
     }
 
-    /// Creates an object of `size` bytes, detached and full of zeros (S0.8). Its space is claimed now
+    /// Creates an object of `size` bytes, detached and full of zeros. Its space is claimed now
     /// and stays claimed until it is destroyed.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl Pool {
         self.about("create", name, result.map(drop))
     }
 
-    /// Destroys an object that nobody has attached; its space can be used again (S0.9).
+    /// Destroys an object that nobody has attached; its space can be used again.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.
@@ -156,7 +156,7 @@ impl Pool {
     }
 
     /// Gives an object that nobody has attached another size; its address stays. Shrinking cuts off its
-    /// end for good (S0.7).
+    /// end for good.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.

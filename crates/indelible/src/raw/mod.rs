@@ -1,6 +1,6 @@
 //! Objects by address: the operations of the paper's Table I and the heap, as a C program sees them.
 //!
-//! An attached object is known by its first byte, to every thread of the process (S0.13, S0.16). The
+//! An attached object is known by its first byte, to every thread of the process. The
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
 mod extensions;

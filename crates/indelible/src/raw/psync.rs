@@ -34,8 +34,8 @@ pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
     found.prefault(start..start.saturating_add(len)).map_err(|cause| found.error("prefault", cause))
 }
 
-/// Makes the stores to the object that has `address` since its last psync durable, as one step (S0.17,
-/// S0.18). Ignored for an object attached for reading. Several threads may psync different objects at
+/// Makes the stores to the object that has `address` since its last psync durable, as one step.
+/// Ignored for an object attached for reading. Several threads may psync different objects at
 /// once; psyncs of one object take turns.
 ///
 /// # Errors

@@ -193,7 +193,7 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     Ok(base)
 }
 
-/// Ends an attachment. The bytes become inaccessible (S0.15); stores that were not psynced are forgotten.
+/// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
 ///
 /// # Errors
 /// `NotAttached` if no attached object begins at `address`.

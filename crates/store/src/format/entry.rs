@@ -1,4 +1,4 @@
-//! The table entry of an object (S0.4).
+//! The table entry of an object.
 //!
 //! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that
 //! has the object attached: no byte ever has unreplayed batches in two lanes.
@@ -28,10 +28,10 @@ pub(super) const NEAR: u32 = 16;
 pub const STATE_D: u8 = 0;
 /// Attached for reading.
 pub const STATE_R: u8 = 1;
-/// Attached for writing; P and C are derived from the lane (S0.25).
+/// Attached for writing; P and C are derived from the lane.
 pub const STATE_W: u8 = 2;
 
-/// The object refuses write attaches (S0.10).
+/// The object refuses write attaches.
 pub const FLAG_READ_ONLY: u32 = 1;
 /// Space is claimed when it is first written, not at creation.
 pub const FLAG_SPARSE: u32 = 2;

@@ -59,11 +59,11 @@ pub struct TreeRoot {
 pub struct Root {
     /// [`MAGIC`].
     pub magic: U32,
-    /// Times a boot other than the one before wrote to the pool (S0.2).
+    /// Times a boot other than the one before wrote to the pool.
     pub boots: U32,
     /// XXH3 of the struct with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Objects in the pool (S0.3).
+    /// Objects in the pool.
     pub objects: U64,
     /// The next write attach gets this number.
     pub next_binding: U64,

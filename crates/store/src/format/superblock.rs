@@ -1,4 +1,4 @@
-//! The superblock: facts that never change, or change once in a pool's life (S0.2).
+//! The superblock: facts that never change, or change once in a pool's life.
 //!
 //! Two slots, one page each. A change is written to the slot that is not in force, with a higher
 //! `sequence`; of the slots that verify, the higher sequence is in force.
@@ -45,7 +45,7 @@ pub struct Superblock {
     pub label_len: U32,
     /// Features that software may use the pool without knowing; none are defined.
     pub optional: U32,
-    /// Name given at format time, UTF-8 (S0.2).
+    /// Name given at format time, UTF-8.
     pub label: [u8; 128],
     /// Release that formatted or upgraded the pool, UTF-8 and zeros. Here in every format since 2.
     pub release: [u8; 16],

@@ -365,7 +365,7 @@ impl Located {
         self.line.of(&self.entry.id, seed).ok_or(damaged)
     }
 
-    /// Whether `key` opens the object for reading: the read key and the write key both do (S0.10).
+    /// Whether `key` opens the object for reading: the read key and the write key both do.
     #[must_use]
     pub fn opens_for_reading(&self, key: Key<'_>) -> bool {
         let Entry { id, read_key, write_key, .. } = &self.entry;
@@ -374,7 +374,7 @@ impl Located {
             || (*write_key != [0; 16] && *write_key == key.verifier(id, "write"))
     }
 
-    /// Whether `key` opens the object for writing and lets it be destroyed (S0.9, S0.10).
+    /// Whether `key` opens the object for writing and lets it be destroyed.
     #[must_use]
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;

@@ -30,7 +30,7 @@ pub struct Reader {
 }
 
 impl Store {
-    /// Attaches `name` for reading (S0.10, S0.11). Readers are known by their locks: nothing is written,
+    /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let clean = self.view(|table| {
@@ -96,7 +96,7 @@ impl Store {
         Ok((object, object_lock, layers))
     }
 
-    /// Attaches `name` for writing (S0.10–S0.12): recovers first if the last writer died.
+    /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.bind_writer(|table, search| {
             let object = table.object(name)?;

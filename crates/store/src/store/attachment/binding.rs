@@ -69,7 +69,7 @@ impl Store {
         Ok(())
     }
 
-    /// Recovers the object if its last writer died (S0.12, S0.26); the lane found is this process's
+    /// Recovers the object if its last writer died; the lane found is this process's
     /// to use.
     pub(in crate::store) fn recover(
         &self,

@@ -1,5 +1,5 @@
 //! Growth: in place where the pages behind the object are free and its addresses reach, else a larger
-//! extent and a copy (S0.7). One table batch makes either real.
+//! extent and a copy. One table batch makes either real.
 //!
 //! A copy may take long, so that the table is not held meanwhile: the larger extent is a hidden object
 //! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has

@@ -11,7 +11,7 @@ use crate::store::lanes::LaneUse;
 use crate::table::{directory, directory_slot, put_directory};
 
 impl Writer {
-    /// Makes `changes` durable as one atomic step (S0.18). Nothing changed: nothing is written.
+    /// Makes `changes` durable as one atomic step. Nothing changed: nothing is written.
     ///
     /// # Errors
     /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be made again. `Poisoned`, or a failure of

@@ -1,7 +1,7 @@
 //! Object locks: the objects that this process has locked, and how.
 //!
 //! The kernel's lock is between processes; threads of one process share it, so that the rule of one
-//! writer or many readers (S0.11) is kept here within the process.
+//! writer or many readers is kept here within the process.
 
 use super::lock;
 use crate::error::{Holder, Result, StoreError};

@@ -1,4 +1,4 @@
-//! Formatting: an empty medium becomes a pool (S0.6).
+//! Formatting: an empty medium becomes a pool.
 //!
 //! The superblock slots are written last, behind a barrier: a pool whose format was cut short is no
 //! pool.
@@ -29,7 +29,7 @@ pub struct FormatOptions {
     /// The medium is known to read as zeros everywhere.
     pub zeroed: bool,
     /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space
-    /// (S0.22), away from `known`.
+    ///, away from `known`.
     pub window: Option<Window>,
     /// Addresses that other pools are likely to use, which a window chosen at random keeps away from.
     pub known: Vec<Window>,

@@ -14,7 +14,7 @@ use crate::store::pool::Store;
 use crate::table::{Located, directory};
 use std::cell::OnceCell;
 
-/// An object's state as a person would name it (S0.25).
+/// An object's state as a person would name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// 'D', 'R', 'W', 'P' or 'C'.

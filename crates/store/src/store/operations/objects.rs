@@ -22,7 +22,7 @@ pub struct Listing {
 }
 
 impl Store {
-    /// Creates an object (S0.8). It is detached, and reads as zeros.
+    /// Creates an object. It is detached, and reads as zeros.
     pub fn create(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         self.create_unchecked(name, how)
     }
@@ -41,7 +41,7 @@ impl Store {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
-    /// Destroys an object nobody has attached (S0.9). Its space and addresses are free.
+    /// Destroys an object nobody has attached. Its space and addresses are free.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         self.unless_held_still(|| self.destroy_now(name, key))
     }

@@ -1,4 +1,4 @@
-//! The address window of a new pool: the range of its objects' addresses (S0.22).
+//! The address window of a new pool: the range of its objects' addresses.
 //!
 //! Objects of two pools can be attached in one process only if their ranges do not overlap, and a pool keeps its
 //! window for life. So a window begins at a random place, as far as possible from those the caller knows.

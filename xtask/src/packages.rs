@@ -1,0 +1,142 @@
+//! Packages as those who depend on them get them: complete, and compiled from nothing but their content by the oldest compiler that
+//! they declare.
+
+use crate::command::{Result, cargo};
+use crate::plan::Outcome;
+use serde_json::Value;
+use std::process::Command;
+use std::time::Instant;
+
+/// Files that each package has.
+const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+/// Fields of the manifest that each package fills.
+const FIELDS: [&str; 7] =
+    ["description", "license", "readme", "keywords", "categories", "rust_version", "edition"];
+
+/// Looks at each package that may be published, then compiles all of them as they would be.
+pub(crate) fn run() -> Result<Outcome> {
+    let metadata = output(&["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+    let metadata: Value =
+        serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let all = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let published: Vec<&Value> = all.iter().filter(|package| package["publish"].is_null()).collect();
+    let (mut wrong, mut arguments) = (Vec::new(), vec!["package", "--offline", "--allow-dirty"]);
+    for package in &published {
+        let name = package["name"].as_str().ok_or("cargo metadata: a package without a name")?;
+        let files = output(&["package", "--list", "--allow-dirty", "--offline", "-p", name])?;
+        wrong.extend(lacks(package, &files, &published).into_iter().map(|what| format!("{name}: {what}")));
+        arguments.extend(["-p", name]);
+    }
+    if !wrong.is_empty() {
+        return Err(format!("packages that cannot be published:\n{}", wrong.join("\n")));
+    }
+    println!("== complete: {} packages", published.len());
+    let version = published[0]["rust_version"].as_str().unwrap_or_default().to_owned();
+    let Some(toolchain) = toolchain(&version) else {
+        compile(&mut cargo(&arguments), &arguments)?;
+        return Ok(Outcome::PassedWithout(vec![format!(
+            "whether the packages compile with Rust {version}, which they declare: rustup toolchain install {version}"
+        )]));
+    };
+    let mut oldest = Command::new("rustup");
+    oldest.args(["run", &toolchain, "cargo"]).args(&arguments);
+    compile(&mut oldest, &arguments)?;
+    Ok(Outcome::Passed)
+}
+
+/// Licences, sources and known defects of dependencies.
+pub(crate) fn dependencies() -> Result<Outcome> {
+    if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        let why = "licences and advisories of dependencies: cargo-deny is not installed";
+        return Ok(Outcome::NotTested(why.into()));
+    }
+    crate::command::step("dependencies", &["deny", "check"]).map(|()| Outcome::Passed)
+}
+
+/// In a folder of their own: another compiler would have all else built again.
+fn compile(command: &mut Command, arguments: &[&str]) -> Result {
+    println!("\n== packages: cargo {}", arguments.join(" "));
+    let begin = Instant::now();
+    let status = command
+        .env("CARGO_TARGET_DIR", "target/packages")
+        .status()
+        .map_err(|error| format!("cannot compile the packages: {error}"))?;
+    println!("== packages: {:.0} s", begin.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { Err("the packages do not compile from their content".into()) }
+}
+
+/// Reasons not to publish a package, which has these files.
+fn lacks(package: &Value, files: &str, published: &[&Value]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in FILES {
+        if !files.lines().any(|line| line == file) {
+            wrong.push(format!("has no {file}"));
+        }
+    }
+    for field in FIELDS {
+        let value = &package[field];
+        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+            wrong.push(format!("states no {field}"));
+        }
+    }
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let name = dependency["name"].as_str().unwrap_or_default();
+        // Those of tests are not part of what is published, unless they have a version.
+        if dependency["path"].is_null() || dependency["kind"] == "dev" && dependency["req"] == "*" {
+            continue;
+        }
+        if dependency["req"] == "*" {
+            wrong.push(format!("depends on {name} by its path only"));
+        }
+        if !published.iter().any(|other| other["name"] == dependency["name"]) {
+            wrong.push(format!("depends on {name}, which is not published"));
+        }
+    }
+    wrong
+}
+
+/// The name of the installed toolchain of a version.
+fn toolchain(version: &str) -> Option<String> {
+    let list = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
+    let list = String::from_utf8(list.stdout).ok()?;
+    let is = |name: &&str| {
+        let of = name.split('-').next().unwrap_or_default();
+        of == version || of.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
+    };
+    list.lines().filter_map(|line| line.split_whitespace().next()).find(is).map(str::to_owned)
+}
+
+fn output(arguments: &[&str]) -> Result<String> {
+    let output = cargo(arguments).output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("cargo {}: {error}", arguments.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn packages_that_lack_something_are_named() {
+        let whole = json!({
+            "name": "whole", "description": "d", "license": "MIT", "readme": "README.md", "keywords": ["k"],
+            "categories": ["c"], "rust_version": "1.95", "edition": "2024", "dependencies": [
+                { "name": "whole", "path": "/p", "req": "^0.1.0", "kind": null },
+                { "name": "tests", "path": "/t", "req": "*", "kind": "dev" },
+                { "name": "libc", "path": null, "req": "^0.2", "kind": null },
+            ]
+        });
+        let files = FILES.join("\n");
+        assert_eq!(lacks(&whole, &files, &[&whole]), [""; 0]);
+        assert_eq!(lacks(&whole, &files, &[]), ["depends on whole, which is not published"]);
+        assert_eq!(lacks(&whole, "Cargo.toml\nREADME.md", &[&whole]).len(), 2);
+        let mut bare = whole.clone();
+        (bare["keywords"], bare["readme"]) = (json!([]), Value::Null);
+        bare["dependencies"][0]["req"] = json!("*");
+        let wrong = lacks(&bare, &files, &[&whole]);
+        assert_eq!(wrong, ["states no readme", "states no keywords", "depends on whole by its path only"]);
+    }
+}
