@@ -16,9 +16,9 @@ use std::time::SystemTime;
 
 /// Keep an object as it is now, under another name
 ///
-/// It takes no time, whatever the object's size, and space only for what changes from now on: the object and its snapshot share the
-/// pages that neither has changed. A snapshot is read-only; `--writable` makes a copy that can be changed. The object
-/// must not be attached.
+/// It takes no time, whatever the object's size: the object and its snapshot share the pages that neither has changed. The pool needs
+/// a free piece as large as the object, of which only what changes from now on takes space of the file system. A snapshot is read-only;
+/// `--writable` makes a copy that can be changed. The object must not be attached.
 ///
 /// A snapshot has the addresses of its object, so that pointers in it are right. A process attaches one of the two at a time.
 #[derive(Debug, Args)]

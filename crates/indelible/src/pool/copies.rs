@@ -7,7 +7,8 @@ use indelible_store::table::Key;
 impl Pool {
     /// Creates an object `copy` that holds what `name` holds now, which nobody has attached, or which is a snapshot (S2.2). It takes no
     /// time, whatever the size: both take the pages that they have not changed from what is common to them. The first change of
-    /// such a page writes the page whole.
+    /// such a page writes the page whole. The pool needs a free piece as large as the object, or two if `name` is no snapshot, of which
+    /// only what changes takes space of the file system.
     ///
     /// Both have the same addresses, so that pointers in them are right; a process attaches one of the two at a time. Size and
     /// reach are those of `name`; keys, and whether the copy is read-only, are as in `options`, the keys those of this call if
@@ -44,8 +45,8 @@ impl Pool {
     }
 
     /// Keeps what `name` holds now, which nobody has attached, under another name (S2.2): that object can be attached for reading, and
-    /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size, and space only for what `name` changes
-    /// from now on.
+    /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size. The pool needs a free piece as large as the
+    /// object, of which only what `name` changes from now on takes space of the file system.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened.

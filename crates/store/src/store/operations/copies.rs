@@ -3,7 +3,8 @@
 //! One batch of the table makes it real: the base's entry, and the object's, which has a new extent that nobody has written to. The
 //! base's progress line and the bitmaps, none of which anybody uses before, are durable by then.
 //!
-//! Cost: of the object's size only the bitmap, a bit for each page.
+//! Cost: of the object's size only the bitmap, a bit for each page. The new extent is as long as the object, and has blocks where it was
+//! written to.
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
