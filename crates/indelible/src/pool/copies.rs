@@ -15,24 +15,25 @@ impl Pool {
     /// `name` has any and `options` says none.
     ///
     /// ```
-    /// # let dir = std::env::temp_dir().join(format!("indelible-doc-copy-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&dir)?;
-    /// # let path = dir.join("pool");
-    /// # let pool = indelible::Pool::format(&path, &indelible::FormatOptions::new().size(16 << 20))?;
-    /// use indelible::CreateOptions;
+    /// use indelible::{CreateOptions, Pool};
     ///
-    /// let mut list = pool.create_and_attach("list", 100_000)?;
-    /// list.bytes_mut()[..5].copy_from_slice(b"first");
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// pool.create("list", 100_000)?;
+    /// let mut list = pool.attach("list")?;
+    /// list.as_mut_slice()[..5].copy_from_slice(b"first");
     /// list.psync()?;
     /// list.detach()?;
     /// pool.create_from("list", "trial", b"", &CreateOptions::new(0))?;
     /// let mut trial = pool.attach("trial")?;
-    /// trial.bytes_mut()[..5].copy_from_slice(b"other");
+    /// trial.as_mut_slice()[..5].copy_from_slice(b"other");
     /// trial.psync()?;
     /// trial.detach()?;
-    /// assert_eq!(&pool.attach("list")?.bytes()[..5], b"first");
-    /// # std::fs::remove_dir_all(&dir)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// assert_eq!(&pool.attach("list")?.as_slice()[..5], b"first");
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

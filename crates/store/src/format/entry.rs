@@ -264,6 +264,16 @@ impl Entry {
         slot
     }
 
+    /// Sets the name, of [`NAME_MAX`] bytes at most.
+    ///
+    /// # Panics
+    /// If it is longer.
+    pub fn set_name(&mut self, name: &str) {
+        self.name.fill(0);
+        self.name[..name.len()].copy_from_slice(name.as_bytes());
+        self.name_len = U32::new(name.len() as u32);
+    }
+
     /// The name's bytes.
     #[must_use]
     pub fn name_bytes(&self) -> &[u8] {

@@ -5,8 +5,8 @@
 //! 2. A base that is neither named nor used is waiting to be removed.
 
 use super::objects::entry_hash;
-use super::{CreateOptions, Located, check_name};
-use crate::error::{Result, StoreError};
+use super::{CreateOptions, Located};
+use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::entry::{
     FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, STATE_D,
@@ -27,12 +27,7 @@ impl TableTransaction<'_> {
         now: u64,
         keys: &CreateOptions<'_>,
     ) -> Result<Located> {
-        check_name(name.unwrap_or("base"))?;
-        if let Some(name) = name
-            && self.find(name)?.is_some()
-        {
-            return Err(StoreError::Exists);
-        }
+        name.map_or(Ok(()), |name| self.expect_free(name))?;
         self.stock_up(true)?;
         let mut entry = object.entry;
         entry.id = id;
@@ -46,10 +41,7 @@ impl TableTransaction<'_> {
         }
         entry.set(FLAG_HIDDEN, name.is_none());
         entry.users = U64::new(0);
-        let name = name.unwrap_or("base");
-        entry.name_len = U32::new(name.len() as u32);
-        entry.name.fill(0);
-        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        entry.set_name(name.unwrap_or("base"));
         let mut base = self.enter(entry)?;
         object.entry.primary = U64::new(self.take_extent(object.entry.pages.get())?);
         self.rest(object, &mut base)?;
@@ -65,10 +57,7 @@ impl TableTransaction<'_> {
         now: u64,
         how: &CreateOptions<'_>,
     ) -> Result<Located> {
-        check_name(name)?;
-        if self.find(name)?.is_some() {
-            return Err(StoreError::Exists);
-        }
+        self.expect_free(name)?;
         self.stock_up(true)?;
         let mut entry = base.entry;
         entry.id = id;
@@ -80,9 +69,7 @@ impl TableTransaction<'_> {
         entry.set(FLAG_FOREIGN, true);
         entry.users = U64::new(0);
         how.keep_keys(&mut entry);
-        entry.name_len = U32::new(name.len() as u32);
-        entry.name.fill(0);
-        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        entry.set_name(name);
         entry.primary = U64::new(self.take_extent(entry.pages.get())?);
         let mut object = self.enter(entry)?;
         self.rest(&mut object, base)?;

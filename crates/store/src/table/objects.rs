@@ -188,11 +188,14 @@ impl TableTransaction<'_> {
 
     /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
-        check_name(name)?;
-        if self.find(name)?.is_some() {
-            return Err(StoreError::Exists);
-        }
+        self.expect_free(name)?;
         self.add(name, id, now, how, false)
+    }
+
+    /// Refuses a name that cannot be used, or that an object has.
+    pub(super) fn expect_free(&self, name: &str) -> Result<()> {
+        check_name(name)?;
+        if self.find(name)?.is_some() { Err(StoreError::Exists) } else { Ok(()) }
     }
 
     /// As [`create`](TableTransaction::create), of an object that no name leads to. `name` tells people what it is.
@@ -239,8 +242,7 @@ impl TableTransaction<'_> {
         entry.lane = U32::new(entry::NO_LANE);
         entry.created = U64::new(now);
         how.keep_keys(&mut entry);
-        entry.name_len = U32::new(name.len() as u32);
-        entry.name[..name.len()].copy_from_slice(name.as_bytes());
+        entry.set_name(name);
         self.enter(entry)
     }
 

@@ -10,7 +10,6 @@ use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
-use zerocopy::little_endian::U32;
 
 /// A part of a listing: `next` says where the following part starts.
 #[derive(Debug, Default)]
@@ -92,9 +91,7 @@ impl Store {
             let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             table.stock_up(true)?;
             table.remove(TreeId::Names, (table.name_hash(name), object.offset))?;
-            object.entry.name.fill(0);
-            object.entry.name[..new.len()].copy_from_slice(new.as_bytes());
-            object.entry.name_len = U32::new(new.len() as u32);
+            object.entry.set_name(new);
             table.insert(TreeId::Names, (table.name_hash(new), object.offset), object.offset)?;
             table.put_entry(&object)
         })
