@@ -118,6 +118,28 @@ fn s2_02_copies_and_snapshots_change_apart() {
     });
 }
 
+/// A psync that compares pages which nobody has touched waits for whoever fills them, who does not wait for the psync.
+#[test]
+fn pages_of_a_copy_are_filled_whenever_they_are_compared() {
+    everywhere(|world| {
+        let (pool, mut model) = filled(world, 30 * PAGE);
+        pool.create_from("a", "b", b"", &CreateOptions::new(0)).unwrap();
+        let mut bytes = model["a"].clone();
+        let mut b = pool.attach("b").unwrap();
+        b.mark_dirty(0..30 * PAGE);
+        b.psync().unwrap();
+        for round in 1..4 {
+            b.range_mut(5 * PAGE..7 * PAGE).fill(round);
+            bytes[5 * PAGE..7 * PAGE].fill(round);
+            b.mark_dirty(0..30 * PAGE);
+            b.psync().unwrap();
+        }
+        b.detach().unwrap();
+        model.insert("b".into(), bytes);
+        expect(&pool, &model, "afterwards");
+    });
+}
+
 /// Both have the same addresses: pointers in a copy of a heap lead into the copy.
 #[test]
 fn a_copy_of_a_heap_is_a_heap() {

@@ -19,7 +19,8 @@ pub struct Primary<'a> {
     object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
-    layers: Option<MutexGuard<'a, Layers>>,
+    /// Locked for each read alone: whoever compares touches pages of the shadow, which a thread may have to fill by these layers.
+    layers: Option<&'a Mutex<Layers>>,
 }
 
 impl Writer {
@@ -30,7 +31,7 @@ impl Writer {
             object: &self.object,
             start: self.object.entry.primary_offset(),
             page_cache: self.page_cache.as_deref().map(lock),
-            layers: self.layers.as_deref().map(lock),
+            layers: self.layers.as_deref(),
         }
     }
 
@@ -67,7 +68,8 @@ impl Primary<'_> {
     pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
         let offset = self.start + page * PAGE;
         let bytes = images.as_mut_bytes();
-        read_pages(self.medium, self.object, self.layers.as_deref(), page * PAGE, bytes)?;
+        let layers = self.layers.map(lock);
+        read_pages(self.medium, self.object, layers.as_deref(), page * PAGE, bytes)?;
         if let Some(page_cache) = &self.page_cache {
             page_cache.amend(offset, images.as_mut_bytes());
         }
