@@ -380,3 +380,33 @@ fn a_repair_that_fails_gives_nothing_up() {
     }
     assert!(met > 50, "{met}");
 }
+
+/// A repair voids the table's lane, and its barrier fails: neither copy of the lane's header is risked while nobody knows of the
+/// other whether it is durable.
+#[test]
+fn a_repair_that_failed_leaves_the_tables_lane_with_a_header() {
+    let repair = Step::Repair { drop_damaged: false };
+    let program = Program(vec![
+        (0, Step::Attach { object: 0 }),
+        (
+            0,
+            Step::FailIn {
+                step: Box::new(repair.clone()),
+                kind: OpKind::Barrier,
+                nth: 1,
+                fault: Fault::Short,
+                lasts: false,
+            },
+        ),
+        (0, repair),
+    ]);
+    for config in media() {
+        let medium = Start::Tight.pool(config).medium();
+        let promise = program.run(&medium).unwrap();
+        let limits = Limits { exhaustive: 64, singles: 8, random: 16, points: u64::MAX, seed: 1 };
+        for image in medium.power_cut_states(&limits) {
+            judge_state(&image.medium(), &promise.allowed(&image))
+                .unwrap_or_else(|cause| panic!("{cause} after {}", image.cut()));
+        }
+    }
+}

@@ -105,7 +105,9 @@ impl LaneLog {
         }
         if self.sequence == 0 {
             let header = Header::new(seed, self.offset, self.generation);
-            return Ok(medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?);
+            medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
+            // A barrier that failed may have been the second copy's: the next one is to make it durable, before the first is risked.
+            return Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?);
         }
         Ok(medium.persist(from, self.position().saturating_sub(from))?)
     }
