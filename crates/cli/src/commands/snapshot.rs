@@ -1,4 +1,4 @@
-//! `pmo snapshot`: an object as it is now, under another name (S2.2).
+//! `pmo snapshot`: an object as it is now, under another name.
 
 use crate::alike;
 use crate::bytes::human;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Creates an object `copy` that holds what `name` holds now, which nobody has attached, or which is a snapshot (S2.2). It takes no
+    /// Creates an object `copy` that holds what `name` holds now, which nobody has attached, or which is a snapshot. It takes no
     /// time, whatever the size: both take the pages that they have not changed from what is common to them. The first change of
     /// such a page writes the page whole. The pool needs a free piece as large as the object, or two if `name` is no snapshot, of which
     /// only what changes takes space of the file system.
@@ -45,7 +45,7 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps what `name` holds now, which nobody has attached, under another name (S2.2): that object can be attached for reading, and
+    /// Keeps what `name` holds now, which nobody has attached, under another name: that object can be attached for reading, and
     /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size. The pool needs a free piece as large as the
     /// object, of which only what `name` changes from now on takes space of the file system.
     ///

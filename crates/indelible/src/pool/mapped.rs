@@ -10,7 +10,7 @@ use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
 use indelible_store::table::SharedLayers;
 use std::sync::Arc;
 
-/// Where the pages of an object are.
+/// The place of an object's pages.
 pub(crate) enum Place {
     /// In its extent.
     Extent,

@@ -69,8 +69,7 @@ impl Pool {
         PoolOptions::new().open(path)
     }
 
-    /// Creates a file of `len` bytes (sparse: space is claimed as objects need it) and formats it
-    ///.
+    /// Creates a file of `len` bytes (sparse: space is claimed as objects need it) and formats it.
     ///
     /// # Errors
     /// `PoolExists`, `BadSize`, `NoSpace`, `ReadOnly`, `Unsuitable`.

@@ -39,9 +39,9 @@ pub const FLAG_SPARSE: u32 = 2;
 pub const FLAG_TYPED: u32 = 4;
 /// Nobody finds the object by its name: it is the work of a resize, or a base without a name.
 pub const FLAG_HIDDEN: u32 = 8;
-/// Nobody ever writes to the object's bytes: others have it as their base, or it is a snapshot (S2.2).
+/// Nobody ever writes to the object's bytes: others have it as their base, or it is a snapshot.
 pub const FLAG_BASE: u32 = 16;
-/// Pages that are not the object's own are its base's (S2.2).
+/// Pages that are not the object's own are its base's.
 pub const FLAG_OVERLAY: u32 = 32;
 /// The object's addresses are those of another object, and not taken from the window.
 pub const FLAG_FOREIGN: u32 = 64;

@@ -1,4 +1,4 @@
-//! Bases in the table: an object's extent becomes one, others rest on it, and one that nobody needs goes (S2.2).
+//! Bases in the table: an object's extent becomes one, others rest on it, and one that nobody needs goes.
 //!
 //! Invariants, beside those of the objects:
 //! 1. `users` of a base counts the objects, bases included, that rest on it.

@@ -1,4 +1,4 @@
-//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's base's, and so on (S2.2).
+//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's base's, and so on.
 //!
 //! Invariants:
 //! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap says, and those behind the
@@ -71,18 +71,6 @@ impl Layers {
         let mut line = [0; LINE as usize];
         line.copy_from_slice(&self.top.own[first..first + LINE as usize]);
         line
-    }
-
-    /// Pages that are the object's own, of those that it would otherwise take from its base.
-    #[must_use]
-    pub fn own_pages(&self) -> u64 {
-        (0..self.top.based).filter(|page| self.top.has(*page)).count() as u64
-    }
-
-    /// How many bases there are, one below the other.
-    #[must_use]
-    pub fn depth(&self) -> usize {
-        self.below.len()
     }
 
     /// Offset of the page in the pool, in bytes, as its last psync left it.

@@ -1,4 +1,4 @@
-//! First changes of pages that are the base's: a batch has them whole, and says in the object's bitmap that they are its own (S2.2).
+//! First changes of pages that are the base's: a batch has them whole, and says in the object's bitmap that they are its own.
 //!
 //! The bitmap's lines are lines of the batch as the object's are, so that redo, checkpoint and recovery know nothing of bases: a
 //! page and its bit are durable together or not at all. The caller, who collects changes, knows nothing of them either: lines that are

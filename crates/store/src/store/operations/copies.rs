@@ -1,4 +1,4 @@
-//! Copies and snapshots that take no time: an object's extent becomes a base, on which the object and its copies rest (S2.2).
+//! Copies and snapshots that take no time: an object's extent becomes a base, on which the object and its copies rest.
 //!
 //! One batch of the table makes it real: the base's entry, and the object's, which has a new extent that nobody has written to. The
 //! base's progress line and the bitmaps, none of which anybody uses before, are durable by then.

@@ -28,8 +28,8 @@ pub struct FormatOptions {
     pub force: bool,
     /// The medium is known to read as zeros everywhere.
     pub zeroed: bool,
-    /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space
-    ///, away from `known`.
+    /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space,
+    /// away from `known`.
     pub window: Option<Window>,
     /// Addresses that other pools are likely to use, which a window chosen at random keeps away from.
     pub known: Vec<Window>,

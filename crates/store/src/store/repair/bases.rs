@@ -20,7 +20,7 @@ impl SettledRepair<'_> {
             }
             survey = self.survey(progress)?;
         }
-        let users = users(&survey.objects);
+        let (users, before) = (users(&survey.objects), self.actions.len());
         for base in survey.objects.iter().filter(|object| object.is_base) {
             let found = users.get(&base.offset).copied().unwrap_or(0);
             // Of a damaged entry it is unknown what it rests on.
@@ -34,7 +34,10 @@ impl SettledRepair<'_> {
                 self.did(Part::Entry, base.offset, None, what);
             }
         }
-        let survey = self.survey(progress)?;
+        if self.actions.len() > before {
+            // Bases that nothing rests on are known now.
+            survey = self.survey(progress)?;
+        }
         self.reap(&survey)
     }
 
