@@ -26,9 +26,9 @@ fn a_pool_from_format_to_rm() {
 fn s2_02_objects_are_kept_and_copied_at_once() {
     let rig = Rig::new();
     rig.feed("put", ["a", "--create"], b"first").fine();
-    let run = rig.pmo(["snapshot"], ["a", "then"]).fine();
+    let run = rig.pmo(["snapshot"], ["a", "--as", "then"]).fine();
     assert_eq!(run.out, "kept object \"a\" as object \"then\": 5 B\n");
-    rig.pmo(["snapshot"], ["a", "trial", "--writable"]).fine();
+    rig.pmo(["snapshot"], ["a", "--as", "trial", "--writable"]).fine();
     rig.feed("put", ["a"], b"other").fine();
     rig.feed("put", ["trial"], b"third").fine();
     for (name, bytes) in [("a", "other"), ("then", "first"), ("trial", "third")] {
@@ -43,12 +43,19 @@ fn s2_02_objects_are_kept_and_copied_at_once() {
         "{named}"
     );
     rig.feed("put", ["then"], b"wrong").fails(6, "read-only");
-    rig.pmo(["snapshot"], ["a", "then"]).fails(7, "exists");
-    rig.pmo(["snapshot"], ["absent", "b"]).fails(5, "no such object");
+    rig.pmo(["snapshot"], ["a", "--as", "then"]).fails(7, "exists");
+    rig.pmo(["snapshot"], ["absent", "--as", "b"]).fails(5, "no such object");
     let held = rig.hold("a", true);
-    rig.pmo(["snapshot"], ["a", "b"]).fails(4, "held by");
+    rig.pmo(["snapshot"], ["a", "--as", "beside"]).fine();
+    assert_eq!(rig.pmo(["cat"], ["beside"]).fine().out, "other");
+    let both = rig.pmo(["snapshot"], ["a", "trial", "--json"]).fine().json();
     held.release();
-    rig.pmo(["rm"], ["a", "then", named["name"].as_str().unwrap()]).fine();
+    let both: Vec<&str> =
+        both.as_array().unwrap().iter().map(|made| made["name"].as_str().unwrap()).collect();
+    assert_eq!([both[0], both[1]].map(|name| rig.pmo(["cat"], [name]).fine().out), ["other", "third"]);
+    rig.pmo(["snapshot"], ["a", "trial", "--as", "b"]).fails(2, "--as is for one object");
+    let made = ["a", "then", "beside", named["name"].as_str().unwrap()];
+    rig.pmo(["rm"], made.into_iter().chain(both)).fine();
     assert_eq!(rig.pmo(["cat"], ["trial"]).fine().out, "third");
     rig.pmo(["rm"], ["trial"]).fine();
     let run = rig.pmo(["check"], [""; 0]);

@@ -6,6 +6,7 @@
 
 mod audit;
 mod audit_pointers;
+mod beside;
 mod collections;
 mod collections_enums;
 mod collections_explicit;

@@ -7,13 +7,14 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with one word for the lane.
+/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with two words for the lane.
 ///
 /// Threads may be interrupted at any read and write if they are `steps`, else only while a durable write waits.
 pub(crate) struct Shared {
     /// The model has it: a process that plays dead keeps its store for ever, but not a megabyte in each order of threads.
     memory: Weak<VolatileMedium>,
-    word: Option<AtomicU64>,
+    /// The lane's apply word and its revision.
+    words: Option<[AtomicU64; 2]>,
     steps: Option<AtomicU64>,
     /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of the writes decides.
     until_failure: AtomicU32,
@@ -25,7 +26,7 @@ impl Shared {
     pub(crate) fn new(memory: &Arc<VolatileMedium>) -> Self {
         Shared {
             memory: Arc::downgrade(memory),
-            word: None,
+            words: None,
             steps: None,
             until_failure: AtomicU32::new(NEVER),
         }
@@ -33,8 +34,8 @@ impl Shared {
 
     /// One whose reads and writes are steps; with a word it is memory.
     pub(crate) fn in_steps(memory: &Arc<VolatileMedium>, word: bool) -> Self {
-        let word = word.then(|| AtomicU64::new(0));
-        Shared { word, steps: Some(AtomicU64::new(0)), ..Self::new(memory) }
+        let words = word.then(|| [AtomicU64::new(0), AtomicU64::new(0)]);
+        Shared { words, steps: Some(AtomicU64::new(0)), ..Self::new(memory) }
     }
 
     fn memory(&self) -> Arc<VolatileMedium> {
@@ -97,11 +98,11 @@ impl Medium for Shared {
         self.memory().discard(offset, len);
     }
     fn capabilities(&self) -> Capabilities {
-        let of = if self.word.is_some() { Capabilities::MEMORY } else { Capabilities::DISK };
+        let of = if self.words.is_some() { Capabilities::MEMORY } else { Capabilities::DISK };
         Capabilities { tear_unit: 8, ..of }
     }
-    fn shared_word(&self, _offset: u64) -> Option<&AtomicU64> {
-        self.word.as_ref()
+    fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
+        self.words.as_ref().map(|words| &words[(offset / 8 % 2) as usize])
     }
     fn verify(&self) -> Result<(), MediumError> {
         Ok(())

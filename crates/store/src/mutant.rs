@@ -127,6 +127,12 @@ mutants! {
         BaseFreed,
         /// An object becomes a base before its progress as one is durable.
         BaseUnproven,
+        /// An object that a process writes becomes a base before the lane is redone.
+        BaseBehind,
+        /// An object that a process writes becomes a base while a direct write is under way.
+        BaseUndefined,
+        /// The process that writes an object is not told that the object's extent became a base.
+        RevisionKept,
         /// A repair builds where the table in force says that nothing was ever written.
         UnsaidSite,
         /// A table whose batches are lost goes on saying what was never written.

@@ -33,6 +33,16 @@ enum Kind {
     Anonymous,
 }
 
+impl Kind {
+    /// Has it begin at another offset of its file; returns the one before.
+    fn begin_at(&mut self, offset: u64) -> u64 {
+        match self {
+            Kind::File(_, at) | Kind::Shared(_, at) => std::mem::replace(at, offset),
+            Kind::Anonymous => 0,
+        }
+    }
+}
+
 /// A mapping at a fixed address; dropping it makes the range inaccessible.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -110,15 +120,11 @@ impl Mapping {
             let why = "it is longer than what was kept";
             return Err(MappingError::Range { addr: self.addr, len, why });
         }
-        let mut old = offset;
-        if let Kind::File(_, at) | Kind::Shared(_, at) = &mut self.kind {
-            old = std::mem::replace(at, offset);
+        let before = self.kind.begin_at(offset);
+        if let Err(error) = map(self.addr, len, &self.kind, 0, protection, Place::Over) {
+            self.kind.begin_at(before);
+            return Err(error);
         }
-        let done = map(self.addr, len, &self.kind, 0, protection, Place::Over);
-        if let (Err(_), Kind::File(_, at) | Kind::Shared(_, at)) = (&done, &mut self.kind) {
-            *at = old;
-        }
-        done?;
         (self.len, self.kept, self.protection) = (len, all - len, protection);
         self.release();
         Ok(())
@@ -195,8 +201,9 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place to `new_len` bytes, into kept addresses first. On failure it is as before.
-    pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), MappingError> {
+    /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of a file, by bytes of a
+    /// range that begins at `offset` there. On failure it is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, offset: u64) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
         }
@@ -204,7 +211,9 @@ impl Mapping {
             self.keep(new_len)?;
         }
         let more = new_len - self.len;
+        let before = self.kind.begin_at(offset);
         let done = map(self.addr + self.len, more, &self.kind, self.len, self.protection, Place::Over);
+        self.kind.begin_at(before);
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }

@@ -15,7 +15,7 @@ use crate::error::Cause;
 use crate::fault::removal::{self, Announced};
 use crate::pool::Inner as PoolInner;
 use crate::shadow::Shadow;
-use indelible_store::store::{Changes, Writer, stage};
+use indelible_store::store::{Changes, Psync, Writer};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -63,10 +63,13 @@ impl Core {
         let (writer, tracked) = self.halves()?;
         tracked.begin()?;
         tracked.write_fresh(writer)?;
-        let parts = [tracked.part(&writer.object().entry)?];
+        let psync = Psync::begin([&mut *writer])?;
+        let now = psync.writers().next().ok_or(Cause::Detached)?;
+        tracked.follow(now);
+        let parts = [tracked.part(&now.object().entry)?];
         let source = Shadows(&parts);
         let mut comparison = tracked.comparison()?;
-        let staged = stage([(&mut *writer, &mut comparison as &mut dyn Changes)], Some(&source))?;
+        let staged = psync.stage([&mut comparison as &mut dyn Changes], Some(&source))?;
         let start = tracked.stats.start();
         let result = staged.commit();
         tracked.stats.committed(start);

@@ -6,7 +6,7 @@ use super::tracked::Tracked;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 use indelible_store::lane::BatchSource;
-use indelible_store::store::{Changes, Staged, Writer, stage};
+use indelible_store::store::{Changes, Psync, Staged, Writer};
 
 /// psync of several objects as one step. `cut`: other threads may store meanwhile; their stores wait
 /// until this one's content is fixed, or belong to the next psync.
@@ -29,12 +29,14 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
         tracked.begin()?;
         tracked.write_fresh(writer)?;
     }
+    let psync = Psync::begin(writers.iter_mut().map(|writer| &mut **writer))?;
     let mut parts = Vec::with_capacity(tracked.len());
-    for (writer, tracked) in writers.iter().zip(tracked.iter()) {
+    for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
+        tracked.follow(writer);
         parts.push(tracked.part(&writer.object().entry)?);
     }
     let source = Shadows(&parts);
-    let staged = stage_all(writers.iter_mut().map(|writer| &mut **writer), tracked, Some(&source))?;
+    let staged = stage_all(psync, tracked, Some(&source))?;
     let result = commit(staged, tracked);
     for (writer, tracked) in writers.iter().zip(tracked) {
         tracked.finish(writer, &result)?;
@@ -45,7 +47,10 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
 /// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied. No page goes straight
 /// to the primary, either.
 fn psync_cut(writers: Vec<&mut Writer>, tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
-    let result = stage_held(writers, tracked).and_then(|staged| Ok(commit(staged, tracked)?));
+    // A hold of one of the objects is waited for before any store is held up.
+    let psync = Psync::begin(writers)?;
+    psync.writers().zip(tracked.iter_mut()).for_each(|(writer, tracked)| tracked.follow(writer));
+    let result = stage_held(psync, tracked).and_then(|staged| Ok(commit(staged, tracked)?));
     if result.is_err() {
         // Trackers may have been told that the pages that changed are durable: with the stores held up, before the commit.
         tracked.iter().for_each(|tracked| tracked.mark_changed());
@@ -54,10 +59,7 @@ fn psync_cut(writers: Vec<&mut Writer>, tracked: &mut [&mut Tracked]) -> Result<
 }
 
 /// Stages with all stores held up, and settles; lets them pass again as soon as the content is fixed.
-fn stage_held<'w>(
-    writers: Vec<&'w mut Writer>,
-    tracked: &mut [&mut Tracked],
-) -> Result<Staged<'w, 'static>, Cause> {
+fn stage_held<'w>(psync: Psync<'w>, tracked: &mut [&mut Tracked]) -> Result<Staged<'w, 'static>, Cause> {
     let mut held = 0;
     let result = (|| {
         for tracked in tracked.iter_mut() {
@@ -65,7 +67,7 @@ fn stage_held<'w>(
             held += 1;
         }
         tracked.iter_mut().try_for_each(|tracked| tracked.begin())?;
-        let staged = stage_all(writers, tracked, None)?;
+        let staged = stage_all(psync, tracked, None)?;
         tracked.iter_mut().try_for_each(|tracked| tracked.settle())?;
         Ok(staged)
     })();
@@ -79,7 +81,7 @@ fn stage_held<'w>(
 }
 
 fn stage_all<'w, 'l>(
-    writers: impl IntoIterator<Item = &'w mut Writer>,
+    psync: Psync<'w>,
     tracked: &mut [&mut Tracked],
     source: Option<&'l dyn BatchSource>,
 ) -> Result<Staged<'w, 'l>, Cause> {
@@ -88,7 +90,7 @@ fn stage_all<'w, 'l>(
         comparisons.push(tracked.comparison()?);
     }
     let changes = comparisons.iter_mut().map(|comparison| comparison as &mut dyn Changes);
-    Ok(stage(writers.into_iter().zip(changes), source)?)
+    Ok(psync.stage(changes, source)?)
 }
 
 /// Its time is the first object's.

@@ -32,6 +32,10 @@ pub(super) struct Tracked {
     /// references do not fault.
     lost: Option<Shadow>,
     primary: *const u8,
+    /// Offset of the object's extent in the pool, as it was last seen.
+    extent: u64,
+    /// Whether the shadow is mapped from an extent that became a base since, so that its pages have to stay in memory.
+    apart: bool,
     pub(super) pool: Arc<PoolInner>,
     /// Pages that may differ, as collected last.
     pub(super) ranges: Vec<PageRange>,
@@ -56,11 +60,13 @@ impl Tracked {
     /// Maps the object.
     pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer) -> Result<Tracked, Cause> {
         let entry = &writer.object().entry;
-        let shadow = pool.map(entry, writer.layers().into(), true)?;
+        let shadow = pool.map(entry, Place::of(writer), true)?;
         let mut tracked = Tracked {
             shadow: Some(shadow),
             lost: None,
             primary: std::ptr::null(),
+            extent: entry.primary_offset(),
+            apart: false,
             pool,
             ranges: Vec::new(),
             changed: Vec::new(),
@@ -74,6 +80,7 @@ impl Tracked {
 
     fn find_primary(&mut self, entry: &Entry) {
         let offset = entry.primary_offset();
+        self.extent = offset;
         let base = self.pool.media.memory_base().filter(|_| !self.pool.avoids_holes(entry, true));
         self.primary = match base {
             // SAFETY: the extent lies within the pool, which is mapped whole.
@@ -100,20 +107,33 @@ impl Tracked {
         (self.shadow, self.lost) = (None, None);
     }
 
+    /// Follows the object to another extent, if somebody has made the one that it had a base. Pages that the shadow has
+    /// not changed since are the base's.
+    pub(super) fn follow(&mut self, writer: &Writer) {
+        let entry = &writer.object().entry;
+        if entry.primary_offset() == self.extent {
+            return;
+        }
+        self.find_primary(entry);
+        self.apart = self.shadow.as_ref().is_some_and(Shadow::is_file);
+    }
+
     /// Maps the object from where its primary is now. After an error the object is lost: a placeholder has its range.
     ///
     /// # Safety
     /// Nobody else uses the object until this returns.
-    pub(super) unsafe fn move_to(&mut self, entry: &Entry) -> Result<(), Cause> {
+    pub(super) unsafe fn move_to(&mut self, writer: &Writer) -> Result<(), Cause> {
+        let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         // A copy has all of its pages in its extent.
-        let place = if shadow.is_file() { Place::Extent } else { Place::Copied };
+        let place = if shadow.is_file() { Place::Mapped } else { Place::Layers(writer.layers()) };
         // SAFETY: the caller's promise.
         if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, place, true)) } {
             self.lost = self.shadow.take();
             return Err(error.into());
         }
         self.find_primary(entry);
+        self.apart = false;
         Ok(())
     }
 
@@ -189,7 +209,8 @@ impl Tracked {
             return Ok(());
         }
         self.settle()?;
-        if self.shadow_mut()?.renewal_due()? {
+        // Pages that are dropped come back as the base has them.
+        if !self.apart && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {
                 // The psync is done. The renewal only spares time, and is due again after the next one.
                 Err(StoreError::HeldStill { .. }) => return Ok(()),

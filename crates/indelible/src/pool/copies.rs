@@ -2,11 +2,12 @@
 
 use super::{CreateOptions, Pool};
 use crate::error::Result;
+use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Creates an object `copy` that holds what `name` holds now, which nobody has attached, or which is a snapshot. It takes no
-    /// time, whatever the size: both take the pages that they have not changed from what is common to them. The first change of
+    /// Creates an object `copy` that holds what `name` holds, as its last psync left it. It takes no
+    /// time, whatever the size, and whoever has `name` attached: both take the pages that they have not changed from what is common to them. The first change of
     /// such a page writes the page whole. The pool needs a free piece as large as the object, or two if `name` is no snapshot, of which
     /// only what changes takes space of the file system.
     ///
@@ -45,16 +46,48 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps what `name` holds now, which nobody has attached, under another name: that object can be attached for reading, and
-    /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size. The pool needs a free piece as large as the
+    /// Keeps what `name` holds, as its last psync left it, under another name: that object can be attached for reading, and
+    /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size, and whoever has `name` attached: a
+    /// process that writes it goes on, and its next psync waits a moment. The pool needs a free piece as large as the
     /// object, of which only what `name` changes from now on takes space of the file system.
     ///
+    /// ```
+    /// use indelible::Pool;
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// let mut list = pool.create_attached("list", 100_000)?;
+    /// list.as_mut_slice()[..5].copy_from_slice(b"first");
+    /// list.psync()?;
+    /// pool.snapshot("list", "list yesterday", b"")?;
+    /// list.as_mut_slice()[..5].copy_from_slice(b"later");
+    /// list.psync()?;
+    /// list.detach()?;
+    /// assert_eq!(&pool.attach_read("list yesterday")?.as_slice()[..5], b"first");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened.
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process that has the object goes on storing to it, or
+    /// holding it still, for longer than [`set_wait`](Pool::set_wait) says.
     pub fn snapshot(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
+        self.snapshot_all(&[(name, snapshot)], key)
+    }
+
+    /// As [`snapshot`](Pool::snapshot), of several objects (name, name of the snapshot) as of one moment: either all snapshots are made
+    /// or none.
+    ///
+    /// # Errors
+    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, if there are more than one change of the table can have, some 50.
+    pub fn snapshot_all(&self, of: &[(&str, &str)], key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let made = || Ok(inner.store.snapshot(name, Key(key), snapshot)?);
+        let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
+        let made = || Ok(inner.store.snapshot(&of)?);
         let result = inner.alive().and_then(|()| inner.patiently(made));
-        self.about("snapshot", name, result.map(drop))
+        let named = of.first().map_or("", |of| of.object);
+        self.about("snapshot", named, result.map(drop))
     }
 }

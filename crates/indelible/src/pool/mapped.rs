@@ -7,17 +7,27 @@ use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::uffd::Reach;
 use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
+use indelible_store::store::Writer;
 use indelible_store::table::SharedLayers;
 use std::sync::Arc;
 
 /// The place of an object's pages.
 pub(crate) enum Place {
-    /// In its extent.
+    /// In its extent, for a reader.
     Extent,
-    /// The same, and they are copied from there: its range is not mapped from a file.
-    Copied,
+    /// In its extent, for a writer: if that becomes a base, the layers say so.
+    Own(SharedLayers),
+    /// In its extent, from where its range is mapped.
+    Mapped,
     /// In its extent, or in those of its bases.
     Layers(SharedLayers),
+}
+
+impl Place {
+    /// That of an object with a writer.
+    pub(crate) fn of(writer: &Writer) -> Place {
+        if writer.has_base() { Place::Layers(writer.layers()) } else { Place::Own(writer.layers()) }
+    }
 }
 
 impl From<Option<SharedLayers>> for Place {
@@ -52,8 +62,11 @@ impl Inner {
         let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry, writable);
         let device = self.media.device().clone();
         let source = match (place, self.media.mappable()) {
-            (Place::Extent, Some(fd)) if mapped => Source::PrivateFile { fd, offset },
-            (Place::Layers(layers), _) => Source::Pages(self.slowed(Arc::new(Layered { device, layers }))),
+            (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
+            (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
+            (Place::Own(layers) | Place::Layers(layers), _) => {
+                Source::Pages(self.slowed(Arc::new(Layered { device, layers })))
+            }
             _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
         };
         Params {

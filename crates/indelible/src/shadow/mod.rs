@@ -334,13 +334,13 @@ impl Shadow {
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
-    /// grown already. On failure the shadow is as before.
-    pub(crate) fn grow(&mut self, new_len: usize) -> Result<(), ShadowError> {
+    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one. On failure the shadow is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, extent: u64) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {
             return Ok(());
         }
-        self.mapping.grow(new_len)?;
+        self.mapping.grow(new_len, extent)?;
         let done = self.grow_rest(old, new_len);
         if done.is_err() {
             self.mapping.shrink(old);

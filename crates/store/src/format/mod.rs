@@ -47,6 +47,13 @@ pub fn apply_word(lane: u32) -> u64 {
     APPLY_WORDS + line * LINE + place * 16
 }
 
+/// Offset of the revision of a lane, beside its apply word: it is raised when somebody who holds the lane's primaries still changes
+/// entries of objects on it.
+#[must_use]
+pub fn revision(lane: u32) -> u64 {
+    apply_word(lane) + 8
+}
+
 /// Offset of the table lane.
 pub const TABLE_LANE: u64 = TABLE_ROOT + PAGE;
 

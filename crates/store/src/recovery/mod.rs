@@ -61,6 +61,28 @@ pub fn replay(
     lane: u32,
     directory: &Directory,
 ) -> Result<(LaneLog, Recovered)> {
+    redo(table, lane, directory, false)
+}
+
+/// As [`replay`], of a lane that a process has, which is held still, and goes on with the lane as it is afterwards. No byte of a primary
+/// goes back to an earlier psync meanwhile, as that process may see it. Memory: that of `WriteCombiner` for all of the lane.
+///
+/// # Errors
+/// As for [`replay`]; `Failed`: blocks that the system lost, which only recovery mends.
+pub fn replay_beside(
+    table: &TableTransaction<'_>,
+    lane: u32,
+    directory: &Directory,
+) -> Result<(LaneLog, Recovered)> {
+    redo(table, lane, directory, true)
+}
+
+fn redo(
+    table: &TableTransaction<'_>,
+    lane: u32,
+    directory: &Directory,
+    seen: bool,
+) -> Result<(LaneLog, Recovered)> {
     let (medium, seed) = (table.pages().medium(), table.seed());
     let refused = |cause| match cause {
         // A write failed: that is no judgement.
@@ -77,7 +99,7 @@ pub fn replay(
         found = judged().map_err(refused)?;
     }
     let Judgement { start, end, objects, .. } = found;
-    let redo = Redo { medium, seed, directory, start, end, objects: &objects };
+    let redo = Redo { medium, seed, directory, start, end, objects: &objects, seen };
     let bytes = redo.make_durable().map_err(|cause| match cause {
         cause @ StoreError::Damaged { .. } => refused(cause),
         cause => cause,

@@ -29,6 +29,8 @@ pub(super) struct Redo<'r> {
     /// After the last one.
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
+    /// Whether somebody sees the primaries meanwhile, so that no byte goes back to an earlier psync.
+    pub(super) seen: bool,
 }
 
 impl Redo<'_> {
@@ -49,8 +51,11 @@ impl Redo<'_> {
             return Ok(bytes);
         }
         let lost = self.lost(&runs)?;
-        if lost.is_empty() {
-            return Ok(bytes);
+        match lost.first() {
+            None => return Ok(bytes),
+            // Zeros would be seen, too.
+            Some(pages) if self.seen => return Err(not_kept(pages.start).into()),
+            Some(_) => {}
         }
         for pages in &lost {
             self.medium.zero(pages.start, pages.end - pages.start)?;
@@ -83,7 +88,7 @@ impl Redo<'_> {
 
     /// Takes the sections of a batch that count.
     fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut WriteCombiner<'_>) -> Result<()> {
-        let long = self.medium.transfers().direct();
+        let long = if self.seen { usize::MAX } else { self.medium.transfers().direct() };
         for index in 0..batch.sections.len() {
             let section = batch.sections[index];
             let (entry, binding) = (section.entry.get(), section.binding.get());
@@ -99,7 +104,7 @@ impl Redo<'_> {
                     return Ok(pages.write_past(target, bytes)?);
                 }
                 pages.put(target, bytes);
-                if pages.is_full() {
+                if pages.is_full() && !self.seen {
                     pages.flush()?;
                 }
                 Ok(())

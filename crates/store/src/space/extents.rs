@@ -3,7 +3,8 @@
 //!
 //! Invariants:
 //! 1. Both trees hold the same extents; extents neither overlap nor touch.
-//! 2. Allocation takes the smallest extent that fits, of those the lowest: large pieces stay whole.
+//! 2. Allocation takes the smallest extent that fits, of those the lowest, so that large pieces stay whole; or, for what is likely to
+//!    grow, the largest.
 //!
 //! Cost: O(log n) pages for n free extents.
 
@@ -75,7 +76,18 @@ impl FreeMap {
 
     /// Takes `len` units in one piece and returns where.
     pub fn allocate(self, table: &mut TableTransaction<'_>, len: u64) -> Result<u64> {
-        let (found, start) = self.best_fit(table, len)?;
+        let fit = self.best_fit(table, len)?;
+        self.take(table, fit, len)
+    }
+
+    /// As [`allocate`](Self::allocate), from the largest extent, the rest of which lies behind.
+    pub fn allocate_roomy(self, table: &mut TableTransaction<'_>, len: u64) -> Result<u64> {
+        let fit = self.best_fit(table, self.largest(table)?.max(len))?;
+        self.take(table, fit, len)
+    }
+
+    /// Takes the first `len` units of a free extent (its length, its start).
+    fn take(self, table: &mut TableTransaction<'_>, (found, start): (u64, u64), len: u64) -> Result<u64> {
         self.drop_extent(table, start, found)?;
         if found > len {
             self.add(table, start + len, found - len)?;

@@ -29,10 +29,14 @@ mod pool;
 mod repair;
 mod upgrade;
 
-pub use attachment::{Changes, Pending, Primary, Reader, Staged, StillObject, Writer, psync_all, stage};
+pub use attachment::{
+    Changes, Pending, Primary, Psync, Reader, Staged, StillObject, Writer, psync_all, stage,
+};
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};
-pub use operations::{BatchDump, FormatOptions, LaneDump, Listing, Status, StoreInfo, Window, likely_use};
+pub use operations::{
+    BatchDump, FormatOptions, LaneDump, Listing, SnapshotOf, Status, StoreInfo, Window, likely_use,
+};
 pub use pool::{Identity, Store};
 pub use repair::{RepairAction, RepairOptions};
 pub use upgrade::Upgraded;

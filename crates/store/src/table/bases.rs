@@ -17,11 +17,11 @@ use crate::space::TableTransaction;
 use zerocopy::little_endian::{U32, U64};
 
 impl TableTransaction<'_> {
-    /// Makes the extent of an object a base, as which it gets an entry of its own, and lets the object rest on it with a new extent,
-    /// of which nothing counts as yet. The caller clears its bitmap. A base without a `name` cannot be attached.
+    /// Makes the extent of an object a base, as which it gets an entry of its own. The caller lets the object [rest](Self::rest) on it. A
+    /// base without a `name` cannot be attached.
     pub fn freeze(
         &mut self,
-        object: &mut Located,
+        object: &Located,
         name: Option<&str>,
         id: [u8; 16],
         now: u64,
@@ -42,10 +42,7 @@ impl TableTransaction<'_> {
         entry.set(FLAG_HIDDEN, name.is_none());
         entry.users = U64::new(0);
         entry.set_name(name.unwrap_or("base"));
-        let mut base = self.enter(entry)?;
-        object.entry.primary = U64::new(self.take_extent(object.entry.pages.get())?);
-        self.rest(object, &mut base)?;
-        Ok(base)
+        self.enter(entry)
     }
 
     /// Adds an object that rests on `base`. The caller clears its bitmap.
@@ -70,21 +67,22 @@ impl TableTransaction<'_> {
         entry.users = U64::new(0);
         how.keep_keys(&mut entry);
         entry.set_name(name);
-        entry.primary = U64::new(self.take_extent(entry.pages.get())?);
         let mut object = self.enter(entry)?;
         self.rest(&mut object, base)?;
         Ok(object)
     }
 
-    /// Lets the object, whose extent is new, rest on `base`.
-    fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
+    /// Lets the object rest on `base` with a new extent, of which nothing counts as yet: the caller clears its bitmap. There is space behind
+    /// the extent, if there is any, so that the object can grow where it stands.
+    pub fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         let entry = &mut object.entry;
         entry.set(FLAG_OVERLAY, true);
         entry.set(FLAG_SPARSE, true);
         entry.base = U64::new(base.offset);
         entry.based = entry.pages;
-        let bitmap = self.take_extent(entry.bitmap_pages())?;
-        object.entry.overlay = U64::new(bitmap);
+        let (pages, bitmap) = (entry.pages.get(), entry.bitmap_pages());
+        object.entry.overlay = U64::new(self.take_extent(bitmap)?);
+        object.entry.primary = U64::new(self.take_roomy_extent(pages)?);
         base.entry.users = U64::new(base.entry.users.get().saturating_add(1));
         self.put_entry(base)?;
         self.put_entry(object)

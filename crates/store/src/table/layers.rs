@@ -46,6 +46,13 @@ pub struct Layers {
 }
 
 impl Layers {
+    /// Those of an object whose pages are all its own.
+    #[must_use]
+    pub fn alone(object: &Located) -> Self {
+        let top = Layer { start: object.entry.primary_offset(), based: 0, own: Vec::new() };
+        Layers { top, below: Vec::new() }
+    }
+
     /// Whether the page is the object's own.
     #[must_use]
     pub fn owns(&self, page: u64) -> bool {

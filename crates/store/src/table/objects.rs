@@ -295,6 +295,13 @@ impl TableTransaction<'_> {
         Ok(first)
     }
 
+    /// As [`take_extent`](Self::take_extent), with as much free space behind it as there is anywhere.
+    pub fn take_roomy_extent(&mut self, pages: u64) -> Result<u64> {
+        let first = PAGES.allocate_roomy(self, pages)?;
+        self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
+        Ok(first)
+    }
+
     /// Returns an extent.
     pub fn give_extent(&mut self, first: u64, pages: u64) -> Result<()> {
         PAGES.release(self, first, pages)?;

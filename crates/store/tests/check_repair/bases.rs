@@ -6,7 +6,7 @@ use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, FLAG_BASE, PROGRESS};
 use indelible_store::format::{PAGE, TABLE_ROOT};
 use indelible_store::medium::{Medium, read_struct};
-use indelible_store::store::{Report, Severity, Store};
+use indelible_store::store::{Report, Severity, SnapshotOf, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, check_tiling, psync, snapshot};
 use indelible_testing::{Limits, SimMedium, for_each_crash};
@@ -23,7 +23,7 @@ fn pool() -> (SimMedium, Snapshot) {
     create(&store, "a", 20_000);
     let how = CreateOptions::default();
     store.create_from("a", KEY, "b", &how).unwrap();
-    store.snapshot("b", KEY, "s").unwrap();
+    store.snapshot(&[SnapshotOf { object: "b", key: KEY, name: "s" }]).unwrap();
     store.create_from("s", KEY, "c", &how).unwrap();
     for (name, at) in [("a", 0), ("b", 5000), ("c", 10_000), ("alone", 10)] {
         let mut writer = store.attach_writer(name, KEY).unwrap();

@@ -25,7 +25,8 @@
 //! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened, but for a detach, which
 //!    poisons its lane. The holder sees what the last psync left; of a psync that failed, either; and it sees the same until it
 //!    lets go.
-//! 9. A snapshot holds what its object held, whatever becomes of the two, and nobody attaches it for writing.
+//! 9. A snapshot holds what the last psync of its object left, whatever becomes of the two, and nobody attaches it for writing. It
+//!    may be refused as `Changing`, as if it had not been asked for, while a process writes the object.
 //! 10. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
@@ -78,7 +79,7 @@ pub enum Step {
         object: usize,
         to: usize,
     },
-    /// A snapshot of an object nobody has attached, or a copy of it that can be written to.
+    /// A snapshot of an object, whoever has it attached, or a copy of it that can be written to.
     Copy {
         object: usize,
         to: usize,

@@ -148,14 +148,9 @@ impl Model {
             {
                 Answer::ReadOnly
             }
-            Step::Copy { object, to, .. } => {
-                let free = self.snapshots.contains(&object) || !self.held(object, false);
-                match (free, self.has(to)) {
-                    (false, _) => Answer::Held,
-                    (true, true) => Answer::Exists,
-                    (true, false) => Answer::Done,
-                }
-            }
+            // Attached or not.
+            Step::Copy { to, .. } if self.has(to) => Answer::Exists,
+            Step::Copy { .. } => Answer::Done,
             Step::Rename { to, .. } if self.has(to) => Answer::Exists,
             Step::Destroy { object }
             | Step::Rename { object, .. }

@@ -5,11 +5,11 @@ use super::model::{Attached, Model, Writing};
 use super::{NAMES, Step};
 use crate::pool::{Borrowing, Lines, contents, page, process, take};
 use crate::sim::SimMedium;
-use indelible_store::error::Result;
+use indelible_store::error::{Result, StoreError};
 use indelible_store::format::PAGE;
 use indelible_store::lane::Batch;
 use indelible_store::store::{
-    Changes, Primary, Reader, RepairAction, RepairOptions, Store, Writer, psync_all,
+    Changes, Primary, Reader, RepairAction, RepairOptions, SnapshotOf, Store, Writer, psync_all,
 };
 use indelible_store::table::{CreateOptions, Key, Located};
 use std::collections::BTreeMap;
@@ -121,7 +121,10 @@ impl Process {
             Step::Destroy { object } => store.destroy(NAMES[object], key)?,
             Step::Copy { object, to, snapshot } => {
                 let made = match snapshot {
-                    true => store.snapshot(NAMES[object], key, NAMES[to])?,
+                    true => {
+                        let of = SnapshotOf { object: NAMES[object], key, name: NAMES[to] };
+                        store.snapshot(&[of])?.swap_remove(0)
+                    }
                     false => store.create_from(NAMES[object], key, NAMES[to], &CreateOptions::default())?,
                 };
                 seen.made = Some(made);
@@ -154,9 +157,13 @@ impl Process {
                 let to = (from + u64::from(len)).min(bytes.len() as u64);
                 seen.loaded = Some((object, from as usize..to as usize, value));
                 // An object that rests on a base logs it with the next psync.
-                let direct = from < to && writer.layers().is_none();
+                let direct = from < to && !writer.has_base();
                 if direct || writer.is_poisoned() {
-                    writer.begin_direct(to)?;
+                    match writer.begin_direct(to) {
+                        // It became a base's just now.
+                        Err(StoreError::HasBase) => return Ok(()),
+                        begun => begun?,
+                    }
                     writer.write_direct(from, &vec![value; (to - from) as usize])?;
                     writer.end_direct()?;
                 }

@@ -212,6 +212,7 @@ impl Run<'_> {
             let left = futures.into_iter().filter(|future| future.answer == said);
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
+        let copies = if let Step::Copy { object, .. } = *call { Some(object) } else { None };
         let beside = match error {
             E::Held { .. } if matches!(call, Step::Repair { .. }) => true,
             E::Held { .. } if self.left.may_hold(process, call) => true,
@@ -219,6 +220,10 @@ impl Run<'_> {
             E::Held { .. } => return Err(contrary()),
             E::Poisoned => poisoned.contains(&process),
             E::HeldStill { .. } => self.is_any_held(),
+            // A direct write that no psync has published.
+            E::Changing { .. } => {
+                copies.is_some_and(|object| self.worlds.iter().any(|world| world.writing(object).is_some()))
+            }
             _ => false,
         };
         self.left.failed(process, call);
@@ -226,8 +231,10 @@ impl Run<'_> {
         if !(may_fail || beside || detached) {
             return Err(contrary());
         }
-        let nothing = matches!(error, E::Medium(_) | E::NoSpace | E::NoRoom { .. } | E::HeldStill { .. })
-            || beside && !may_fail;
+        let nothing = matches!(
+            error,
+            E::Medium(_) | E::NoSpace | E::NoRoom { .. } | E::HeldStill { .. } | E::Changing { .. }
+        ) || beside && !may_fail;
         let worlds = if nothing || self.is_certain(process, call) {
             futures.into_iter().map(|future| future.before).collect()
         } else {

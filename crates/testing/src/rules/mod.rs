@@ -5,6 +5,7 @@
 //! watches, as the column `tests`. A new one is a function and a line in the list below.
 
 mod bases;
+mod beside;
 mod blocks;
 mod commits;
 mod dropped;
@@ -109,6 +110,11 @@ rule_tests! {
     bases::first_changes_are_whole_after_a_power_cut => PageInPart | PageUnclaimed;
     bases::a_base_outlives_the_first_of_its_users => BaseFreed;
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
+    beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
+    beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
+    beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;
+    beside::a_snapshot_waits_for_a_direct_write => BaseUndefined;
+    beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;

@@ -25,16 +25,18 @@ impl Core {
             shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
         }
         let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
-        let entry = &writer.object().entry;
         if !moved {
-            let grown = shadow.grow(entry.extent_len() as usize);
+            tracked.follow(writer);
+            let entry = &writer.object().entry;
+            let shadow = tracked.shadow_mut()?;
+            let grown = shadow.grow(entry.extent_len() as usize, entry.primary_offset());
             clear_behind(shadow, end);
             return Ok(grown?);
         }
         let shadow = tracked.shadow()?;
         let saved: Vec<_> = pages(&tracked.ranges).map(|page| (page, copy_of(shadow, page))).collect();
         // SAFETY: the caller has the object exclusively.
-        unsafe { tracked.move_to(entry) }?;
+        unsafe { tracked.move_to(writer) }?;
         let shadow = tracked.shadow()?;
         for (page, bytes) in saved {
             shadow.stored(page as usize * PAGE..(page as usize + 1) * PAGE);
@@ -51,8 +53,9 @@ impl Core {
     pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         writer.grow_in_place(size)?;
-        let len = writer.object().entry.extent_len() as usize;
-        Ok(tracked.shadow_mut()?.grow(len)?)
+        tracked.follow(writer);
+        let entry = &writer.object().entry;
+        Ok(tracked.shadow_mut()?.grow(entry.extent_len() as usize, entry.primary_offset())?)
     }
 
     /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they could

@@ -7,6 +7,7 @@ use crate::dirty::PageRange;
 use crate::error::Cause;
 use crate::shadow::copy_lines;
 use crate::sys::PAGE;
+use indelible_store::error::StoreError;
 use indelible_store::store::Writer;
 
 /// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
@@ -21,12 +22,16 @@ impl Tracked {
     pub(in crate::object) fn write_fresh(&mut self, writer: &mut Writer) -> Result<(), Cause> {
         let fresh = writer.published().div_ceil(PAGE as u64);
         let end = self.ranges.last().map_or(0, |range| range.end());
-        if end <= fresh || pages_from(&self.ranges, fresh) < DIRECT_FROM || writer.layers().is_some() {
+        if end <= fresh || pages_from(&self.ranges, fresh) < DIRECT_FROM || writer.has_base() {
             return Ok(());
         }
         let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
         let start = self.stats.start();
-        writer.begin_direct(end * PAGE as u64)?;
+        match writer.begin_direct(end * PAGE as u64) {
+            // Somebody made the object's extent a base just now.
+            Err(StoreError::HasBase) => return Ok(()),
+            begun => begun?,
+        }
         let mut buffer = vec![0; PIECE];
         for range in &self.ranges {
             let mut page = range.start.max(fresh);

@@ -172,14 +172,16 @@ impl Store {
             // To clear it is a change of the lane, and once the object is bound it would be too late to refuse.
             return Err(self.apply_locks.refused(lane.index));
         }
-        let layers = table.layers(&object)?.map(|layers| Arc::new(Mutex::new(layers)));
+        let layers = table.layers(&object)?;
         self.bind(table, &mut object, lane.index)?;
         if table.root.boot != self.identity.boot {
             table.root.boot = self.identity.boot;
             table.root.boots = U32::new(table.root.boots.get().wrapping_add(1));
         }
+        let based = layers.is_some();
         let writer = Writer {
             store: self.clone(),
+            revision: lane.revision(),
             lane,
             object_lock: None,
             object,
@@ -188,7 +190,8 @@ impl Store {
             unsettled: false,
             scratch: None,
             page_cache: page_cache_for(&*self.device),
-            layers,
+            layers: Arc::new(Mutex::new(layers.unwrap_or_else(|| Layers::alone(&object)))),
+            based,
             backed: Vec::new(),
             recovered,
         };

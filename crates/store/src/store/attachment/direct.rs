@@ -19,7 +19,7 @@ use crate::format::batch::kind;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, clear, clear_left};
-use crate::store::lanes::Advance;
+use crate::store::lanes::{Advance, Changing};
 
 impl Writer {
     /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight
@@ -30,14 +30,14 @@ impl Writer {
     /// `HasBase`: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
-        if self.layers.is_some() {
+        let changing = self.change()?;
+        if self.based {
             return Err(StoreError::HasBase);
         }
-        if self.page_cache.is_some() {
-            self.dissolve_page_cache(&self.lane.change()?)?;
-        }
+        self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
-        self.announce(Standing { direct: to.max(self.standing.direct), ..self.standing })
+        // As long as that is announced, nobody makes the extent a base.
+        self.announce(changing, Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
 
     /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
@@ -92,8 +92,7 @@ impl Writer {
             self.direct = Direct::None;
             return Ok(());
         };
-        let lane = self.lane.clone();
-        let changing = lane.change()?;
+        let changing = self.change()?;
         self.dissolve_page_cache(&changing)?;
         let medium = self.lane.medium();
         if !Mutant::DirectKept.is_on() {
@@ -101,9 +100,8 @@ impl Writer {
             clear(medium, &self.object.entry, from, to)?;
         }
         medium.barrier()?;
-        drop(changing);
         self.backed.clear();
-        self.announce(Standing { direct: 0, ..self.standing })?;
+        self.announce(changing, Standing { direct: 0, ..self.standing })?;
         self.direct = Direct::None;
         Ok(())
     }
@@ -116,12 +114,13 @@ impl Writer {
     }
 
     /// Makes another standing of the object durable, without a change of its contents.
-    fn announce(&mut self, standing: Standing) -> Result<()> {
+    fn announce(&mut self, changing: Changing, standing: Standing) -> Result<()> {
         let mut batch = self.scratch.take().unwrap_or_default();
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
         let result = self.lane.commit(
+            changing,
             &mut batch,
             &[Advance::new(&self.object, standing, self.page_cache.clone())],
             None,

@@ -277,9 +277,9 @@ impl Writer {
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }
-        let (store, lane, mut object) = (self.store.clone(), self.lane.clone(), self.object);
+        let changing = self.change()?;
+        let (store, mut object) = (self.store.clone(), self.object);
         let old = object.entry.pages.get();
-        let changing = lane.change()?;
         let moved = match store.grow_here(&object, size, old * PAGE)? {
             Some(grown) => {
                 object = grown;
@@ -294,11 +294,11 @@ impl Writer {
             }
             None => return Err(no_room(&object, size)),
         };
+        self.object = object;
         if moved {
             // The copy has all pages for itself.
-            self.layers = None;
+            self.take_layers(None);
         }
-        self.object = object;
         // Another extent, or a last piece that got longer.
         self.backed.clear();
         Ok(moved)

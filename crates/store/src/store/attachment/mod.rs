@@ -11,6 +11,7 @@ mod staged;
 mod still;
 mod trust;
 mod writer;
+mod writers;
 mod written;
 
 pub use attach::Reader;
@@ -20,3 +21,4 @@ pub use primary::{Pending, Primary};
 pub use staged::{Changes, Staged, psync_all, stage};
 pub use still::StillObject;
 pub use writer::Writer;
+pub use writers::Psync;

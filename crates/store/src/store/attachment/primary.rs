@@ -31,20 +31,25 @@ impl Writer {
             object: &self.object,
             start: self.object.entry.primary_offset(),
             page_cache: self.page_cache.as_deref().map(lock),
-            layers: self.layers.as_deref(),
+            layers: self.based.then_some(&*self.layers),
         }
     }
 
     /// Reads bytes of the object from `offset` on, without the pending lines.
     pub(super) fn read_primary(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        let layers = self.layers.as_deref().map(lock);
-        Ok(read_pages(&*self.store.device, &self.object, layers.as_deref(), offset, bytes)?)
+        Ok(lock(&self.layers).read(&*self.store.device, offset, bytes)?)
     }
 
-    /// Its own extent and those of its bases, as they are with each psync; `None`: all of its pages are its own.
+    /// Its own extent and those of its bases, as they are with each psync.
     #[must_use]
-    pub fn layers(&self) -> Option<SharedLayers> {
+    pub fn layers(&self) -> SharedLayers {
         self.layers.clone()
+    }
+
+    /// Whether pages of the object may be a base's.
+    #[must_use]
+    pub fn has_base(&self) -> bool {
+        self.based
     }
 }
 
@@ -164,12 +169,12 @@ impl Writer {
     }
 
     /// As [`apply`](Writer::apply), as a part of a larger change.
-    pub(super) fn apply_within(&self, changing: &Changing<'_>) -> Result<()> {
+    pub(super) fn apply_within(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| Ok(page_cache.write_out(medium)?))
     }
 
     /// As [`apply_within`](Writer::apply_within), and keeps nothing in memory: the primary is about to change by itself.
-    pub(super) fn dissolve_page_cache(&self, changing: &Changing<'_>) -> Result<()> {
+    pub(super) fn dissolve_page_cache(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| page_cache.dissolve(medium))
     }
 
@@ -188,7 +193,7 @@ impl Writer {
 
     fn with_page_cache(
         &self,
-        _changing: &Changing<'_>,
+        _changing: &Changing,
         act: impl FnOnce(&mut PageCache, &dyn Medium) -> Result<()>,
     ) -> Result<()> {
         let Some(page_cache) = &self.page_cache else { return Ok(()) };

@@ -7,7 +7,7 @@ use crate::format::PAGE;
 use crate::format::entry::FLAG_SPARSE;
 use crate::lane::LaneLog;
 use crate::medium::Medium;
-use crate::store::lanes::LaneUse;
+use crate::store::lanes::{Changing, LaneUse};
 use crate::table::{directory, directory_slot, put_directory};
 
 impl Writer {
@@ -89,10 +89,10 @@ impl Writer {
     }
 
     /// Gives the lane room for a batch of `bytes`: a larger extent.
-    pub(super) fn enlarge_lane(&self, bytes: u64) -> Result<()> {
+    pub(super) fn enlarge_lane(&self, changing: &Changing, bytes: u64) -> Result<()> {
         let store = &self.store;
         let len = (bytes.saturating_add(2 * PAGE)).next_multiple_of(1 << 20);
-        self.lane.relocate(|old: LaneLog| {
+        self.lane.relocate(changing, |old: LaneLog| {
             store.update_then(
                 |table| {
                     let index = self.lane.index;

@@ -3,17 +3,16 @@
 use super::cover::cover;
 use super::primary::Primary;
 use super::writer::Writer;
+use super::writers::{Psync, Writers};
 use super::written::Direct;
 use crate::commit::expect_readings;
 use crate::error::{Result, StoreError};
-use crate::format::LINE;
 use crate::format::batch::kind;
 use crate::lane::{Batch, BatchSource};
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
-use crate::store::lanes::Advance;
+use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
-use std::sync::Arc;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
 pub trait Changes {
@@ -40,84 +39,12 @@ pub fn psync_all(
     stage(parts, source)?.commit()
 }
 
-/// The writers of a psync. One alone, the usual case, needs no memory of its own.
-struct Writers<'w> {
-    first: &'w mut Writer,
-    others: Vec<&'w mut Writer>,
-}
-
-impl Writers<'_> {
-    fn iter(&self) -> impl Iterator<Item = &Writer> {
-        std::iter::once(&*self.first).chain(self.others.iter().map(|writer| &**writer))
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Writer> {
-        std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
-    }
-
-    /// Whether they have more than one lane between them.
-    ///
-    /// # Errors
-    /// One of them can make no psync, or not this one.
-    fn check(&self) -> Result<bool> {
-        let mut apart = false;
-        for writer in self.iter() {
-            if !Arc::ptr_eq(&writer.store, &self.first.store) {
-                return Err(StoreError::DifferentPools);
-            }
-            apart |= !Arc::ptr_eq(&writer.lane, &self.first.lane);
-            writer.check()?;
-        }
-        Ok(apart)
-    }
-
-    /// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
-    fn unite(&mut self) -> Result<()> {
-        let (store, lane) = (&self.first.store, &self.first.lane);
-        for writer in &mut self.others {
-            if Arc::ptr_eq(&writer.lane, lane) {
-                continue;
-            }
-            let left = writer.lane.clone();
-            let changing = left.change()?;
-            if !Mutant::UnsettledMove.is_on() {
-                writer.settle_within(&changing)?;
-            }
-            let mut object = writer.object;
-            store.update(|table| {
-                object = table.entry(object.offset)?;
-                store.bind(table, &mut object, lane.index)
-            })?;
-            writer.object = object;
-            left.forget(object.offset);
-            writer.lane = lane.clone();
-            lane.bound.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Space for the apply is claimed before the commit: a committed batch can always be applied.
-    fn reserve(&mut self, batch: &Batch) -> Result<()> {
-        let mut targets = batch.targets();
-        for section in batch.sections() {
-            let owner = self.iter_mut().find(|writer| writer.object.offset == section.entry.get());
-            let runs = targets.by_ref().take(section.runs.get() as usize);
-            let Some(writer) = owner else { continue };
-            for (target, lines) in runs {
-                writer.back(target, lines * LINE)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A psync whose content is fixed: stores made from now on belong to the next one. With a source, its bytes
-/// must not change before the commit is done. It has its writers until then, so that none of them is psynced, grown or
-/// detached in between. Dropped without a commit, it makes nothing durable.
+/// must not change before the commit is done. Dropped without a commit, it makes nothing durable.
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
     /// `None`: a psync of no object.
-    writers: Option<Writers<'w>>,
+    writers: Option<(Writers<'w>, Changing)>,
     /// Passed on as a pointer: a small psync takes so little time that copies of what was just stored show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
@@ -126,19 +53,7 @@ pub struct Staged<'w, 'l> {
     source: Option<&'l dyn BatchSource>,
 }
 
-/// Collects the changes of several objects of one pool. With a source, which has the bytes of all of them,
-/// the batch may borrow lines where it pays ([`Batch::may_borrow`]).
-///
-/// Until the commit the writers are the psync's:
-///
-/// ```compile_fail,E0499
-/// # use indelible_store::{error::Result, store::{Changes, Writer, stage}};
-/// # fn example(writer: &mut Writer, changes: &mut dyn Changes) -> Result<()> {
-/// let staged = stage([(&mut *writer, changes)], None)?;
-/// writer.grow(8192)?; // error: `writer` is borrowed
-/// staged.commit()
-/// # }
-/// ```
+/// Begins a psync of several objects of one pool and collects their changes; see [`Psync`].
 ///
 /// # Errors
 /// `DifferentPools`, and those of [`Writer::psync`].
@@ -146,35 +61,54 @@ pub fn stage<'w, 'c, 'l>(
     parts: impl IntoIterator<Item = (&'w mut Writer, &'c mut (dyn Changes + 'c))>,
     source: Option<&'l dyn BatchSource>,
 ) -> Result<Staged<'w, 'l>> {
-    let mut parts = parts.into_iter();
-    let Some((first, changes)) = parts.next() else {
-        let (advances, claimed) = (Vec::new(), Vec::new());
-        return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, source });
-    };
-    let (mut others, mut other_changes) = (Vec::new(), Vec::new());
-    for (writer, changes) in parts {
-        others.push(writer);
-        other_changes.push(changes);
+    let (writers, changes): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    Psync::begin(writers)?.stage(changes, source)
+}
+
+impl<'w> Psync<'w> {
+    /// Collects the changes of each object. With a source, which has the bytes of all of them, the batch may borrow lines where it
+    /// pays ([`Batch::may_borrow`]).
+    ///
+    /// Until the commit the writers are the psync's:
+    ///
+    /// ```compile_fail,E0499
+    /// # use indelible_store::{error::Result, store::{Changes, Psync, Writer}};
+    /// # fn example(writer: &mut Writer, changes: &mut dyn Changes) -> Result<()> {
+    /// let staged = Psync::begin([&mut *writer])?.stage([changes], None)?;
+    /// writer.grow(8192)?; // error: `writer` is borrowed
+    /// staged.commit()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Writer::psync`].
+    ///
+    /// # Panics
+    /// If there are not as many changes as writers.
+    pub fn stage<'c, 'l>(
+        self,
+        changes: impl IntoIterator<Item = &'c mut (dyn Changes + 'c)>,
+        source: Option<&'l dyn BatchSource>,
+    ) -> Result<Staged<'w, 'l>> {
+        let Some((writers, changing)) = self.writers else {
+            let (advances, claimed) = (Vec::new(), Vec::new());
+            return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, source });
+        };
+        let mut batch = writers.first.scratch.take().unwrap_or_default();
+        batch.clear();
+        let capabilities = writers.first.store.device.capabilities();
+        // Lines of a base cannot be borrowed from the source.
+        let based = writers.iter().any(|writer| writer.based);
+        batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !based);
+        let mut advances = Vec::with_capacity(1 + writers.others.len());
+        let mut claimed = Vec::new();
+        let mut changes = changes.into_iter();
+        for writer in writers.iter() {
+            let changes = changes.next().expect("each object has its changes");
+            writer.advance(changes, &mut batch, &mut advances, &mut claimed)?;
+        }
+        Ok(Staged { writers: Some((writers, changing)), batch, advances, claimed, source })
     }
-    let mut writers = Writers { first, others };
-    let apart = writers.check()?;
-    writers.iter_mut().try_for_each(Writer::take_back_unproven)?;
-    if apart {
-        writers.unite()?;
-    }
-    let mut batch = writers.first.scratch.take().unwrap_or_default();
-    batch.clear();
-    let capabilities = writers.first.store.device.capabilities();
-    // Lines of a base cannot be borrowed from the source.
-    let based = writers.iter().any(|writer| writer.layers.is_some());
-    batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !based);
-    let mut advances = Vec::with_capacity(1 + writers.others.len());
-    let mut claimed = Vec::new();
-    writers.first.advance(changes, &mut batch, &mut advances, &mut claimed)?;
-    for (writer, changes) in writers.others.iter().zip(other_changes) {
-        writer.advance(changes, &mut batch, &mut advances, &mut claimed)?;
-    }
-    Ok(Staged { writers: Some(writers), batch, advances, claimed, source })
 }
 
 impl Writer {
@@ -198,9 +132,9 @@ impl Writer {
             batch.cancel();
             return Ok(());
         }
-        if let Some(layers) = &self.layers {
-            let medium = &*self.store.device;
-            claimed.push((self.object.offset, cover(batch, first, &self.object, &lock(layers), medium)?));
+        if self.based {
+            let (medium, layers) = (&*self.store.device, lock(&self.layers));
+            claimed.push((self.object.offset, cover(batch, first, &self.object, &layers, medium)?));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
@@ -222,13 +156,13 @@ impl Staged<'_, '_> {
     /// # Errors
     /// As for [`Writer::psync`].
     pub fn commit(mut self) -> Result<()> {
-        let Some(mut writers) = self.writers.take() else { return Ok(()) };
-        let result = self.publish(&mut writers);
+        let Some((mut writers, changing)) = self.writers.take() else { return Ok(()) };
+        let result = self.publish(&mut writers, changing);
         writers.first.scratch = Some(self.batch);
         result
     }
 
-    fn publish(&mut self, writers: &mut Writers<'_>) -> Result<()> {
+    fn publish(&mut self, writers: &mut Writers<'_>, changing: Changing) -> Result<()> {
         if self.advances.is_empty() {
             // Nothing differs from the primary; but a primary that went back to an earlier state is not the
             // last psync.
@@ -241,9 +175,9 @@ impl Staged<'_, '_> {
         writers.reserve(&self.batch)?;
         let first = &*writers.first;
         if self.batch.sealed_len() > first.lane.capacity() {
-            first.enlarge_lane(self.batch.sealed_len())?;
+            first.enlarge_lane(&changing, self.batch.sealed_len())?;
         }
-        first.lane.commit(&mut self.batch, &self.advances, self.source)?;
+        first.lane.commit(changing, &mut self.batch, &self.advances, self.source)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = self.advances.iter().find(own) {
@@ -251,9 +185,9 @@ impl Staged<'_, '_> {
                 writer.direct = Direct::None;
                 writer.unsettled = true;
             }
-            let own = self.claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
-            if let Some(layers) = &writer.layers {
-                let mut layers = lock(layers);
+            if writer.based {
+                let own = self.claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
+                let mut layers = lock(&writer.layers);
                 own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
             }
         }

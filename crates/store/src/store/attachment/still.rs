@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Whether a process has the object for itself, this one or another.
-    fn has_writer(&self, object: &Located) -> Result<bool> {
+    pub(in crate::store) fn has_writer(&self, object: &Located) -> Result<bool> {
         match self.object_locks.readers(object.offset) {
             Some(readers) => Ok(readers == 0),
             None => Ok(self.device.probe(LockKey::Object(object.offset))? == Some(LockMode::Exclusive)),
@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// Whether a process has the lane, this one or another.
-    fn is_taken(&self, lane: u32) -> Result<bool> {
+    pub(in crate::store) fn is_taken(&self, lane: u32) -> Result<bool> {
         Ok(self.lane_locks.get(lane).is_some() || self.device.probe(LockKey::Lane(lane))?.is_some())
     }
 

@@ -34,12 +34,13 @@ impl Writer {
             return Err(StoreError::Poisoned);
         }
         let offset = self.object.offset;
-        self.object = self.store.update(|table| {
+        self.store.update(|table| {
             let mut object = table.entry(offset)?;
             object.entry.set(FLAG_TYPED, typed);
-            table.put_entry(&object)?;
-            Ok(object)
+            table.put_entry(&object)
         })?;
+        // The rest of the entry may be new: that is seen when a change begins.
+        self.object.entry.set(FLAG_TYPED, typed);
         Ok(())
     }
 }

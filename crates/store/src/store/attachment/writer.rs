@@ -8,10 +8,10 @@ use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, put_progress};
 use crate::store::lanes::{Changing, PageCache, WriterLane};
-use crate::store::locks::ObjectLock;
+use crate::store::locks::{ObjectLock, lock};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::{Located, SharedLayers};
+use crate::table::{Layers, Located, SharedLayers};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
@@ -30,8 +30,12 @@ pub struct Writer {
     pub(super) scratch: Option<Box<Batch>>,
     /// Pages kept in memory, where comparing with the medium is slow.
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// Its own extent and those of its bases; `None`: it has no base.
-    pub(super) layers: Option<SharedLayers>,
+    /// Its own extent and those of its bases.
+    pub(super) layers: SharedLayers,
+    /// Whether pages of it may be a base's.
+    pub(super) based: bool,
+    /// The lane's revision when the entry was last read.
+    pub(super) revision: u64,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
     pub(super) recovered: Recovered,
@@ -61,13 +65,51 @@ impl Writer {
         self.end()
     }
 
+    /// Begins a change, with the object as the table has it: somebody who held the lane still may have made its extent a base.
+    ///
+    /// # Errors
+    /// `HeldStill`; those of the table: nothing happened.
+    pub(super) fn change(&mut self) -> Result<Changing> {
+        let changing = self.lane.change()?;
+        self.see(&changing)?;
+        Ok(changing)
+    }
+
+    /// The object as the table has it, if the lane was revised since it was last read.
+    pub(super) fn see(&mut self, changing: &Changing) -> Result<()> {
+        if changing.revision() == self.revision {
+            return Ok(());
+        }
+        let (object, layers) = self.store.view(|table| {
+            let object = table.entry(self.object.offset)?;
+            let layers = table.layers(&object)?;
+            Ok((object, layers))
+        })?;
+        if object.entry.primary != self.object.entry.primary {
+            if let Some(page_cache) = &self.page_cache {
+                lock(page_cache).forget();
+            }
+            self.backed.clear();
+        }
+        self.object = object;
+        self.take_layers(layers);
+        self.revision = changing.revision();
+        Ok(())
+    }
+
+    /// The object rests on these layers from now on; `None`: all of its pages are its own.
+    pub(super) fn take_layers(&mut self, layers: Option<Layers>) {
+        self.based = layers.is_some();
+        *lock(&self.layers) = layers.unwrap_or_else(|| Layers::alone(&self.object));
+    }
+
     /// Makes the primary and the progress line durable in place, so that the lane is not needed. The object then leaves its
     /// lane, or moves, within the same change: nobody holds it still by a lane that it is no longer on.
     ///
     /// # Errors
     /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
     /// count for this object.
-    pub(super) fn settle_within(&mut self, changing: &Changing<'_>) -> Result<()> {
+    pub(super) fn settle_within(&mut self, changing: &Changing) -> Result<()> {
         if self.lane.is_poisoned() {
             return Err(StoreError::Poisoned);
         }
@@ -88,7 +130,7 @@ impl Writer {
     fn end(&mut self) -> Result<()> {
         let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
         let lane = self.lane.clone();
-        let (result, changing) = match self.settle_for_good(&lane) {
+        let (result, changing) = match self.settle_for_good() {
             Ok(changing) => {
                 // The lane has nothing of the object any more. But as long as this process has the lane, another
                 // process that finds the object bound to it in the table waits for it.
@@ -109,8 +151,8 @@ impl Writer {
     }
 
     /// Settles the object, as a part of the change in which it is detached.
-    fn settle_for_good<'a>(&mut self, lane: &'a WriterLane) -> Result<Changing<'a>> {
-        if lane.is_poisoned() {
+    fn settle_for_good(&mut self) -> Result<Changing> {
+        if self.lane.is_poisoned() {
             return Err(StoreError::Poisoned);
         }
         self.unsettled &= !Mutant::UnsettledDetach.is_on();
@@ -119,7 +161,7 @@ impl Writer {
             Err(StoreError::NoSpace) => {}
             cancelled => cancelled?,
         }
-        let changing = lane.change()?;
+        let changing = self.change()?;
         self.settle_within(&changing)?;
         Ok(changing)
     }

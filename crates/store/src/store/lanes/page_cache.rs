@@ -184,6 +184,17 @@ impl PageCache {
         self.write_out_those(medium, |_, _| true)
     }
 
+    /// The primary has every pending line: somebody else wrote them out.
+    pub(in crate::store) fn written_out(&mut self) {
+        self.pages.values_mut().for_each(|cached| cached.pending = 0);
+    }
+
+    /// Forgets every page, none of which has a pending line: the object's pages are elsewhere now.
+    pub(in crate::store) fn forget(&mut self) {
+        debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
+        self.pages = HashMap::new();
+    }
+
     fn write_out_those(
         &mut self,
         medium: &dyn Medium,

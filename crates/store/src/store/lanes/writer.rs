@@ -6,6 +6,7 @@
 //! 2. A lane whose medium's epoch is over counts as poisoned.
 //! 3. Primaries of the lane's objects, and their progress lines, change while there is a [`Changing`], and the lane gets
 //!    no batch without one: `changing` counts them, and the apply lock is begun as long as it is not zero.
+//! 4. If the lane was revised, page caches have no pending lines: they are in the primaries.
 
 mod changing;
 
@@ -58,9 +59,21 @@ struct State {
     done: HashMap<u64, (Batch, Result<Durable>)>,
     ticket: u64,
     used: LaneUse,
+    /// The lane's revision when a change last began.
+    revision: u64,
 }
 
 impl State {
+    /// The lane was revised: what its log has is durable in the primaries.
+    fn revised(&mut self, revision: u64) {
+        self.revision = revision;
+        for advance in self.progress.values() {
+            if let Some(page_cache) = &advance.page_cache {
+                lock(page_cache).written_out();
+            }
+        }
+    }
+
     /// Hands the first batch of the queue back with an error.
     fn refuse_first(&mut self, error: StoreError) {
         let (ticket, batch) = self.queue.remove(0);
@@ -112,6 +125,7 @@ impl WriterLane {
         medium: Epoch,
         seed: u64,
         log: LaneLog,
+        revision: u64,
     ) -> Arc<Self> {
         let poisoned = Arc::new(AtomicBool::new(false));
         let lane = Arc::new(WriterLane {
@@ -129,6 +143,7 @@ impl WriterLane {
                 done: HashMap::new(),
                 ticket: 0,
                 used: LaneUse::default(),
+                revision,
             }),
             changed: Condvar::new(),
             poisoned,
@@ -164,10 +179,11 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it. The batch keeps its memory for reuse. `source`: of its lines, if they
-    /// are borrowed.
+    /// Makes a batch durable and applies it, which ends the change that the caller has begun. The batch keeps its memory for reuse.
+    /// `source`: of its lines, if they are borrowed.
     pub(in crate::store) fn commit(
         &self,
+        changing: Changing,
         batch: &mut Batch,
         advances: &[Advance],
         source: Option<&dyn BatchSource>,
@@ -178,7 +194,7 @@ impl WriterLane {
             let _ = commit::apply(&self.medium, batch);
         }
         let begin = self.timed.load(Ordering::Relaxed).then(Instant::now);
-        let (changing, state) = self.change_with(lock(&self.state))?;
+        let state = lock(&self.state);
         let (durable, borrowed);
         if self.medium.capabilities().shares_commits {
             let result;
@@ -353,9 +369,9 @@ impl WriterLane {
     }
 
     /// Makes everything applied durable and voids the lane's batches.
-    pub(in crate::store) fn checkpoint(&self) -> Result<()> {
-        let (changing, state) = self.change_with(lock(&self.state))?;
-        changing.end(&mut *self.idle(state)?);
+    pub(in crate::store) fn checkpoint(self: &Arc<Self>) -> Result<()> {
+        let changing = self.change()?;
+        changing.end(&mut *self.idle(lock(&self.state))?);
         Ok(())
     }
 
@@ -401,12 +417,14 @@ impl WriterLane {
     }
 
     /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
-    pub(in crate::store) fn relocate(&self, relocate: impl FnOnce(LaneLog) -> Result<LaneLog>) -> Result<()> {
-        let (changing, state) = self.change_with(lock(&self.state))?;
-        let mut state = self.idle(state)?;
+    pub(in crate::store) fn relocate(
+        &self,
+        _changing: &Changing,
+        relocate: impl FnOnce(LaneLog) -> Result<LaneLog>,
+    ) -> Result<()> {
+        let mut state = self.idle(lock(&self.state))?;
         let log = state.lane.relocate(relocate)?;
         self.capacity.store(log.capacity(), Ordering::Release);
-        changing.end(&mut state);
         Ok(())
     }
 

@@ -10,21 +10,27 @@
 //! say it. In both cases a lock of the kernel ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a process
 //! that died ends with it, and its word is taken back by the first that it is in the way of.
 //!
+//! Somebody who holds them still may change entries of objects on the lane, which its process knows by heart. The lane's
+//! *revision* is raised before that is published, and the process looks at it whenever it begins to change something.
+//!
 //! Order: an apply lock is taken before the table's. A change that is under the table's lock asks once, and does not wait.
 //!
 //! Invariants:
 //! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first, by an operation that is
 //!    ordered with the other's, and gives way (`begin`) or waits (`hold`) if it finds the other.
-//! 2. `HELD` is taken back for a process that died only under that process's gate, so that it is nobody else's.
+//! 2. The revision rises only while the lane is held, once its log was redone and is durable in the primaries.
+//! 3. `HELD` is taken back for a process that died only under that process's gate, so that it is nobody else's.
 
 use super::{Deadline, Patience, lock};
 use crate::error::{Holder, Result, StoreError};
-use crate::format::apply_word;
-use crate::medium::{Device, LockKey, LockMode, read_struct};
+use crate::format::{apply_word, revision};
+use crate::medium::{Device, LockKey, LockMode, Medium, read_struct};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, Ordering, fence};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
 
 /// Bit of a lane's word: its process changes primaries.
 const CHANGING: u64 = 1;
@@ -60,6 +66,17 @@ impl ApplyLocks {
     pub(in crate::store) fn take_over(&self, lane: u32) {
         if let Some(word) = self.word(lane) {
             word.fetch_and(HELD, Ordering::AcqRel);
+        }
+    }
+
+    /// The lane's revision.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(in crate::store) fn revision(&self, lane: u32) -> Result<u64> {
+        match self.device.shared_word(revision(lane)) {
+            Some(word) => Ok(word.load(Ordering::Acquire)),
+            None => Ok(read_struct::<U64>(&*self.device, revision(lane))?.get()),
         }
     }
 
@@ -176,6 +193,14 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
+    /// As [`pause`](Self::pause), for a change to end.
+    pub(in crate::store) fn pause_changed(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
+        if deadline.pause(|moment| self.device.pause(moment)) {
+            return Ok(());
+        }
+        Err(self.changing(lane, deadline))
+    }
+
     /// The error of a change that has no time to wait.
     pub(in crate::store) fn refused(&self, lane: u32) -> StoreError {
         self.still(lane, &Deadline::after(std::time::Duration::ZERO))
@@ -262,6 +287,23 @@ pub struct ApplyLock {
 }
 
 impl ApplyLock {
+    /// Has the lane's process look at the entries of its objects before it changes anything again. The caller has made
+    /// durable in the primaries what the lane's log has (invariant 2).
+    ///
+    /// # Errors
+    /// The medium's.
+    pub(in crate::store) fn revise(&self, medium: &dyn Medium) -> Result<()> {
+        if Mutant::RevisionKept.is_on() {
+            return Ok(());
+        }
+        if let Some(word) = self.locks.device.shared_word(revision(self.lane)) {
+            word.fetch_add(1, Ordering::AcqRel);
+            return Ok(());
+        }
+        let next = U64::new(self.locks.revision(self.lane)?.wrapping_add(1));
+        Ok(medium.write(revision(self.lane), next.as_bytes())?)
+    }
+
     /// The lane.
     #[must_use]
     pub fn lane(&self) -> u32 {

@@ -19,28 +19,47 @@ use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 
+/// A snapshot to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotOf<'a> {
+    /// The object.
+    pub object: &'a str,
+    /// Its key.
+    pub key: Key<'a>,
+    /// The name of the snapshot.
+    pub name: &'a str,
+}
+
 impl Store {
-    /// Keeps what an object that nobody has attached holds now, under another name: that object is read-only, has the same
-    /// addresses, and takes no space but for what the first one changes from now on.
+    /// Keeps what objects hold now, each as its last psync left it, and all as of one moment, under other names: those objects are
+    /// read-only, have the same addresses, and take no space but for what the first ones change from now on. Processes that write
+    /// the objects go on; their psyncs wait until their lanes were redone, which have 8 MiB at most, and the table was changed.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened.
-    pub fn snapshot(self: &Arc<Self>, name: &str, key: Key<'_>, snapshot: &str) -> Result<Located> {
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience): nothing
+    /// happened.
+    pub fn snapshot(self: &Arc<Self>, of: &[SnapshotOf<'_>]) -> Result<Vec<Located>> {
         self.reap()?;
-        let (object, _object_lock) = self.unless_held_still(|| self.take_recovered(name, key))?;
-        let (id, now) = (random_id()?, now());
-        self.update(|table| {
-            let mut object = table.entry(object.offset)?;
-            self.freeze(table, &mut object, Some(snapshot), key, (id, now))
+        let ids = (0..of.len()).map(|_| random_id()).collect::<Result<Vec<_>, _>>()?;
+        let (objects, now): (Vec<_>, _) = (of.iter().map(|of| (of.object, of.key)).collect(), now());
+        self.at_boundary(&objects, |table, objects| {
+            let mut bases = Vec::with_capacity(of.len());
+            for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
+                let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
+                self.go_on(table, object, &mut base)?;
+                bases.push(base);
+            }
+            Self::prove(table)?;
+            Ok(bases)
         })
     }
 
-    /// Creates an object that holds what another one holds now, which nobody has attached, or which is a snapshot. It has the same
+    /// Creates an object that holds what another one holds now, as its last psync left it, or what a snapshot holds. It has the same
     /// addresses, so that pointers in it are right; a process attaches one of the two at a time. Keys and read-only are those of
     /// `how`; without keys it has those of the call, if the other one has any.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened.
+    /// As for [`snapshot`](Store::snapshot).
     pub fn create_from(
         self: &Arc<Self>,
         name: &str,
@@ -62,23 +81,28 @@ impl Store {
                     return Err(StoreError::NotFound);
                 }
                 let how = how.with_keys_of(&base, key);
-                self.rest_on(table, &mut base, copy, (ids.0, now), &how)
+                let object = self.rest_on(table, &mut base, copy, (ids.0, now), &how)?;
+                Self::prove(table)?;
+                Ok(object)
             });
         }
-        let (object, _object_lock) = self.unless_held_still(|| self.take_recovered(name, key))?;
-        self.update(|table| {
-            let mut object = table.entry(object.offset)?;
-            let how = how.with_keys_of(&object, key);
-            let mut base = self.freeze(table, &mut object, None, Key::default(), (ids.1, now))?;
-            self.rest_on(table, &mut base, copy, (ids.0, now), &how)
+        self.at_boundary(&[(name, key)], |table, objects| {
+            let object = objects.first_mut().ok_or(StoreError::NotFound)?;
+            let how = how.with_keys_of(object, key);
+            let mut base = self.freeze(table, object, None, Key::default(), (ids.1, now))?;
+            let copy = self.rest_on(table, &mut base, copy, (ids.0, now), &how)?;
+            // Last, so that the object has the space behind.
+            self.go_on(table, object, &mut base)?;
+            Self::prove(table)?;
+            Ok(copy)
         })
     }
 
-    /// Makes the extent of an object that the caller has, recovered, a base with these (ID, time of creation).
+    /// Makes the extent of an object that nobody changes, as of its last psync, a base with these (ID, time of creation).
     fn freeze(
         &self,
         table: &mut TableTransaction<'_>,
-        object: &mut Located,
+        object: &Located,
         name: Option<&str>,
         key: Key<'_>,
         (id, now): ([u8; 16], u64),
@@ -89,11 +113,22 @@ impl Store {
         }
         let keys = CreateOptions::default().with_keys_of(object, key);
         let base = table.freeze(object, name, id, now, &keys)?;
+        put_progress(table.pages().medium(), self.seed, &base, &standing)?;
+        Ok(base)
+    }
+
+    /// Lets the object rest on the base that its extent became. A process that writes it goes on under another number, so that batches of
+    /// before do not count: they are in the base.
+    fn go_on(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &mut Located,
+        base: &mut Located,
+    ) -> Result<()> {
+        table.rest(object, base)?;
         renumber(table, object)?;
         table.put_entry(object)?;
-        self.prepare_overlay(table, object)?;
-        self.prove(table, &base, standing)?;
-        Ok(base)
+        self.prepare_overlay(table, object)
     }
 
     /// Adds an object that rests on the base.
@@ -108,7 +143,7 @@ impl Store {
         let standing = Standing::in_line(&table.progress(base)?);
         let object = table.create_on(base, name, id, now, how)?;
         self.prepare_overlay(table, &object)?;
-        self.prove(table, &object, standing)?;
+        put_progress(table.pages().medium(), self.seed, &object, &standing)?;
         Ok(object)
     }
 
@@ -123,12 +158,10 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything written so far, and the object's progress, durable before its entry is in force.
-    fn prove(&self, table: &TableTransaction<'_>, object: &Located, standing: Standing) -> Result<()> {
-        let medium = table.pages().medium();
-        put_progress(medium, self.seed, object, &standing)?;
+    /// Makes everything written so far, objects' progress and bitmaps, durable before their entries are in force.
+    fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
-            medium.barrier()?;
+            table.pages().medium().barrier()?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Operations on a pool as a whole, and on objects that nobody has attached.
 
+mod boundary;
 mod copies;
 mod format;
 mod inspect;
@@ -9,6 +10,7 @@ mod resize;
 mod standings;
 mod window;
 
+pub use copies::SnapshotOf;
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;

@@ -40,7 +40,7 @@ impl Store {
         let Some(mut found) = directory(table, index)? else { return Ok(None) };
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         self.apply_locks.take_over(index);
-        let medium = self.latch.enter();
+        let (medium, revision) = (self.latch.enter(), self.apply_locks.revision(index)?);
         // A wait with the table locked might be for one that waits for the table.
         if !self.apply_locks.begin(index)? {
             return Err(self.apply_locks.refused(index));
@@ -51,7 +51,7 @@ impl Store {
         let log = log.take_over(table.pages().medium(), self.seed)?;
         found.generation = U64::new(log.generation);
         self.put_lane(table, index, found)?;
-        let lane = WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log);
+        let lane = WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision);
         Ok(Some((lane, recovered)))
     }
 
@@ -176,10 +176,10 @@ impl Store {
         let lane_lock =
             self.lane_locks.take(&self.device, index)?.ok_or(StoreError::NoLane { lanes: LANES })?;
         self.apply_locks.take_over(index);
-        let medium = self.latch.enter();
+        let (medium, revision) = (self.latch.enter(), self.apply_locks.revision(index)?);
         let found = self.place_lane(table, index, len, 1)?;
         let log = LaneLog::at_start(found.offset.get(), len, 1);
-        Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log))
+        Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it

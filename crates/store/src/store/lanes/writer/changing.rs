@@ -3,25 +3,17 @@
 use super::{State, WriterLane};
 use crate::error::Result;
 use crate::store::locks::lock;
-use crate::sync::MutexGuard;
+use std::sync::Arc;
 
 impl WriterLane {
     /// Begins a change of primaries of the lane's objects, or of its log. Waits while another process, or another thread, holds
-    /// them still.
+    /// them still. Nobody begins one within another: of the two the second would wait for a hold that waits for the first.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
-    pub(in crate::store) fn change(&self) -> Result<Changing<'_>> {
-        let (changing, state) = self.change_with(lock(&self.state))?;
-        drop(state);
-        Ok(changing)
-    }
-
-    pub(super) fn change_with<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> Result<(Changing<'a>, MutexGuard<'a, State>)> {
+    pub(in crate::store) fn change(self: &Arc<Self>) -> Result<Changing> {
         let (locks, mut deadline) = (&self.apply_locks, None);
+        let mut state = lock(&self.state);
         loop {
             let may = match state.changing {
                 0 => locks.begin(self.index)?,
@@ -29,13 +21,36 @@ impl WriterLane {
                 _ => !locks.is_wanted(self.index)?,
             };
             if may {
-                state.changing += 1;
-                return Ok((Changing { lane: self }, state));
+                break;
             }
             drop(state);
             locks.pause(self.index, deadline.get_or_insert_with(|| locks.deadline()))?;
             state = lock(&self.state);
         }
+        state.changing += 1;
+        if state.changing == 1
+            && let Err(error) = self.see_revision(&mut state)
+        {
+            self.changed(&mut state);
+            return Err(error);
+        }
+        let revision = state.revision;
+        drop(state);
+        Ok(Changing { lane: Some(self.clone()), revision })
+    }
+
+    /// Looks whether the lane was revised since a change last began.
+    fn see_revision(&self, state: &mut State) -> Result<()> {
+        let revision = self.apply_locks.revision(self.index)?;
+        if revision != state.revision {
+            state.revised(revision);
+        }
+        Ok(())
+    }
+
+    /// The revision that changes have seen.
+    pub(in crate::store) fn revision(&self) -> u64 {
+        lock(&self.state).revision
     }
 
     /// A change ends.
@@ -49,20 +64,30 @@ impl WriterLane {
 
 /// A change of primaries that was begun; see invariant 3 of the lane. Ends when it is dropped, which takes the lane's lock.
 #[must_use]
-pub(in crate::store) struct Changing<'a> {
-    lane: &'a WriterLane,
+pub(in crate::store) struct Changing {
+    /// `None` once it has ended.
+    lane: Option<Arc<WriterLane>>,
+    revision: u64,
 }
 
-impl Changing<'_> {
+impl Changing {
+    /// The lane's revision, which stays until the change ends.
+    pub(in crate::store) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// Ends it, with the lane's lock taken.
-    pub(super) fn end(self, state: &mut State) {
-        self.lane.changed(state);
-        std::mem::forget(self);
+    pub(super) fn end(mut self, state: &mut State) {
+        if let Some(lane) = self.lane.take() {
+            lane.changed(state);
+        }
     }
 }
 
-impl Drop for Changing<'_> {
+impl Drop for Changing {
     fn drop(&mut self) {
-        self.lane.changed(&mut lock(&self.lane.state));
+        if let Some(lane) = &self.lane {
+            lane.changed(&mut lock(&lane.state));
+        }
     }
 }

@@ -1,0 +1,214 @@
+//! Snapshots of objects that are attached for writing: each holds what the psync before it left, and the writer loses nothing.
+
+use super::support::{Ground, everywhere};
+use indelible::collections::PVec;
+use indelible::{Object, Pool};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const PAGE: usize = 4096;
+
+/// xorshift64*.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
+    }
+}
+
+fn expect(pool: &Pool, model: &BTreeMap<String, Vec<u8>>, context: &str) {
+    for (name, bytes) in model {
+        let object = pool.attach_read(name).unwrap();
+        let found = object.as_slice().iter().zip(bytes).position(|(a, b)| a != b);
+        assert_eq!((found, object.as_slice().len()), (None, bytes.len()), "{name}, {context}");
+    }
+}
+
+fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
+    for _ in 0..1 + rng.below(5) {
+        let at = rng.below(bytes.len());
+        let end = (at + [1, 8, 200, 9000][rng.below(4)]).min(bytes.len());
+        let value = 1 + rng.below(255) as u8;
+        object.range_mut(at..end).fill(value);
+        bytes[at..end].fill(value);
+    }
+}
+
+/// By way of another handle of the pool, which on files is a file descriptor of its own in other processes; here the locks are this
+/// process's.
+#[test]
+fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
+    everywhere(|world| {
+        let seed = 23;
+        let mut rng = Rng(seed);
+        let pool = world.format();
+        pool.create("a", 30 * PAGE as u64 + 50).unwrap();
+        let mut model = BTreeMap::new();
+        let (mut bytes, mut kept) = (vec![0; 30 * PAGE + 50], Vec::new());
+        for attachment in 0..4 {
+            let mut a = pool.attach("a").unwrap();
+            assert!(a.as_slice() == bytes, "attachment {attachment} of {seed}");
+            for round in 0..12 {
+                // Stores that are not psynced are in no snapshot, and stay.
+                let mut unsynced = bytes.clone();
+                change(&mut a, &mut unsynced, &mut rng);
+                if rng.below(3) == 0 {
+                    let name = format!("{attachment}.{round}");
+                    pool.snapshot("a", &name, b"").unwrap();
+                    model.insert(name, bytes.clone());
+                    kept.clone_from(&bytes);
+                    assert!(a.as_slice() == unsynced, "round {round} of {seed}: stores are gone");
+                }
+                match rng.below(8) {
+                    0 => {
+                        a.revert().unwrap();
+                        assert!(a.as_slice() == bytes, "round {round} of {seed}: reverted");
+                        continue;
+                    }
+                    1 => {
+                        let size = bytes.len() + 1 + rng.below(6 * PAGE);
+                        a.grow(size as u64).unwrap();
+                        unsynced.resize(size, 0);
+                        bytes.resize(size, 0);
+                        assert!(a.as_slice() == unsynced, "round {round} of {seed}: grown");
+                        change(&mut a, &mut unsynced, &mut rng);
+                    }
+                    2 => a.checkpoint().unwrap(),
+                    // As the snapshot has it: whoever compares with that finds nothing.
+                    4 if !kept.is_empty() => {
+                        let end = kept.len().min(unsynced.len());
+                        unsynced[..end].copy_from_slice(&kept[..end]);
+                        a.range_mut(0..end).copy_from_slice(&kept[..end]);
+                    }
+                    3 if world.ground != Ground::Simulated => assert!(a.is_unsynced().unwrap()),
+                    _ => {}
+                }
+                if rng.below(4) == 0 { a.psync_cut() } else { a.psync() }.unwrap();
+                bytes = unsynced;
+                assert!(a.as_slice() == bytes, "round {round} of {seed}: psynced");
+            }
+            a.detach().unwrap();
+            model.insert("a".into(), bytes.clone());
+            expect(&pool, &model, &format!("attachment {attachment} of {seed}"));
+        }
+        drop(pool);
+        expect(&world.open(), &model, "opened again");
+        if world.sim().is_none() {
+            let report = indelible::check(world.path(), &world.options(), &mut |_, _| {}).unwrap();
+            assert!(report.findings.is_empty(), "{:?}", report.findings);
+        }
+    });
+}
+
+/// Several objects at one boundary, one of them a heap, that one psync changes together.
+#[test]
+fn objects_are_kept_as_one_psync_left_them() {
+    everywhere(|world| {
+        let pool = world.format();
+        let (mut a, mut b) =
+            (pool.create_attached("a", 9000).unwrap(), pool.create_attached("b", 70_000).unwrap());
+        for round in 1..6_u8 {
+            for object in [&mut a, &mut b] {
+                object.range_mut(usize::from(round) * 100..usize::from(round) * 100 + 50).fill(round);
+            }
+            indelible::psync_all(&mut [&mut a, &mut b]).unwrap();
+            let names = [("a", format!("a{round}")), ("b", format!("b{round}"))];
+            pool.snapshot_all(&names.each_ref().map(|(name, kept)| (*name, kept.as_str())), b"").unwrap();
+        }
+        drop((a, b));
+        for round in 1..6_u8 {
+            for name in ["a", "b"] {
+                let kept = pool.attach_read(&format!("{name}{round}")).unwrap();
+                for at in 1..6_u8 {
+                    let expected = if at <= round { at } else { 0 };
+                    assert_eq!(kept.as_slice()[usize::from(at) * 100], expected, "{name}{round}");
+                }
+            }
+        }
+    });
+}
+
+/// Threads store without pause while snapshots are made and cuts psync: each snapshot is a cut.
+#[test]
+fn snapshots_are_cuts_while_threads_store() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut object = pool.create_attached("a", 40 * PAGE as u64).unwrap();
+        object.psync().unwrap();
+        let shared = object.share::<[AtomicU64; 2 * PAGE]>().unwrap();
+        let done = AtomicBool::new(false);
+        let mut kept = Vec::new();
+        std::thread::scope(|scope| {
+            // Two counters, pages apart: the second is never ahead of the first, nor two behind.
+            scope.spawn(|| {
+                for count in 1.. {
+                    for at in [1, 6000] {
+                        shared[at].store(count, Ordering::SeqCst);
+                    }
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            for round in 0..20 {
+                shared.psync_cut().unwrap();
+                if round % 3 == 0 {
+                    let name = format!("s{round}");
+                    pool.snapshot("a", &name, b"").unwrap();
+                    kept.push(name);
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        object.psync().unwrap();
+        drop(object);
+        let mut last = 0;
+        for name in kept {
+            let kept = pool.attach_read(&name).unwrap();
+            let words: Vec<u64> = [8, 8 * 6000]
+                .map(|at| u64::from_le_bytes(kept.as_slice()[at..at + 8].try_into().unwrap()))
+                .into();
+            assert!(words[0] == words[1] || words[0] == words[1] + 1, "{name}: {words:?}");
+            assert!(words[0] >= last);
+            last = words[0];
+        }
+    });
+}
+
+/// A heap grows, in place and by moving, between its snapshots.
+#[test]
+fn a_heap_grows_beside_its_snapshots() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut heap = pool.heap("list", 100_000).unwrap();
+        let mut expected = 0;
+        for round in 0..6_u64 {
+            let list = heap.root_or_default::<PVec<u64>>("numbers").unwrap();
+            assert_eq!(list.len() as u64, expected);
+            list.extend(expected..expected + 4_000);
+            expected += 4_000;
+            if round == 3 {
+                // Something lies behind the object now: it grows by moving.
+                pool.create("wall", 4096).unwrap();
+            }
+            heap.psync().unwrap();
+            pool.snapshot("list", &format!("s{round}"), b"").unwrap();
+        }
+        drop(heap);
+        let shows = |name: &str, len: u64| {
+            let mut heap = pool.heap(name, 0).unwrap();
+            let list = heap.root_or_default::<PVec<u64>>("numbers").unwrap();
+            assert!(list.iter().copied().eq(0..len), "{name}");
+        };
+        shows("list", expected);
+        for round in 0..6_u64 {
+            pool.create_from(&format!("s{round}"), "then", b"", &indelible::CreateOptions::new(0)).unwrap();
+            shows("then", (round + 1) * 4_000);
+            pool.destroy("then").unwrap();
+        }
+    });
+}

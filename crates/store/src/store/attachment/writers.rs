@@ -1,0 +1,114 @@
+//! The writers of a psync, from its beginning to its end.
+
+use super::writer::Writer;
+use crate::error::{Result, StoreError};
+use crate::format::LINE;
+use crate::lane::Batch;
+use crate::mutant::Mutant;
+use crate::store::lanes::Changing;
+use std::sync::Arc;
+
+/// The writers of a psync. One alone, the usual case, needs no memory of its own.
+pub(super) struct Writers<'w> {
+    pub(super) first: &'w mut Writer,
+    pub(super) others: Vec<&'w mut Writer>,
+}
+
+impl Writers<'_> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Writer> {
+        std::iter::once(&*self.first).chain(self.others.iter().map(|writer| &**writer))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Writer> {
+        std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
+    }
+
+    /// Whether they have more than one lane between them.
+    ///
+    /// # Errors
+    /// One of them can make no psync, or not this one.
+    fn check(&self) -> Result<bool> {
+        let mut apart = false;
+        for writer in self.iter() {
+            if !Arc::ptr_eq(&writer.store, &self.first.store) {
+                return Err(StoreError::DifferentPools);
+            }
+            apart |= !Arc::ptr_eq(&writer.lane, &self.first.lane);
+            writer.check()?;
+        }
+        Ok(apart)
+    }
+
+    /// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
+    fn unite(&mut self) -> Result<()> {
+        let (store, lane) = (&self.first.store, &self.first.lane);
+        for writer in &mut self.others {
+            if Arc::ptr_eq(&writer.lane, lane) {
+                continue;
+            }
+            let left = writer.lane.clone();
+            let changing = writer.change()?;
+            if !Mutant::UnsettledMove.is_on() {
+                writer.settle_within(&changing)?;
+            }
+            let mut object = writer.object;
+            store.update(|table| {
+                object = table.entry(object.offset)?;
+                store.bind(table, &mut object, lane.index)
+            })?;
+            writer.object = object;
+            left.forget(object.offset);
+            (writer.lane, writer.revision) = (lane.clone(), lane.revision());
+            lane.bound.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Space for the apply is claimed before the commit: a committed batch can always be applied.
+    pub(super) fn reserve(&mut self, batch: &Batch) -> Result<()> {
+        let mut targets = batch.targets();
+        for section in batch.sections() {
+            let owner = self.iter_mut().find(|writer| writer.object.offset == section.entry.get());
+            let runs = targets.by_ref().take(section.runs.get() as usize);
+            let Some(writer) = owner else { continue };
+            for (target, lines) in runs {
+                writer.back(target, lines * LINE)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A psync that has begun: nobody holds the objects still, or makes one of them a base, before it ends. It has its writers until then, so that
+/// none of them is psynced, grown or detached in between.
+#[must_use = "nothing is durable before the commit"]
+pub struct Psync<'w> {
+    /// `None`: a psync of no object.
+    pub(super) writers: Option<(Writers<'w>, Changing)>,
+}
+
+impl<'w> Psync<'w> {
+    /// Begins a psync of objects of one pool. Waits as long as somebody holds one of them still: so nobody should be kept
+    /// waiting by what the caller has locked or held up.
+    ///
+    /// # Errors
+    /// `DifferentPools`, and those of [`Writer::psync`].
+    pub fn begin(writers: impl IntoIterator<Item = &'w mut Writer>) -> Result<Self> {
+        let mut writers = writers.into_iter();
+        let Some(first) = writers.next() else { return Ok(Psync { writers: None }) };
+        let mut writers = Writers { first, others: writers.collect() };
+        let apart = writers.check()?;
+        writers.iter_mut().try_for_each(Writer::take_back_unproven)?;
+        if apart {
+            writers.unite()?;
+        }
+        let changing = writers.first.change()?;
+        writers.others.iter_mut().try_for_each(|writer| writer.see(&changing))?;
+        Ok(Psync { writers: Some((writers, changing)) })
+    }
+
+    /// The writers, in their order.
+    pub fn writers(&self) -> impl Iterator<Item = &Writer> {
+        self.writers.iter().flat_map(|(writers, _)| writers.iter())
+    }
+}

@@ -1,0 +1,144 @@
+//! Objects as one moment has them, each as its last psync left it: those that nobody writes are locked, and of those that a
+//! process writes the lanes are held still.
+//!
+//! Such a process goes on afterwards with what the table says of its objects: their lanes are revised before that is published.
+//! By then the log of the lane is durable in the primaries, so that the process has nothing left to write there.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::LANES;
+use crate::format::entry::{FLAG_BASE, NO_LANE, STATE_D, STATE_W};
+use crate::medium::LockMode;
+use crate::mutant::Mutant;
+use crate::recovery::replay_beside;
+use crate::space::TableTransaction;
+use crate::store::attachment::undefined;
+use crate::store::locks::{ApplyLock, ObjectLock};
+use crate::store::pool::Store;
+use crate::table::{Key, Located, directory, directory_slot};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zerocopy::little_endian::U32;
+
+/// Lanes that are held still.
+type Held = BTreeMap<u32, ApplyLock>;
+
+/// Outcome of a look at the objects.
+enum Found<R> {
+    All(R),
+    /// A process has come to write one of them, or has gone, or moved it to another lane: it is on this one.
+    Elsewhere(u32),
+    /// A direct write to one of them is under way on this lane: its bytes are nobody's yet.
+    Undefined(u32),
+}
+
+impl Store {
+    /// Changes the entries of objects (name, key) as one step of the table, at a moment at which nobody changes any of them. `change`
+    /// makes durable what it relies on, and may run more than once.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within [`patience`](Store::patience); those of
+    /// `change`: nothing happened.
+    pub(super) fn at_boundary<R>(
+        self: &Arc<Self>,
+        objects: &[(&str, Key<'_>)],
+        change: impl Fn(&mut TableTransaction<'_>, &mut [Located]) -> Result<R>,
+    ) -> Result<R> {
+        let mut deadline = self.apply_locks.deadline();
+        loop {
+            let held = self.hold_lanes(objects)?;
+            let found = self.change_held(objects, &held, &change);
+            drop(held);
+            match found {
+                Ok(Found::All(out)) => return Ok(out),
+                Ok(Found::Elsewhere(lane)) | Err(StoreError::HeldStill { lane, .. }) => {
+                    self.apply_locks.pause(lane, &mut deadline)?;
+                }
+                Ok(Found::Undefined(lane)) => self.apply_locks.pause_changed(lane, &mut deadline)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Holds the lanes still on which a process writes one of the objects: in order, so that two who do so do not wait for each other.
+    fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
+        let mut lanes = self.view(|table| {
+            let mut lanes = Vec::new();
+            for (name, _) in objects {
+                let object = table.object(name)?;
+                if let Some(lane) = self.written_on(&object)? {
+                    lanes.push(lane);
+                }
+            }
+            Ok(lanes)
+        })?;
+        lanes.sort_unstable();
+        lanes.dedup();
+        let mut held = Held::new();
+        for lane in lanes {
+            match self.apply_locks.hold(lane, &|| self.is_taken(lane)) {
+                Ok(lock) => drop(held.insert(lane, lock)),
+                // Its writer died: the object is recovered.
+                Err(StoreError::NeedsRecovery) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(held)
+    }
+
+    /// The lane on which a process that lives writes the object.
+    fn written_on(&self, object: &Located) -> Result<Option<u32>> {
+        let lane = object.entry.lane.get();
+        let bound = object.entry.state == STATE_W && object.is_bound() && lane < LANES;
+        Ok((bound && self.has_writer(object)? && self.is_taken(lane)?).then_some(lane))
+    }
+
+    fn change_held<R>(
+        self: &Arc<Self>,
+        objects: &[(&str, Key<'_>)],
+        held: &Held,
+        change: impl Fn(&mut TableTransaction<'_>, &mut [Located]) -> Result<R>,
+    ) -> Result<Found<R>> {
+        self.update(|table| {
+            let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
+            for (name, key) in objects {
+                let mut object = table.object(name)?;
+                if !object.opens_for_writing(*key) {
+                    return Err(StoreError::WrongKey);
+                }
+                if object.entry.has(FLAG_BASE) {
+                    return Err(StoreError::ObjectReadOnly);
+                }
+                match self.written_on(&object)? {
+                    Some(lane) if held.contains_key(&lane) => {}
+                    Some(lane) => return Ok((Found::Elsewhere(lane), locks, recovered)),
+                    None => {
+                        // Readers may have it: what they see stays as it is.
+                        locks.push(ObjectLock::take(&self.object_locks, &object, LockMode::Shared)?);
+                        recovered.push(self.recover(table, &object)?);
+                        object.entry.state = STATE_D;
+                        object.entry.lane = U32::new(NO_LANE);
+                        table.put_entry(&object)?;
+                    }
+                }
+                found.push(object);
+            }
+            for lane in held.keys().filter(|_| !Mutant::BaseBehind.is_on()) {
+                let directory = directory(table, *lane)?
+                    .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(*lane)))?;
+                replay_beside(table, *lane, &directory)?;
+            }
+            for object in found.iter().filter(|object| object.is_bound()) {
+                if undefined(table, object)?.is_some() && !Mutant::BaseUndefined.is_on() {
+                    return Ok((Found::Undefined(object.entry.lane.get()), locks, recovered));
+                }
+            }
+            let out = change(table, &mut found)?;
+            for lock in held.values() {
+                lock.revise(table.pages().medium())?;
+            }
+            // Lanes that were recovered are given back once that is published.
+            Ok((Found::All(out), locks, recovered))
+        })
+        .map(|(found, _locks, _recovered)| found)
+    }
+}
