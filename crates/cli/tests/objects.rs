@@ -56,6 +56,10 @@ fn s2_02_objects_are_kept_and_copied_at_once() {
     rig.pmo(["snapshot"], ["a", "trial", "--as", "b"]).fails(2, "--as is for one object");
     let made = ["a", "then", "beside", named["name"].as_str().unwrap()];
     rig.pmo(["rm"], made.into_iter().chain(both)).fine();
+    let json = rig.pmo(["gc"], ["--json"]).fine().json();
+    assert!(json["freed"].as_u64().is_some_and(|freed| freed > 0), "{json}");
+    assert_eq!(rig.pmo(["stat"], ["trial", "--json"]).fine().json()["shares"], false);
+    assert!(rig.pmo(["gc"], [""; 0]).fine().out.starts_with("0 B freed"));
     assert_eq!(rig.pmo(["cat"], ["trial"]).fine().out, "third");
     rig.pmo(["rm"], ["trial"]).fine();
     let run = rig.pmo(["check"], [""; 0]);

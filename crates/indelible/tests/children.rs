@@ -6,6 +6,7 @@
 mod collections_crash;
 mod devices;
 mod failures;
+mod following;
 mod heap_crash;
 mod page_source;
 mod paper;

@@ -131,6 +131,14 @@ mutants! {
         BaseBehind,
         /// An object that a process writes becomes a base while a direct write is under way.
         BaseUndefined,
+        /// An object that takes the place of its base does not say which pages are its own.
+        MergedUnclaimed,
+        /// A base says that pages that it absorbs are its own before they are durable.
+        AbsorbedEarly,
+        /// A base does not say that pages that it absorbed are its own.
+        AbsorbedUnclaimed,
+        /// A merge is real before the pages are durable where they were copied to.
+        MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.
         RevisionKept,
         /// A repair builds where the table in force says that nothing was ever written.

@@ -8,6 +8,7 @@ mod create;
 mod doctor;
 mod dump;
 pub mod format;
+mod gc;
 mod heap;
 mod leds;
 mod ls;
@@ -41,6 +42,7 @@ pub enum Command {
     Mv(mv::Mv),
     Snapshot(snapshot::Snapshot),
     Rm(rm::Rm),
+    Gc(gc::Gc),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
@@ -69,6 +71,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Mv(args) => mv::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args),
         Command::Rm(args) => rm::run(context, args),
+        Command::Gc(args) => gc::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),

@@ -77,6 +77,44 @@ impl Pool {
         let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key)?)));
         self.about("attach", name, result)
     }
+
+    /// Attaches what the last psync of an object left, for reading, while another process writes it: that one goes on, and so does any that
+    /// attaches it later. [`ReadObject::refresh`] goes to the newest psync. Of a snapshot, attaches that.
+    ///
+    /// It takes a moment of the writer's time and, of the pool, a free piece as large as the object. It has the object's addresses, so
+    /// that a process which has the object attached itself cannot have both.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
+    /// # pool.create("prices", 100_000)?;
+    /// // In another process than the one that writes `prices`:
+    /// let mut prices = pool.attach_snapshot("prices")?;
+    /// println!("{}", prices.as_slice()[0]);
+    /// if prices.refresh()? {
+    ///     println!("now {}", prices.as_slice()[0]);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is in the middle of something for longer than
+    /// [`set_wait`](Pool::set_wait) says. `ReadOnly`: the pool was opened for reading.
+    pub fn attach_snapshot(&self, name: &str) -> Result<ReadObject> {
+        self.attach_snapshot_with_key(name, b"")
+    }
+
+    /// As [`attach_snapshot`](Pool::attach_snapshot), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](Pool::attach_snapshot).
+    pub fn attach_snapshot_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
+        let inner = self.inner();
+        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, key)?)));
+        self.about("attach", name, inner.alive().and_then(|()| made()))
+    }
 }
 
 pub(crate) fn attach_core(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Core, Cause> {

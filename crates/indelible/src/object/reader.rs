@@ -8,8 +8,10 @@ use crate::pool::{Inner as PoolInner, Stat};
 use crate::shadow::Shadow;
 use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
+use indelible_store::table::Key;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
@@ -18,6 +20,8 @@ pub(crate) struct ReadCore {
     shadow: Option<Shadow>,
     reader: Option<Reader>,
     inherited: Inherited,
+    /// The key of an object beside whose writer it reads.
+    follows: Option<Vec<u8>>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
 }
@@ -64,14 +68,48 @@ impl ReadCore {
         }
         let inherited = Inherited::of(&mut shadow, &pool, &reader);
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(Some(ReadCore { shadow, reader, inherited, pool, name: name.to_owned() }))
+        Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name: name.to_owned() }))
+    }
+
+    /// Maps what the last psync of an object left, whoever writes it.
+    pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, key: &[u8]) -> Result<ReadCore, Cause> {
+        // Readers that died have left their bases.
+        pool.store.reap()?;
+        let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(key))?))?;
+        let mut core = ReadCore::attach(pool, name, reader)?.ok_or(Cause::Detached)?;
+        core.follows = Some(key.to_vec());
+        Ok(core)
+    }
+
+    /// Maps what the newest psync left, if there was one. After an error in which the object could not be mapped, it has no bytes.
+    pub(crate) fn refresh(&mut self) -> Result<bool, Cause> {
+        let (pool, name) = (self.pool.clone(), self.name.clone());
+        pool.alive()?;
+        let (Some(key), Some(reader)) = (&self.follows, &self.reader) else { return Ok(false) };
+        if self.shadow.is_some() && pool.store.is_newest(&name, reader)? {
+            return Ok(false);
+        }
+        let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(key))?))?;
+        let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
+        self.shadow = None;
+        let shadow = pool.map(&newer.object().entry, layers.into(), false);
+        let before = self.reader.replace(newer);
+        // Space that cannot be given back now is given back later.
+        let _ = before.map(|before| pool.store.end_snapshot(before));
+        self.shadow = Some(shadow?);
+        Ok(true)
     }
 
     pub(crate) fn base(&self) -> *const u8 {
-        self.shadow.as_ref().map_or(std::ptr::null(), |shadow| shadow.base().as_ptr())
+        self.shadow
+            .as_ref()
+            .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
     pub(crate) fn len(&self) -> usize {
+        if self.shadow.is_none() {
+            return 0;
+        }
         self.reader.as_ref().map_or(0, |reader| reader.object().entry.size.get() as usize)
     }
 
@@ -85,8 +123,11 @@ impl ReadCore {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
         self.inherited = Inherited::No;
-        self.pool.shared().remove(&reader.object().offset);
-        Ok(reader.detach()?)
+        if self.follows.is_none() {
+            self.pool.shared().remove(&reader.object().offset);
+            return Ok(reader.detach()?);
+        }
+        Ok(self.pool.store.end_snapshot(reader)?)
     }
 }
 
@@ -181,6 +222,19 @@ impl ReadObject {
     /// The table cannot be read.
     pub fn stat(&self) -> Result<Stat> {
         self.core.pool.stat(&self.core.name)
+    }
+
+    /// Goes to what the newest psync of the object left; returns whether there was one. Only of an object that
+    /// [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
+    ///
+    /// Costs a snapshot, and a copy of the pages that the writer changed since the last one.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was. If it cannot be mapped, it has no bytes until a
+    /// later call succeeds.
+    pub fn refresh(&mut self) -> Result<bool> {
+        let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
+        core.refresh().map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
     }
 
     /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.

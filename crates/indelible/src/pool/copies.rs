@@ -1,7 +1,8 @@
 //! Copies and snapshots that take no time.
 
 use super::{CreateOptions, Pool};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use indelible_store::error::StoreError;
 use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
@@ -90,4 +91,41 @@ impl Pool {
         let named = of.first().map_or("", |of| of.object);
         self.about("snapshot", named, result.map(drop))
     }
+
+    /// Merges what objects rest on and nothing else needs, and removes what is left of snapshots, copies and resizes that are gone or were
+    /// cut short. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
+    /// never copied. Others may use the pool meanwhile.
+    ///
+    /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
+    ///
+    /// # Errors
+    /// `NoSpace`, failures of the medium: what was done before stays so.
+    pub fn collect(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Collected> {
+        let inner = &self.inner;
+        let result = inner.alive().and_then(|()| {
+            let mut done = Collected { removed: inner.store.reap()?, ..Collected::default() };
+            // An object that cannot be read is left alone.
+            let names: Vec<String> =
+                self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
+            for (nth, name) in (1..).zip(&names) {
+                match inner.store.merge(name) {
+                    // It was destroyed, or renamed, meanwhile.
+                    Err(StoreError::NotFound) => {}
+                    copied => done.copied += copied?,
+                }
+                progress(nth, names.len() as u64);
+            }
+            Ok(done)
+        });
+        result.map_err(|cause| Error::new("collect what is unused in", cause).pool(&inner.path))
+    }
+}
+
+/// Work that [`Pool::collect`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Objects without a name that were removed.
+    pub removed: u64,
+    /// Bytes copied.
+    pub copied: u64,
 }

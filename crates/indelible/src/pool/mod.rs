@@ -8,6 +8,7 @@ mod registry;
 mod wait;
 mod windows;
 
+pub use copies::Collected;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 

@@ -104,6 +104,27 @@ impl TableTransaction<'_> {
         Ok(unused.then_some(base))
     }
 
+    /// Lets the object have the extent of its base, which has the pages of both and is no shorter, and rest on what the base rests on. The base has the
+    /// extent that the object had, and nothing else: the caller destroys it.
+    pub fn take_place_of_base(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
+        self.give_extent(object.entry.overlay.get(), object.entry.bitmap_pages())?;
+        let (own, entry) = (object.entry.primary, base.entry);
+        for flag in [FLAG_OVERLAY, FLAG_SPARSE] {
+            object.entry.set(flag, entry.has(flag));
+        }
+        object.entry.primary = entry.primary;
+        (object.entry.base, object.entry.based, object.entry.overlay) =
+            (entry.base, entry.based, entry.overlay);
+        let pages = object.entry.pages.get();
+        self.give_extent(entry.primary.get() + pages, entry.pages.get() - pages)?;
+        self.narrow(object, pages)?;
+        (base.entry.primary, base.entry.pages) = (own, object.entry.pages);
+        base.entry.set(FLAG_OVERLAY, false);
+        (base.entry.base, base.entry.based, base.entry.overlay) = Default::default();
+        self.put_entry(base)?;
+        self.put_entry(object)
+    }
+
     /// Takes fewer pages from the base: the object's own extent ends after `pages`.
     pub fn narrow(&mut self, object: &mut Located, pages: u64) -> Result<()> {
         if object.entry.based.get() <= pages || !object.entry.has(FLAG_OVERLAY) {

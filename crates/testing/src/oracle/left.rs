@@ -19,6 +19,7 @@ impl Left {
         let (Step::Attach { object }
         | Step::Read { object }
         | Step::Resize { object, .. }
+        | Step::Follow { object }
         | Step::Copy { object, .. }) = *call
         else {
             return false;
@@ -45,6 +46,7 @@ impl Left {
             Step::Attach { object }
             | Step::Read { object }
             | Step::Resize { object, .. }
+            | Step::Follow { object }
             | Step::Copy { object, .. }
             | Step::Destroy { object } => self.0.retain(|(_, left)| *left != object),
             Step::Rename { object, to } => {

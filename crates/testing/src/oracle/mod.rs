@@ -27,13 +27,15 @@
 //!    lets go.
 //! 9. A snapshot holds what the last psync of its object left, whatever becomes of the two, and nobody attaches it for writing. It
 //!    may be refused as `Changing`, as if it had not been asked for, while a process writes the object.
-//! 10. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
+//! 10. A process that follows an object sees what its last psync left, and goes on seeing that.
+//! 11. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
 
 mod cuts;
 mod failing;
+mod follow;
 mod hold;
 mod left;
 mod model;
@@ -85,6 +87,10 @@ pub enum Step {
         to: usize,
         snapshot: bool,
     },
+    /// Merges what only this object needs, of what it rests on.
+    Merge {
+        object: usize,
+    },
     /// Of an object nobody has attached.
     Resize {
         object: usize,
@@ -127,6 +133,10 @@ pub enum Step {
     },
     /// Holds an object still that a process has attached for writing, and looks. An object that it held before goes on.
     Hold {
+        object: usize,
+    },
+    /// Attaches what the last psync of an object left, whoever writes it, and looks; once more at what it followed before.
+    Follow {
         object: usize,
     },
     /// Looks at the object that it holds once more, and lets it go on.

@@ -136,6 +136,8 @@ impl Model {
             | Step::Attach { object }
             | Step::Read { object }
             | Step::Copy { object, .. }
+            | Step::Merge { object }
+            | Step::Follow { object }
             | Step::Hold { object }
                 if !self.has(object) =>
             {
@@ -166,6 +168,8 @@ impl Model {
                 _ => Answer::Done,
             },
             Step::Hold { .. }
+            | Step::Follow { .. }
+            | Step::Merge { .. }
             | Step::LetGo
             | Step::Repair { .. }
             | Step::Die
@@ -242,6 +246,8 @@ impl Model {
             Step::Die => self.die(process),
             // Loaded bytes are stored once it is known where the object's virgin part begins.
             Step::Load { .. }
+            | Step::Follow { .. }
+            | Step::Merge { .. }
             | Step::Checkpoint { .. }
             | Step::Hold { .. }
             | Step::LetGo

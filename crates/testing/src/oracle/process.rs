@@ -1,5 +1,6 @@
 //! A process of a program: its handle on the medium, and the calls it makes.
 
+use super::follow::Follower;
 use super::hold::Hold;
 use super::model::{Attached, Model, Writing};
 use super::{NAMES, Step};
@@ -24,6 +25,7 @@ pub(super) struct Process {
     writers: BTreeMap<usize, Writer>,
     readers: BTreeMap<usize, Reader>,
     pub(super) hold: Option<Hold>,
+    follower: Option<Follower>,
 }
 
 /// The answer to a call, and the stores that the process made with it.
@@ -31,6 +33,8 @@ pub(super) struct Process {
 pub(super) struct Seen {
     /// An object, where it lies, and what it holds.
     object: Option<(usize, Located, Vec<u8>)>,
+    /// An object that is followed, as its follower sees it.
+    shown: Option<(usize, Vec<u8>)>,
     /// An object that is new, and was not looked at.
     made: Option<Located>,
     /// Bytes of an object that are now this value.
@@ -44,7 +48,8 @@ pub(super) struct Seen {
 impl Seen {
     /// In what the world contradicts it.
     pub(super) fn difference(&self, world: &Model) -> Option<String> {
-        let (object, _, shown) = self.object.as_ref()?;
+        let found = self.object.as_ref().map(|(object, _, shown)| (object, shown));
+        let (object, shown) = found.or(self.shown.as_ref().map(|(object, shown)| (object, shown)))?;
         let Some((_, _, bytes)) = world.durable.get(NAMES[*object]) else {
             return Some("shows what should not exist".into());
         };
@@ -101,7 +106,14 @@ impl Process {
         let store = Store::open(medium.clone(), process(pid))?;
         // Nobody lets go while another waits: one step follows the other.
         store.set_patience(Duration::ZERO);
-        Ok(Process { medium, store, writers: BTreeMap::new(), readers: BTreeMap::new(), hold: None })
+        Ok(Process {
+            medium,
+            store,
+            writers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            hold: None,
+            follower: None,
+        })
     }
 
     pub(super) fn is_poisoned(&self, object: usize) -> bool {
@@ -111,7 +123,7 @@ impl Process {
     /// Makes the call; `world` has what this process, number `own`, stored.
     pub(super) fn call(&mut self, own: usize, step: &Step, world: &Model, seen: &mut Seen) -> Result<()> {
         let key = Key::default();
-        let Process { store, writers, readers, hold, .. } = self;
+        let Process { store, writers, readers, hold, follower, .. } = self;
         match *step {
             Step::Create { object, size, sparse } => {
                 let how = CreateOptions { size: size.into(), sparse, ..CreateOptions::default() };
@@ -129,6 +141,7 @@ impl Process {
                 };
                 seen.made = Some(made);
             }
+            Step::Merge { object } => drop(store.merge(NAMES[object])?),
             Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
             Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
             Step::Attach { object } => {
@@ -186,6 +199,11 @@ impl Process {
                 if let (Some(hold), Some(Writing::Well)) = (hold, world.writing(object)) {
                     seen.object = Some((object, *hold.object(), hold.shown().to_vec()));
                 }
+            }
+            Step::Follow { object } => {
+                seen.moved = !follower.take().map_or(Ok(true), Follower::end)?;
+                let now = follower.insert(Follower::begin(store, NAMES[object])?);
+                seen.shown = Some((object, now.shown.clone()));
             }
             Step::Repair { drop_damaged } => {
                 let how = RepairOptions { dry_run: false, drop_damaged };

@@ -83,6 +83,8 @@ fn step(rng: &mut Rng) -> Step {
         112..115 => Step::Hold { object },
         115..118 => Step::LetGo,
         118..120 => Step::Repair { drop_damaged: rng.bool() },
+        120..122 => Step::Merge { object },
+        122..124 => Step::Follow { object },
         _ => Step::Copy { object, to: rng.usize(..NAMES.len()), snapshot: rng.u8(..3) == 0 },
     }
 }

@@ -176,7 +176,7 @@ impl Run<'_> {
             Step::Repair { .. } if seen.repair.is_some() => {
                 Err(format!("a repair of what is whole: {:?}", seen.repair))
             }
-            _ if seen.moved => Err("it changed while it was held still".into()),
+            _ if seen.moved => Err("it changed while it was held still, or followed".into()),
             _ => Ok(()),
         }
     }
@@ -212,7 +212,12 @@ impl Run<'_> {
             let left = futures.into_iter().filter(|future| future.answer == said);
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
-        let copies = if let Step::Copy { object, .. } = *call { Some(object) } else { None };
+        let copies =
+            if let Step::Copy { object, .. } | Step::Merge { object } | Step::Follow { object } = *call {
+                Some(object)
+            } else {
+                None
+            };
         let beside = match error {
             E::Held { .. } if matches!(call, Step::Repair { .. }) => true,
             E::Held { .. } if self.left.may_hold(process, call) => true,

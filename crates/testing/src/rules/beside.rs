@@ -1,6 +1,6 @@
 //! Snapshots of objects that another process has attached for writing.
 
-use super::{CONFIG, KEY, Verdict, create, open};
+use super::{CONFIG, KEY, Verdict, crash, create, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
@@ -23,7 +23,7 @@ struct Beside {
     writers: Vec<Writer>,
     store: Arc<Store>,
     other: Arc<Store>,
-    /// What the last psync of each object left.
+    /// Contents as the last psync of each object left them.
     expected: Vec<Vec<u8>>,
 }
 
@@ -184,6 +184,122 @@ pub(super) fn a_snapshot_waits_for_a_direct_write() -> Verdict {
             return Err("a direct write to a page of a base".into());
         }
         c.detach().map_err(text)?;
+        beside.psync(0, 0, 3, 10).map_err(text)?;
+        beside.ends()
+    })
+}
+
+/// Bases that nobody needs any more are merged beneath a writer, and with the object once it has detached; named ones stay.
+pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
+    on_each(|mut beside| {
+        for round in 0..5_u8 {
+            let name = format!("s{round}");
+            keep(&beside.other, &[("a", &name)]).map_err(text)?;
+            beside.psync(0, 4096 * usize::from(round % 4) + 50, 10 + round, 5000).map_err(text)?;
+            if round != 2 {
+                beside.other.destroy(&name, KEY).map_err(text)?;
+            }
+            if round == 2 {
+                beside.psync(1, 0, 9, 9).map_err(text)?;
+            }
+        }
+        let kept = {
+            let reader = beside.other.attach_reader("s2", KEY).map_err(text)?;
+            contents(&beside.other, reader.object()).map_err(text)?
+        };
+        let before = beside.other.info().map_err(text)?.free;
+        if beside.other.merge("a").map_err(text)? == 0 {
+            return Err("nothing was merged".into());
+        }
+        if beside.other.info().map_err(text)?.free < before + 2 * SIZE as u64 {
+            return Err("too little was given back".into());
+        }
+        beside.psync(0, 9000, 30, 64).map_err(text)?;
+        beside.shows("s2", &kept)?;
+        // Pages that were merged are whole after a power cut at once.
+        let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
+        same(&cut, "a", &beside.expected[0])?;
+        let a = beside.writers.remove(0);
+        a.detach().map_err(text)?;
+        beside.other.merge("a").map_err(text)?;
+        let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
+        same(&cut, "a", &beside.expected[0])?;
+        same(&cut, "s2", &kept)?;
+        beside.other.destroy("s2", KEY).map_err(text)?;
+        beside.other.merge("a").map_err(text)?;
+        let plain = beside.other.find("a").map_err(text)?;
+        if plain.entry.base.get() != 0 {
+            return Err("it rests on a base that nobody else needs".into());
+        }
+        beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
+        beside.psync(0, 70, 31, 64).map_err(text)?;
+        beside.ends()
+    })
+}
+
+/// A reader that follows has the chain below what it reads shortened, and the power is cut anywhere meanwhile.
+pub(super) fn bases_are_absorbed_whole() -> Verdict {
+    crash(
+        |store| {
+            create(store, "a", SIZE as u64);
+            let mut a = store.attach_writer("a", KEY).unwrap();
+            psync(&mut a, &[(0, &[1; SIZE])]).unwrap();
+            a.detach().unwrap();
+        },
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            for (at, value) in [(100, 2), (5000, 3), (9000, 4), (200, 5)] {
+                let mut after = run.last();
+                let (_, _, bytes) = after.get_mut("a").expect("it was created");
+                bytes[at..at + 8].fill(value);
+                run.step_to(after, |_| psync(&mut a, &[(at as u64, &[value; 8])]))?;
+                let after = run.last();
+                run.step_to(after, |store| {
+                    let reader = store.attach_snapshot("a", KEY)?;
+                    store.end_snapshot(reader)
+                })?;
+            }
+            let after = run.last();
+            run.step_to(after, |_| a.detach())?;
+            let after = run.last();
+            run.step_to(after, |store| store.merge("a").map(drop))
+        },
+    )
+}
+
+/// Readers that come and go, of which one stays: what lies below the object is a few bases, and each shows what it should.
+pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
+    const PAGES: usize = 40;
+    on_each(|mut beside| {
+        create(&beside.store, "c", PAGES as u64 * 4096);
+        let mut c = beside.store.attach_writer("c", KEY).map_err(text)?;
+        let mut bytes = vec![1; PAGES * 4096];
+        psync(&mut c, &[(0, &bytes)]).map_err(text)?;
+        let mut readers = Vec::new();
+        for round in 0..30_u8 {
+            let at = usize::from(round) * 7 % PAGES * 4096;
+            bytes[at..at + 10].fill(round);
+            psync(&mut c, &[(at as u64, &[round; 10])]).map_err(text)?;
+            let reader = beside.other.attach_snapshot("c", KEY).map_err(text)?;
+            let found = contents(&beside.other, reader.object()).map_err(text)?;
+            if found != bytes {
+                return Err(format!("round {round} is not what a reader sees"));
+            }
+            readers.push((reader, found));
+            if readers.len() > 2 {
+                let (reader, then) = readers.remove(1);
+                if contents(&beside.other, reader.object()).map_err(text)? != then {
+                    return Err(format!("in round {round} a reader sees something else than before"));
+                }
+                beside.other.end_snapshot(reader).map_err(text)?;
+            }
+        }
+        let hidden = beside.other.info().map_err(text)?.objects;
+        if hidden > 12 {
+            return Err(format!("{hidden} objects and bases"));
+        }
+        c.detach().map_err(text)?;
+        same(&beside.other, "c", &bytes)?;
         beside.psync(0, 0, 3, 10).map_err(text)?;
         beside.ends()
     })

@@ -114,6 +114,9 @@ rule_tests! {
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;
     beside::a_snapshot_waits_for_a_direct_write => BaseUndefined;
+    beside::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
+    beside::bases_are_absorbed_whole => AbsorbedEarly;
+    beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;

@@ -226,6 +226,16 @@ struct Unbound {
 }
 
 impl Reader {
+    /// A reader of a base, whose lock the caller has.
+    pub(in crate::store) fn of_base(
+        store: &Arc<Store>,
+        object_lock: ObjectLock,
+        base: Located,
+        layers: Option<Layers>,
+    ) -> Self {
+        Reader { store: store.clone(), object_lock: Some(object_lock), object: base, layers }
+    }
+
     /// The object as it was when attached.
     #[must_use]
     pub fn object(&self) -> &Located {

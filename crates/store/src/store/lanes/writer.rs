@@ -12,6 +12,7 @@ mod changing;
 
 pub(in crate::store) use changing::Changing;
 
+use super::advance::Advance;
 use super::lane_use::LaneUse;
 use super::page_cache::PageCache;
 use super::state::{Asked, Durable, LaneState, Room, Turn};
@@ -20,33 +21,12 @@ use crate::error::{Result, StoreError};
 use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Epoch, Medium};
 use crate::mutant::Mutant;
-use crate::recovery::{Standing, put_progress_at};
+use crate::recovery::put_progress_at;
 use crate::store::locks::{ApplyLocks, LaneLock, lock};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
-use crate::table::Located;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Standing of an object after its newest batch.
-#[derive(Clone)]
-pub(in crate::store) struct Advance {
-    /// Offset of its slot.
-    pub slot: u64,
-    id: [u8; 16],
-    pub standing: Standing,
-    page_cache: Option<Arc<Mutex<PageCache>>>,
-}
-
-impl Advance {
-    pub(in crate::store) fn new(
-        object: &Located,
-        standing: Standing,
-        page_cache: Option<Arc<Mutex<PageCache>>>,
-    ) -> Self {
-        Advance { slot: object.offset, id: object.entry.id, standing, page_cache }
-    }
-}
 
 struct State {
     lane: LaneState,
@@ -61,6 +41,8 @@ struct State {
     used: LaneUse,
     /// The lane's revision when a change last began.
     revision: u64,
+    /// Whether a generation was begun where the lane is, so that the first copy of its header says so.
+    begun: bool,
 }
 
 impl State {
@@ -144,6 +126,7 @@ impl WriterLane {
                 ticket: 0,
                 used: LaneUse::default(),
                 revision,
+                begun: false,
             }),
             changed: Condvar::new(),
             poisoned,
@@ -390,7 +373,7 @@ impl WriterLane {
 
     /// Checkpoints, unless something is being written or applied: `false` then.
     fn try_checkpoint(&self, state: &mut State, turn: Option<&Turn>) -> Result<bool> {
-        let (device, State { lane, progress, used, .. }) = (&self.medium, state);
+        let (device, State { lane, progress, used, begun, .. }) = (&self.medium, state);
         let done = lane.checkpoint(turn, |log| {
             for advance in progress.values() {
                 if let Some(page_cache) = &advance.page_cache {
@@ -412,6 +395,7 @@ impl WriterLane {
         if done {
             progress.clear();
             used.checkpoints += 1;
+            *begun = true;
         }
         Ok(done)
     }
@@ -424,6 +408,7 @@ impl WriterLane {
     ) -> Result<()> {
         let mut state = self.idle(lock(&self.state))?;
         let log = state.lane.relocate(relocate)?;
+        state.begun = false;
         self.capacity.store(log.capacity(), Ordering::Release);
         Ok(())
     }
@@ -440,7 +425,7 @@ impl Drop for WriterLane {
         let state = lock(&self.state);
         self.lock.release(|| {
             let unused = self.bound.load(Ordering::Relaxed) == 0;
-            if unused && state.used.checkpoints > 0 && !self.is_poisoned() {
+            if unused && state.begun && !self.is_poisoned() {
                 let _ = state.lane.log().retire(&self.medium, self.seed);
             }
         });

@@ -31,6 +31,27 @@ enum Found<R> {
     Undefined(u32),
 }
 
+/// The key that is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    /// None: what objects hold stays.
+    Upkeep,
+    /// That for reading.
+    Read,
+    /// That for writing.
+    Write,
+}
+
+impl Right {
+    pub(super) fn allows(self, object: &Located, key: Key<'_>) -> bool {
+        match self {
+            Right::Upkeep => true,
+            Right::Read => object.opens_for_reading(key),
+            Right::Write => object.opens_for_writing(key),
+        }
+    }
+}
+
 impl Store {
     /// Changes the entries of objects (name, key) as one step of the table, at a moment at which nobody changes any of them. `change`
     /// makes durable what it relies on, and may run more than once.
@@ -41,12 +62,13 @@ impl Store {
     pub(super) fn at_boundary<R>(
         self: &Arc<Self>,
         objects: &[(&str, Key<'_>)],
+        right: Right,
         change: impl Fn(&mut TableTransaction<'_>, &mut [Located]) -> Result<R>,
     ) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
             let held = self.hold_lanes(objects)?;
-            let found = self.change_held(objects, &held, &change);
+            let found = self.change_held(objects, right, &held, &change);
             drop(held);
             match found {
                 Ok(Found::All(out)) => return Ok(out),
@@ -86,7 +108,7 @@ impl Store {
     }
 
     /// The lane on which a process that lives writes the object.
-    fn written_on(&self, object: &Located) -> Result<Option<u32>> {
+    pub(super) fn written_on(&self, object: &Located) -> Result<Option<u32>> {
         let lane = object.entry.lane.get();
         let bound = object.entry.state == STATE_W && object.is_bound() && lane < LANES;
         Ok((bound && self.has_writer(object)? && self.is_taken(lane)?).then_some(lane))
@@ -95,6 +117,7 @@ impl Store {
     fn change_held<R>(
         self: &Arc<Self>,
         objects: &[(&str, Key<'_>)],
+        right: Right,
         held: &Held,
         change: impl Fn(&mut TableTransaction<'_>, &mut [Located]) -> Result<R>,
     ) -> Result<Found<R>> {
@@ -102,7 +125,7 @@ impl Store {
             let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
             for (name, key) in objects {
                 let mut object = table.object(name)?;
-                if !object.opens_for_writing(*key) {
+                if !right.allows(&object, *key) {
                     return Err(StoreError::WrongKey);
                 }
                 if object.entry.has(FLAG_BASE) {

@@ -6,6 +6,7 @@
 //! Cost: of the object's size only the bitmap, a bit for each page. The new extent is as long as the object, and has blocks where it was
 //! written to.
 
+use super::boundary::Right;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_BASE;
@@ -42,7 +43,7 @@ impl Store {
         self.reap()?;
         let ids = (0..of.len()).map(|_| random_id()).collect::<Result<Vec<_>, _>>()?;
         let (objects, now): (Vec<_>, _) = (of.iter().map(|of| (of.object, of.key)).collect(), now());
-        self.at_boundary(&objects, |table, objects| {
+        self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
@@ -86,7 +87,7 @@ impl Store {
                 Ok(object)
             });
         }
-        self.at_boundary(&[(name, key)], |table, objects| {
+        self.at_boundary(&[(name, key)], Right::Write, |table, objects| {
             let object = objects.first_mut().ok_or(StoreError::NotFound)?;
             let how = how.with_keys_of(object, key);
             let mut base = self.freeze(table, object, None, Key::default(), (ids.1, now))?;
@@ -99,7 +100,7 @@ impl Store {
     }
 
     /// Makes the extent of an object that nobody changes, as of its last psync, a base with these (ID, time of creation).
-    fn freeze(
+    pub(super) fn freeze(
         &self,
         table: &mut TableTransaction<'_>,
         object: &Located,
@@ -119,7 +120,7 @@ impl Store {
 
     /// Lets the object rest on the base that its extent became. A process that writes it goes on under another number, so that batches of
     /// before do not count: they are in the base.
-    fn go_on(
+    pub(super) fn go_on(
         &self,
         table: &mut TableTransaction<'_>,
         object: &mut Located,
@@ -159,7 +160,7 @@ impl Store {
     }
 
     /// Makes everything written so far, objects' progress and bitmaps, durable before their entries are in force.
-    fn prove(table: &TableTransaction<'_>) -> Result<()> {
+    pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;
         }

@@ -1,10 +1,13 @@
 //! Operations on a pool as a whole, and on objects that nobody has attached.
 
+mod absorb;
 mod boundary;
 mod copies;
+mod following;
 mod format;
 mod inspect;
 mod listing;
+mod merge;
 mod objects;
 mod resize;
 mod standings;

@@ -1,5 +1,6 @@
 //! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
 
+use super::boundary::Right;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_OVERLAY, NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
@@ -15,7 +16,8 @@ impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         self.reap()?;
-        let (mut object, object_lock) = self.unless_held_still(|| self.take_recovered(name, key))?;
+        let (mut object, object_lock) =
+            self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
         if pages_for(size) < object.entry.pages.get() {
             self.shrink(&mut object, size)?;
         } else {
@@ -29,11 +31,12 @@ impl Store {
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
+        right: Right,
         key: Key<'_>,
     ) -> Result<(Located, ObjectLock)> {
         let (object, object_lock, recovered) = self.update(|table| {
             let mut object = table.object(name)?;
-            if !object.opens_for_writing(key) {
+            if !right.allows(&object, key) {
                 return Err(StoreError::WrongKey);
             }
             if object.entry.has(FLAG_BASE) {

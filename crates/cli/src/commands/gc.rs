@@ -1,0 +1,57 @@
+//! `pmo gc`: space that nothing needs any more.
+
+use crate::bytes::human;
+use crate::context::Context;
+use crate::failure::Result;
+use crate::out::confirm;
+use crate::progress;
+use crate::text::count;
+use crate::values::pool;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Give back the space of copies and snapshots that are gone
+///
+/// An object that was copied shares pages with what it held then, until it is merged with that again: this does so wherever nothing else
+/// needs the shared pages, and removes what is left of operations that were cut short. Others may use the pool meanwhile; objects
+/// that they have attached are merged as far as that disturbs nobody.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo rm data.pmo ledger@2026-11-24T03:00:00Z
+  pmo gc data.pmo
+
+JSON: {\"removed\":2,\"copied\":40960,\"freed\":1048576}
+  removed objects had no name; copied and freed are bytes, freed those of the pool that are free now and were not before")]
+pub struct Gc {
+    /// The pool
+    #[arg(value_parser = pool())]
+    pool: PathBuf,
+}
+
+/// The work done, for programs.
+#[derive(Serialize)]
+struct Report {
+    removed: u64,
+    copied: u64,
+    freed: u64,
+}
+
+pub fn run(context: &Context, args: &Gc) -> Result {
+    let pool = context.open(&args.pool)?;
+    let before = pool.info()?.free;
+    let bar = progress::steps("merging");
+    let done = pool.collect(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let done = done?;
+    let freed = pool.info()?.free.saturating_sub(before);
+    let report = Report { removed: done.removed, copied: done.copied, freed };
+    confirm(context.json, &report, |report, out| {
+        let (removed, copied) = (count(report.removed, "leftover"), human(report.copied));
+        out.line(&format!("{} freed: {removed} removed, {copied} copied", human(report.freed)))
+    })
+}

@@ -1,0 +1,216 @@
+//! Readers beside a writer: each shows what one psync left, the newest when it asks, whoever dies.
+
+use super::support::{self, Ground, World};
+use indelible::{Collected, CreateOptions, ErrorKind, Pool, Tracking};
+use indelible_testing::Seeded;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 40;
+
+/// The round, not beyond `last`, in which a page last changed.
+fn changed(page: usize, last: u64) -> u64 {
+    (0..=last)
+        .rev()
+        .find(|round| page == 0 || (round * 7919 + page as u64 * 13).is_multiple_of(5))
+        .unwrap_or(0)
+}
+
+fn word(bytes: &[u8], page: usize) -> u64 {
+    u64::from_le_bytes(bytes[page * PAGE..page * PAGE + 8].try_into().unwrap())
+}
+
+/// The round that the object shows, of which each page has what it should.
+fn round_of(bytes: &[u8]) -> u64 {
+    let round = word(bytes, 0);
+    for page in 1..PAGES {
+        assert_eq!(word(bytes, page), changed(page, round), "page {page} in round {round}");
+    }
+    round
+}
+
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn work() {
+    let Some(path) = std::env::var_os("FOLLOWED_POOL") else { return };
+    let options = support::options_of(&std::env::var("FOLLOWED_WORLD").unwrap());
+    let pool = options.open(path).unwrap();
+    let mut object = pool.attach("w").unwrap();
+    let mut round = round_of(object.as_slice());
+    loop {
+        round += 1;
+        for page in (0..PAGES).filter(|page| changed(*page, round) == round) {
+            object.range_mut(page * PAGE..page * PAGE + 8).copy_from_slice(&round.to_le_bytes());
+        }
+        if round.is_multiple_of(3) { object.psync_cut() } else { object.psync() }.unwrap();
+        println!("ROUND {round}");
+        if round.is_multiple_of(40) {
+            object.checkpoint().unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn follow() {
+    let Some(path) = std::env::var_os("FOLLOWED_POOL") else { return };
+    let options = support::options_of(&std::env::var("FOLLOWED_WORLD").unwrap());
+    let pool = options.open(path).unwrap();
+    let mut reader = pool.attach_snapshot("w").unwrap();
+    let mut seen = 0;
+    loop {
+        reader.refresh().unwrap();
+        let round = round_of(reader.as_slice());
+        assert!(round >= seen, "{round} after {seen}");
+        seen = round;
+        println!("ROUND {round}");
+    }
+}
+
+/// A process that writes, or follows, without pause.
+struct Other {
+    child: Child,
+    said: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(world: &World, what: &str) -> Other {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", what, "--nocapture", "--ignored"])
+            .env("FOLLOWED_POOL", world.path())
+            .env("FOLLOWED_WORLD", format!("{:?} {:?} false", world.ground, world.tracking))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        Other { child, said }
+    }
+
+    /// The next round that it says.
+    fn next(&mut self) -> Option<u64> {
+        let mut lines = self.said.by_ref().map_while(Result::ok);
+        lines.find_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse().unwrap()))
+    }
+
+    /// Kills it; the last round that it said.
+    fn kill(mut self) -> u64 {
+        self.child.kill().unwrap();
+        let mut last = 0;
+        while let Some(round) = self.next() {
+            last = round;
+        }
+        self.child.wait().unwrap();
+        last
+    }
+}
+
+fn worlds(test: impl Fn(&World, &Pool)) {
+    for ground in [Ground::Memory, Ground::File] {
+        for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
+            if !tracking.is_available() {
+                indelible_testing::not_tested(format_args!("this kernel lacks tracking by {tracking:?}"));
+                continue;
+            }
+            let world = World::new(ground, tracking, false);
+            eprintln!("world: {ground:?}, {tracking:?}");
+            let pool = world.format();
+            pool.create("w", (PAGES * PAGE) as u64).unwrap();
+            test(&world, &pool);
+        }
+    }
+}
+
+/// A reader follows a writer that is killed and starts again; the pool does not fill up with what it has read.
+#[test]
+fn s2_02_a_reader_follows_a_writer() {
+    worlds(|world, pool| {
+        let mut random = Seeded::new(5);
+        let free = pool.info().unwrap().free;
+        let mut seen = 0;
+        for _ in 0..4 {
+            let mut writer = Other::start(world, "following::work");
+            writer.next().unwrap();
+            let mut reader = pool.attach_snapshot("w").unwrap();
+            for _ in 0..random.usize(1..25) {
+                let at_least = writer.next().unwrap();
+                reader.refresh().unwrap();
+                let round = round_of(reader.as_slice());
+                assert!(round >= at_least && round >= seen, "{round} after {at_least} and {seen}");
+                seen = round;
+            }
+            // One that does not refresh keeps what it has, and the writer goes on.
+            writer.next().unwrap();
+            assert_eq!(round_of(reader.as_slice()), seen);
+            drop(reader);
+            let last = writer.kill();
+            let round = round_of(pool.attach_read("w").unwrap().as_slice());
+            assert!(round >= last && round >= seen);
+        }
+        expect_plain(pool, free);
+    });
+}
+
+/// Nothing is left of snapshots that nobody reads.
+fn expect_plain(pool: &Pool, free: u64) {
+    pool.collect(&mut |_, _| {}).unwrap();
+    let stat = pool.stat("w").unwrap();
+    assert!(!stat.shares);
+    assert_eq!(pool.info().unwrap().free, free);
+    assert_eq!(pool.collect(&mut |_, _| {}).unwrap(), Collected::default());
+}
+
+/// Readers die, also in the middle of a refresh; one forgets to refresh; the writer dies last.
+#[test]
+fn readers_that_die_or_forget_keep_nobody() {
+    worlds(|world, pool| {
+        let mut random = Seeded::new(6);
+        let free = pool.info().unwrap().free;
+        let mut writer = Other::start(world, "following::work");
+        writer.next().unwrap();
+        let forgotten = pool.attach_snapshot("w").unwrap();
+        let round = round_of(forgotten.as_slice());
+        for _ in 0..3 {
+            let mut readers = [0, 1].map(|_| Other::start(world, "following::follow"));
+            for _ in 0..random.usize(1..20) {
+                for reader in &mut readers {
+                    reader.next().unwrap();
+                }
+            }
+            for reader in readers {
+                reader.kill();
+            }
+            writer.next().unwrap();
+        }
+        assert_eq!(round_of(forgotten.as_slice()), round);
+        let pinned = free - pool.info().unwrap().free;
+        assert!(pinned <= 16 * (PAGES * PAGE) as u64, "{pinned} bytes are taken");
+        drop(forgotten);
+        let last = writer.kill();
+        assert!(round_of(pool.attach_read("w").unwrap().as_slice()) >= last);
+        expect_plain(pool, free);
+    });
+}
+
+/// Errors of those who want to follow leave everything as it was.
+#[test]
+fn some_objects_cannot_be_followed() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    assert_eq!(pool.attach_snapshot("w").unwrap_err().kind(), ErrorKind::NotFound);
+    pool.create_with("w", &CreateOptions::new(PAGE as u64).read_key(b"read").write_key(b"write")).unwrap();
+    assert_eq!(pool.attach_snapshot("w").unwrap_err().kind(), ErrorKind::WrongKey);
+    let mut reader = pool.attach_snapshot_with_key("w", b"read").unwrap();
+    assert!(!reader.refresh().unwrap());
+    pool.destroy_with_key("w", b"write").unwrap();
+    assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(reader.as_slice(), [0; PAGE]);
+    // The same addresses cannot be had twice in a process.
+    drop(reader);
+    let object = pool.create_attached("x", PAGE as u64).unwrap();
+    assert_eq!(pool.attach_snapshot("x").unwrap_err().kind(), ErrorKind::AddressTaken);
+    drop(object);
+    pool.snapshot("x", "kept", b"").unwrap();
+    let mut kept = pool.attach_snapshot("kept").unwrap();
+    assert!(!kept.refresh().unwrap());
+}

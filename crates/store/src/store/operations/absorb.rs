@@ -1,0 +1,172 @@
+//! Absorption: a base that was made just now takes the pages of bases below it over, so that the chain below an object stays short
+//! whoever reads them.
+//!
+//! Readers know the layers of what they read by heart, so that no base that one may know is changed or goes. The new one is known to the process
+//! that writes the object, which is told by the revision of its lane, and to the caller. Pages that it lacks are copied to places of its extent that
+//! are of no account, bits follow, and once both are durable it rests on what lies below. Those that nothing needs any more go.
+//!
+//! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by then. So each has that many times fewer
+//! than the next one below, and a page is copied as often as there are such steps between it and the whole object, `RATIO` times at most each.
+
+use super::boundary::Right;
+use crate::error::{Result, StoreError};
+use crate::format::PAGE;
+use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY};
+use crate::medium::{LockMode, Medium};
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::attachment::renumber;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Layers, Located};
+use std::sync::Arc;
+use zerocopy::little_endian::U64;
+
+const RATIO: u64 = 8;
+/// Pages copied at a time, at most.
+const PIECE: usize = 256;
+
+/// A base, and those below that it absorbs.
+struct Absorption {
+    object: Located,
+    base: Located,
+    /// From the next one below on.
+    absorbed: Vec<Located>,
+    /// Pages of the base afterwards, bit by bit.
+    own: Vec<u8>,
+    /// Pages to be copied, ascending: (page, its place in the pool).
+    pages: Vec<(u64, u64)>,
+}
+
+impl Absorption {
+    /// Chooses what the base that the object rests on absorbs.
+    fn find(table: &TableTransaction<'_>, object: &Located, base: &Located) -> Result<Option<Self>> {
+        if object.entry.base.get() != base.offset || base.entry.users.get() != 1 {
+            return Ok(None);
+        }
+        let Some(layers) = table.layers(base)? else { return Ok(None) };
+        let based = base.entry.based.get();
+        let mut own = vec![0; based.div_ceil(8) as usize];
+        let mut count = base.entry.pages.get() - based;
+        for page in (0..based).filter(|page| layers.owns(*page)) {
+            own[(page / 8) as usize] |= 1 << (page % 8);
+            count += 1;
+        }
+        let (mut absorbed, mut pages, mut upper) = (Vec::new(), Vec::new(), *base);
+        while upper.entry.has(FLAG_OVERLAY) {
+            let lower = table.base(&upper)?;
+            let layers = table.layers(&lower)?.unwrap_or_else(|| Layers::alone(&lower));
+            let theirs = (0..lower.entry.pages.get()).filter(|page| layers.owns(*page)).count() as u64;
+            if !lower.entry.has(FLAG_HIDDEN) || theirs > count.saturating_mul(RATIO) {
+                break;
+            }
+            for page in (0..based.min(lower.entry.pages.get())).filter(|page| layers.owns(*page)) {
+                let (at, bit) = ((page / 8) as usize, 1 << (page % 8));
+                if own[at] & bit == 0 {
+                    own[at] |= bit;
+                    count += 1;
+                    pages.push((page, layers.home(page)));
+                }
+            }
+            absorbed.push(lower);
+            upper = lower;
+        }
+        pages.sort_unstable();
+        let (object, base) = (*object, *base);
+        Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, own, pages }))
+    }
+
+    /// Copies the pages and says that they are the base's; durable on return.
+    fn copy(&self, medium: &dyn Medium) -> Result<()> {
+        let start = self.base.entry.primary_offset();
+        let mut bytes = Vec::new();
+        let mut at = 0;
+        while at < self.pages.len() {
+            let first = at;
+            while at < self.pages.len() && at - first < PIECE {
+                let next = (at - first) as u64;
+                if self.pages[at] != (self.pages[first].0 + next, self.pages[first].1 + next * PAGE) {
+                    break;
+                }
+                at += 1;
+            }
+            let (page, home) = self.pages[first];
+            bytes.resize((at - first) * PAGE as usize, 0);
+            medium.read(home, &mut bytes)?;
+            medium.reserve(start + page * PAGE, bytes.len() as u64)?;
+            medium.write(start + page * PAGE, &bytes)?;
+        }
+        // The object rests on the base already: a page is there before its bit says so.
+        if !Mutant::AbsorbedEarly.is_on() {
+            medium.barrier()?;
+        }
+        if !Mutant::AbsorbedUnclaimed.is_on() {
+            medium.write(self.base.entry.bitmap_offset(), &self.own)?;
+        }
+        if !Mutant::MergeUnproven.is_on() {
+            medium.barrier()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the base rest on what lies below; returns the next one below if nothing needs that any more. `None`: the table has changed.
+    fn relink(&self, table: &mut TableTransaction<'_>) -> Result<Option<Option<Located>>> {
+        let (mut object, mut base) = (table.entry(self.object.offset)?, table.entry(self.base.offset)?);
+        let of =
+            |object: &Located| (object.entry.id, object.entry.base, object.entry.binding, object.entry.state);
+        let link = |base: &Located| (base.entry.id, base.entry.base, base.entry.users);
+        if of(&object) != of(&self.object) || link(&base) != link(&self.base) {
+            return Ok(None);
+        }
+        let Some(last) = self.absorbed.last() else { return Ok(None) };
+        let last = table.entry(last.offset)?;
+        let unused = if last.entry.has(FLAG_OVERLAY) {
+            let mut next = table.base(&last)?;
+            next.entry.users = U64::new(next.entry.users.get().saturating_add(1));
+            table.put_entry(&next)?;
+            let mut first = table.base(&base)?;
+            first.entry.users = U64::new(first.entry.users.get().saturating_sub(1));
+            table.put_entry(&first)?;
+            base.entry.base = last.entry.base;
+            table.narrow(&mut base, last.entry.based.get())?;
+            first.is_unused_base().then_some(first)
+        } else {
+            table.leave_base(&mut base)?
+        };
+        table.put_entry(&base)?;
+        // Readers without locks see by the number that something changed below.
+        renumber(table, &mut object)?;
+        table.put_entry(&object)?;
+        Ok(Some(unused))
+    }
+}
+
+impl Store {
+    /// Keeps the chain below a base short that was made just now of the object; see the module. Does nothing if others have a part of it.
+    pub(super) fn absorb(self: &Arc<Self>, name: &str, base: &Located) -> Result<()> {
+        let found = self.view(|table| {
+            let object = table.object(name)?;
+            let lock = match self.written_on(&object)? {
+                Some(_) => None,
+                None => match ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive) {
+                    Ok(lock) => Some(lock),
+                    // Its readers know the layers by heart.
+                    Err(StoreError::Held { .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                },
+            };
+            let found = Absorption::find(table, &object, &table.entry(base.offset)?)?;
+            Ok(found.map(|absorption| (absorption, lock)))
+        })?;
+        let Some((absorption, lock)) = found else { return Ok(()) };
+        absorption.copy(&self.latch.enter())?;
+        let unused = match lock {
+            Some(_) => self.update(|table| absorption.relink(table))?,
+            None => self
+                .at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| absorption.relink(table))?,
+        };
+        // One that is attached goes with the next `reap`.
+        let _ = self.remove_bases(unused.flatten());
+        Ok(())
+    }
+}

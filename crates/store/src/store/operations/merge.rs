@@ -1,0 +1,222 @@
+//! Merging: an object, or a base, takes the place of its own base, which nothing else needs.
+//!
+//! The pages that it has are copied into the extent of the base, where nobody sees those of the base, and the extent becomes its own. If the
+//! base is shorter, and rests on nothing, its pages are copied the other way round, into places that are of no account. Either is durable before one batch of the table makes it real, so that a process that dies meanwhile has changed nothing that anybody sees.
+//!
+//! Nobody else may have any part of the chain from the object down to the two: whoever has it attached knows its layers by heart. The one who
+//! writes the object is told, by the revision of its lane.
+//!
+//! Cost: the pages that are copied.
+
+use super::boundary::Right;
+use crate::error::{Result, StoreError};
+use crate::format::PAGE;
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_HIDDEN, FLAG_OVERLAY};
+use crate::medium::{LockMode, Medium};
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::attachment::renumber;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Layers, Located};
+use std::sync::Arc;
+
+/// Pages copied at a time, at most.
+const PIECE: u64 = 256;
+
+/// Which of the two extents has the pages of both afterwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Into {
+    Lower,
+    Upper,
+}
+
+/// Two to be merged, and what is above them.
+struct Pair {
+    /// From the object down to the lower one.
+    chain: Vec<Located>,
+    into: Into,
+}
+
+impl Pair {
+    /// The first pair of the chain that can be merged. `live`: a process writes the object.
+    fn find(table: &TableTransaction<'_>, object: &Located, live: bool) -> Result<Option<Pair>> {
+        let mut chain = vec![*object];
+        while let Some(upper) = chain.last().filter(|upper| upper.entry.has(FLAG_OVERLAY)) {
+            let (top, upper) = (chain.len() == 1, *upper);
+            let lower = table.base(&upper)?;
+            chain.push(lower);
+            if lower.entry.users.get() != 1 {
+                // Others see it, and all below.
+                break;
+            }
+            if !lower.entry.has(FLAG_HIDDEN) || top && live {
+                continue;
+            }
+            let into = match lower.entry.pages >= upper.entry.pages {
+                true => Into::Lower,
+                false if lower.entry.has(FLAG_OVERLAY) => continue,
+                false => Into::Upper,
+            };
+            return Ok(Some(Pair { chain, into }));
+        }
+        Ok(None)
+    }
+
+    /// The upper and the lower one.
+    fn both(&self) -> (&Located, &Located) {
+        let [.., upper, lower] = &self.chain[..] else { unreachable!("a pair is two") };
+        (upper, lower)
+    }
+
+    /// Whether the table still says what it said when the pages were copied.
+    fn is_current(&self, table: &TableTransaction<'_>) -> Result<bool> {
+        for then in &self.chain[1..] {
+            match table.find_id(&then.entry.id)? {
+                Some(now) if now.offset == then.offset && now.entry.users == then.entry.users => {}
+                _ => return Ok(false),
+            }
+        }
+        let object = table.entry(self.chain[0].offset)?;
+        let same = |now: &Located, then: &Located| {
+            // A writer that has gone would let readers in, who know the layers by heart.
+            let of = |entry: &Entry| (entry.id, entry.base, entry.binding, entry.state, entry.pages);
+            of(&now.entry) == of(&then.entry)
+        };
+        Ok(same(&object, &self.chain[0]))
+    }
+
+    /// Copies the pages; durable on return. Returns how many bytes.
+    fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
+        let (upper, lower) = self.both();
+        let (target, wanted) = match self.into {
+            Into::Lower => (lower, true),
+            Into::Upper => (upper, false),
+        };
+        let pages = upper.entry.pages.get();
+        let (mut page, mut copied) = (0, 0);
+        let mut bytes = Vec::new();
+        while page < pages {
+            let first = page;
+            while page < pages && page - first < PIECE && layers.owns(page) == wanted {
+                page += 1;
+            }
+            if page == first {
+                page += 1;
+                continue;
+            }
+            let len = (page - first) * PAGE;
+            bytes.resize(len as usize, 0);
+            layers.read(medium, first * PAGE, &mut bytes)?;
+            let at = target.entry.primary_offset() + first * PAGE;
+            medium.reserve(at, len)?;
+            medium.write(at, &bytes)?;
+            copied += len;
+        }
+        if self.into == Into::Lower && lower.entry.has(FLAG_OVERLAY) && !Mutant::MergedUnclaimed.is_on() {
+            self.claim(medium, layers)?;
+        }
+        if !Mutant::MergeUnproven.is_on() {
+            medium.barrier()?;
+        }
+        Ok(copied)
+    }
+
+    /// Says in the bitmap of the lower one that it has the pages of the upper one, too. Nobody sees these there before the upper one takes its place.
+    fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
+        let (upper, lower) = self.both();
+        let (start, len) = lower.bitmap();
+        let mut own = vec![0; len as usize];
+        medium.read(start, &mut own)?;
+        for page in 0..lower.entry.based.get().min(upper.entry.pages.get()) {
+            if layers.owns(page) {
+                own[(page / 8) as usize] |= 1 << (page % 8);
+            }
+        }
+        Ok(medium.write(start, &own)?)
+    }
+
+    /// Changes the entries; returns the one that is gone, to be given back.
+    fn merge(&self, table: &mut TableTransaction<'_>) -> Result<Located> {
+        // Readers without locks see by the number that something changed below.
+        for above in &self.chain[..self.chain.len() - 1] {
+            let mut above = table.entry(above.offset)?;
+            renumber(table, &mut above)?;
+            table.put_entry(&above)?;
+        }
+        let (upper, lower) = self.both();
+        let (mut upper, mut lower) = (table.entry(upper.offset)?, table.entry(lower.offset)?);
+        match self.into {
+            Into::Lower => table.take_place_of_base(&mut upper, &mut lower)?,
+            Into::Upper => {
+                table.leave_base(&mut upper)?;
+                table.put_entry(&upper)?;
+            }
+        }
+        table.destroy(&lower)?;
+        Ok(lower)
+    }
+}
+
+impl Store {
+    /// Merges bases that only this object needs, and that nobody has attached, and the object with them if nobody writes it; returns how
+    /// many bytes were copied. Does what it can: others may use any of them meanwhile. Asks for no key: what objects hold stays.
+    ///
+    /// # Errors
+    /// `NotFound`; `NoSpace` and failures of the medium: what was merged before stays so.
+    pub fn merge(self: &Arc<Self>, name: &str) -> Result<u64> {
+        let mut copied = 0;
+        while let Some(bytes) = self.merge_pair(name)? {
+            copied += bytes;
+        }
+        Ok(copied)
+    }
+
+    fn merge_pair(self: &Arc<Self>, name: &str) -> Result<Option<u64>> {
+        let object = self.view(|table| table.object(name))?;
+        if object.entry.has(FLAG_BASE) || !object.entry.has(FLAG_OVERLAY) {
+            return Ok(None);
+        }
+        let live = self.written_on(&object)?.is_some();
+        // Its lock, if nobody has it.
+        let own = match live {
+            true => None,
+            false => {
+                match self.unless_held_still(|| self.take_recovered(name, Right::Upkeep, Key::default())) {
+                    Ok((_, lock)) => Some(lock),
+                    Err(StoreError::Held { .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let found = self.view(|table| {
+            let object = table.object(name)?;
+            let Some(pair) = Pair::find(table, &object, live)? else { return Ok(None) };
+            let mut locks = Vec::new();
+            for base in &pair.chain[1..] {
+                match ObjectLock::take(&self.object_locks, base, LockMode::Exclusive) {
+                    Ok(lock) => locks.push(lock),
+                    Err(StoreError::Held { .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+            }
+            let layers = table.layers(pair.both().0)?;
+            Ok(layers.map(|layers| (pair, layers, locks)))
+        })?;
+        let Some((pair, layers, _locks)) = found else { return Ok(None) };
+        let copied = pair.copy(&self.latch.enter(), &layers)?;
+        let change = |table: &mut TableTransaction<'_>| match pair.is_current(table)? {
+            true => pair.merge(table).map(Some),
+            false => Ok(None),
+        };
+        let gone = match own {
+            Some(_) => self.update(|table| change(table))?,
+            None => self.at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| change(table))?,
+        };
+        if let Some(gone) = gone {
+            self.give_back_all(&gone);
+            return Ok(Some(copied));
+        }
+        Ok(None)
+    }
+}
