@@ -1,6 +1,7 @@
 //! A process of a program that follows an object, whoever writes it.
 
 use indelible_store::error::Result;
+use indelible_store::format::entry::FLAG_HIDDEN;
 use indelible_store::store::{Reader, Store};
 use indelible_store::table::{Key, Layers};
 use std::sync::Arc;
@@ -22,6 +23,11 @@ impl Follower {
         let mut follower = Follower { store: store.clone(), reader, layers, shown: Vec::new() };
         follower.shown = follower.look()?;
         Ok(follower)
+    }
+
+    /// Whether it has the object of that name attached.
+    pub(super) fn has_the_name(&self) -> bool {
+        !self.reader.object().entry.has(FLAG_HIDDEN)
     }
 
     fn look(&self) -> Result<Vec<u8>> {

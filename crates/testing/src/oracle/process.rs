@@ -204,6 +204,10 @@ impl Process {
                 seen.moved = !follower.take().map_or(Ok(true), Follower::end)?;
                 let now = follower.insert(Follower::begin(store, NAMES[object])?);
                 seen.shown = Some((object, now.shown.clone()));
+                if now.has_the_name() {
+                    // A snapshot is attached itself, and could not be destroyed meanwhile.
+                    seen.moved |= !follower.take().map_or(Ok(true), Follower::end)?;
+                }
             }
             Step::Repair { drop_damaged } => {
                 let how = RepairOptions { dry_run: false, drop_damaged };
