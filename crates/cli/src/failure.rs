@@ -4,6 +4,8 @@ use crate::exit::Exit;
 use crate::terminal::{self, Label};
 use crate::text::quoted;
 use indelible::Error;
+use indelible_backup::BackupError;
+use indelible_store::error::StoreError;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -109,6 +111,46 @@ impl From<Error> for Failure {
             object: error.object_name().map(str::to_owned),
             code,
         }))
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
+        let error = match error {
+            BackupError::Pool(error) => return error.into(),
+            error => error,
+        };
+        let exit = match &error {
+            BackupError::File { cause, .. } => match cause.kind() {
+                io::ErrorKind::NotFound => Exit::NotFound,
+                io::ErrorKind::PermissionDenied => Exit::Denied,
+                io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => {
+                    Exit::Full
+                }
+                _ => Exit::Failed,
+            },
+            BackupError::NotABackup(_) | BackupError::Version { .. } => Exit::Unsuitable,
+            BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
+            BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
+            BackupError::FolderBusy(_) | BackupError::InUse { .. } | BackupError::Replaced(_) => Exit::Busy,
+            BackupError::Exists(_) => Exit::Exists,
+            BackupError::NoRoomToKeep(_) => Exit::Full,
+            BackupError::Object { cause, .. } => match cause {
+                StoreError::WrongKey => Exit::Denied,
+                StoreError::Held { .. } | StoreError::HeldStill { .. } | StoreError::Changing { .. } => {
+                    Exit::Busy
+                }
+                StoreError::Exists => Exit::Exists,
+                StoreError::NotFound => Exit::NotFound,
+                StoreError::NoRoom { .. } | StoreError::NoSpace | StoreError::AddressesTaken { .. } => {
+                    Exit::Full
+                }
+                _ => Exit::Failed,
+            },
+            _ => Exit::Failed,
+        };
+        let help = error.remedy();
+        Failure::new(exit, error.to_string(), help)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tool as a person or a script uses it; in one program, which links in the time of one.
 
+mod backups;
 mod bad_pools;
 mod chains;
 mod common;

@@ -357,7 +357,7 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
         StoreError::NoRoom { .. } => ErrorKind::NoRoom,
-        StoreError::NoAddresses { .. } => ErrorKind::NoAddresses,
+        StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
         StoreError::BadWindow { .. } => ErrorKind::BadWindow,
         StoreError::NotFound => ErrorKind::NotFound,
         StoreError::Exists => ErrorKind::Exists,

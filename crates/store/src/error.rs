@@ -179,6 +179,14 @@ pub enum StoreError {
         /// Largest free range.
         largest: u64,
     },
+    /// An object cannot have the addresses that it had.
+    #[error("the {len} bytes of addresses from {address:#x} are another object's, or none of this pool's")]
+    AddressesTaken {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
     /// The address window that a format asked for cannot be used.
     #[error("the address window of {len} bytes from {start:#x} cannot be used: {why}")]
     BadWindow {

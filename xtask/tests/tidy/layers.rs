@@ -84,6 +84,16 @@ const MAPPED: &[&[&str]] = &[
     &["retention"],
 ];
 
+const BACKUP: &[&[&str]] = &[
+    &["format"],
+    &["encode", "decode"],
+    &["chain"],
+    &["index", "source"],
+    &["backup"],
+    &["folder"],
+    &["restore"],
+];
+
 #[test]
 fn imports_point_downwards_in_the_store() {
     let wrong = check_layers("crates/store/src", "crate::", STORE, &["error", "entropy", "mutant"]);
@@ -100,6 +110,12 @@ fn the_rooms_of_a_pool_stack() {
         let beyond = if is_room { "super::" } else { "super::super::" };
         wrong.extend(text.contains(beyond).then(|| format!("{file} names another room by {beyond}")));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_point_downwards_in_backups() {
+    let wrong = check_layers("crates/backup/src", "crate::", BACKUP, &["error", "Progress"]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -124,6 +140,7 @@ fn crates_depend_downwards_only() {
         "indelible-store",
         "indelible-derive",
         "indelible",
+        "indelible-backup",
         "indelible-leds",
         "indelible-capi",
         "indelible-cli",
@@ -132,6 +149,7 @@ fn crates_depend_downwards_only() {
         ("indelible-store", "crates/store"),
         ("indelible-derive", "crates/derive"),
         ("indelible", "crates/indelible"),
+        ("indelible-backup", "crates/backup"),
         ("indelible-leds", "crates/leds"),
         ("indelible-capi", "crates/capi"),
     ] {

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod attach_check;
+mod backup;
 mod cat;
 mod check;
 mod completions;
@@ -19,11 +20,13 @@ mod mv;
 mod put;
 mod repair;
 mod resize;
+mod restore;
 mod rm;
 mod snapshot;
 mod stat;
 mod types;
 mod upgrade;
+mod verify;
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -43,6 +46,9 @@ pub enum Command {
     Snapshot(snapshot::Snapshot),
     Rm(rm::Rm),
     Gc(gc::Gc),
+    Backup(backup::Backup),
+    Verify(verify::Verify),
+    Restore(restore::Restore),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
@@ -70,6 +76,9 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Resize(args) => resize::run(context, args),
         Command::Mv(args) => mv::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args),
+        Command::Backup(args) => backup::run(context, args),
+        Command::Verify(args) => verify::run(context, args),
+        Command::Restore(args) => restore::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Gc(args) => gc::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),

@@ -87,6 +87,13 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
+    /// States the generation in the second copy of the header once more, durable after the next barrier: whoever stated it may have failed to
+    /// write it back, and a barrier of this process does not tell. In a checkpoint the first copy is at risk next.
+    pub fn state_again(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        let header = Header::new(seed, self.offset, self.generation);
+        Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
+    }
+
     /// Voids the lane's batches for its next holder, not durably: nothing in it matters any more,
     /// this only spares a scan. The lane must not be appended to afterwards.
     ///

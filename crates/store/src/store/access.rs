@@ -310,6 +310,7 @@ pub(in crate::store) fn append(
         commit::apply(device, batch)?;
     }
     if !log.fits(batch.len()) {
+        log.state_again(device, seed)?;
         if !Mutant::EarlyTableCheckpoint.is_on() {
             device.barrier()?;
         }

@@ -5,6 +5,7 @@ mod lanes;
 mod layers;
 mod names;
 mod objects;
+mod revived;
 mod slots;
 
 pub use lanes::{directory, directory_slot, put_directory};

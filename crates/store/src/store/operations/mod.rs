@@ -10,6 +10,7 @@ mod listing;
 mod merge;
 mod objects;
 mod resize;
+mod revive;
 mod standings;
 mod window;
 
@@ -17,4 +18,5 @@ pub use copies::SnapshotOf;
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;
+pub use revive::{Attributes, Revived};
 pub use window::{Window, likely_use};

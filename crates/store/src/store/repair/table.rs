@@ -88,6 +88,7 @@ impl Repair {
             );
             self.losing("changes to the table that were not in place");
         }
+        log.state_again(&*medium, seed)?;
         medium.barrier()?;
         log.next_generation(&*medium, seed)?;
         // The second copy, too: both are whole before anything relies on them.

@@ -1,0 +1,137 @@
+//! Making a backup: the objects are held, their pages compared with those of the backup below, and written.
+
+use crate::Progress;
+use crate::encode::{Encoder, Pages};
+use crate::error::{BackupError, Result};
+use crate::format::{CHUNK, Hash, Header, MAGIC, PAGE, VERSION, hash, hex, pages};
+use crate::index::Index;
+use crate::source::{Choice, Held, Source};
+use indelible::Pool;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use zerocopy::FromZeros;
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The file, if it is one.
+    pub path: Option<PathBuf>,
+    /// ID of the backup.
+    pub id: String,
+    /// Its objects.
+    pub objects: u64,
+    /// Their bytes, holes included.
+    pub size: u64,
+    /// Bytes of pages that it has.
+    pub held: u64,
+    /// Bytes of the backup itself.
+    pub bytes: u64,
+    /// The backup that it rests on; `None`: it is full.
+    pub base: Option<PathBuf>,
+    /// Why it is full although there are backups of the pool.
+    pub why_full: Option<String>,
+}
+
+/// Writes a full backup of a pool. It counts once this returned: without its end it is none.
+///
+/// # Errors
+/// The pool's, the stream's; `WrongKey` of an object that has a key; `NoRoomToKeep`.
+pub fn backup_to(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    backup(pool, choice, Path::new("(stream)"), out, None, progress)
+}
+
+/// As [`backup_to`], on top of another backup. `path` is for messages.
+pub(crate) fn backup(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    path: &Path,
+    out: &mut dyn Write,
+    below: Option<&Index>,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| {
+        BackupError::file("draw random bytes for", path)(std::io::Error::other(error.to_string()))
+    })?;
+    let source = Source::hold(pool, &id, choice)?;
+    let superblock = pool.store().superblock();
+    let mut header = Header::new_zeroed();
+    (header.magic, header.version) = (MAGIC, VERSION.into());
+    (header.id, header.pool) = (id, superblock.id);
+    header.pool_len = superblock.length;
+    (header.window, header.window_len) = (superblock.window, superblock.window_len);
+    header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
+    header.objects = (source.held.len() as u32).into();
+    if let Some(below) = below {
+        (header.parent, header.parent_hash) = (below.header.id, below.whole);
+        header.depth = (below.header.depth.get() + 1).into();
+        // The clock may have been set back: the newest has the highest number.
+        header.created = header.created.get().max(below.header.created.get()).into();
+    }
+    let mut encoder = Encoder::new(out, path, &header)?;
+    for held in &source.held {
+        encoder.object(&held.attributes)?;
+    }
+    let size = source.held.iter().map(|held| held.attributes.size).sum();
+    let (mut done, mut kept) = (0, 0);
+    let none = BTreeMap::new();
+    for (number, held) in source.held.iter().enumerate() {
+        let known = below.and_then(|below| below.objects.get(&held.attributes.id)).unwrap_or(&none);
+        for first in (0..last(held, known)).step_by(CHUNK as usize) {
+            kept += chunk(&source, held, number as u32, first, known, &mut encoder)?;
+            progress(done + (first * PAGE).min(held.attributes.size), size);
+        }
+        done += held.attributes.size;
+    }
+    let (_, bytes) = encoder.end()?;
+    let objects = source.held.len() as u64;
+    Ok(Summary { path: None, id: hex(&id), objects, size, held: kept, bytes, base: None, why_full: None })
+}
+
+/// The end of the pages that may be other than zeros, now or in the backup below.
+fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
+    let known = known.last_key_value().map_or(0, |(page, _)| page + 1);
+    pages(held.attributes.published).max(known).min(pages(held.attributes.size))
+}
+
+/// Writes what changed of a chunk; returns the bytes of the pages.
+fn chunk(
+    source: &Source,
+    held: &Held,
+    object: u32,
+    first: u64,
+    known: &BTreeMap<u64, Hash>,
+    encoder: &mut Encoder<'_>,
+) -> Result<u64> {
+    let count = CHUNK.min(pages(held.attributes.size) - first);
+    let mut bytes = vec![0; (count * PAGE) as usize];
+    source.read(held, first * PAGE, &mut bytes)?;
+    let (mut hashes, mut mask, mut gone, mut kept) = (Vec::new(), 0_u64, 0_u64, 0);
+    for bit in 0..count {
+        let at = (bit * PAGE) as usize..((bit + 1) * PAGE) as usize;
+        let before = known.get(&(first + bit));
+        if bytes[at.clone()].iter().all(|byte| *byte == 0) {
+            gone |= u64::from(before.is_some()) << bit;
+            continue;
+        }
+        let own = hash(&[&bytes[at.clone()]]);
+        if before != Some(&own) {
+            mask |= 1 << bit;
+            hashes.push(own);
+            bytes.copy_within(at, kept);
+            kept += PAGE as usize;
+        }
+    }
+    if mask | gone != 0 {
+        let (hashes, bytes) = (&hashes[..], &bytes[..kept]);
+        encoder.pages(&Pages { object, first, held: mask, gone, hashes, bytes })?;
+    }
+    Ok(kept as u64)
+}

@@ -1,0 +1,290 @@
+//! A backup with those that it rests on, oldest first; and what is wrong with them.
+
+use crate::Progress;
+use crate::decode::{Chunk, Decoder};
+use crate::error::{BackupError, Result};
+use crate::format::{Hash, Header, hex, pages};
+use indelible_store::store::Attributes;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// How the names of backups in a folder end.
+pub(crate) const SUFFIX: &str = "pmobackup";
+
+/// One of the backups of a chain.
+pub(crate) struct Link {
+    pub path: PathBuf,
+    pub header: Header,
+    pub objects: Vec<Attributes>,
+}
+
+/// See the module.
+pub(crate) struct Chain {
+    /// Oldest first; the last is the backup itself.
+    pub links: Vec<Link>,
+    /// Of each object of the newest, by its ID: the first link that has to be read, and from there the number of pages that
+    /// count in each.
+    pub spans: HashMap<[u8; 16], (usize, Vec<u64>)>,
+}
+
+/// The content of a backup, for people.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The file.
+    pub path: PathBuf,
+    /// ID of the backup.
+    pub id: String,
+    /// ID of the pool.
+    pub pool: String,
+    /// Bytes of the pool.
+    pub pool_len: u64,
+    /// Addresses of the pool: first, bytes.
+    pub window: (u64, u64),
+    /// Seconds since 1970.
+    pub created: u64,
+    /// Backups that it rests on.
+    pub depth: u32,
+    /// The objects.
+    pub objects: Vec<Attributes>,
+}
+
+/// Something that is damaged.
+#[derive(Clone, Debug)]
+pub struct Damage {
+    /// In which file.
+    pub path: PathBuf,
+    /// At which byte of it.
+    pub at: u64,
+    /// What: an object's name with an offset, or a part of the file.
+    pub what: String,
+}
+
+/// Result of a verification.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The backup.
+    pub kept: Kept,
+    /// Files that were read.
+    pub files: Vec<PathBuf>,
+    /// Bytes of objects in them.
+    pub bytes: u64,
+    /// All that is wrong, up to a limit.
+    pub damage: Vec<Damage>,
+}
+
+/// Damages that are listed.
+const MOST: usize = 1000;
+
+pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
+    let file = File::open(path).map_err(BackupError::file("open", path))?;
+    Decoder::open(BufReader::with_capacity(1 << 20, file), path)
+}
+
+/// The file that `path` means: itself, or the newest backup in a folder.
+pub(crate) fn named(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let all = files(path)?;
+    let newest = all
+        .iter()
+        .max_by_key(|(_, header)| rank(header))
+        .ok_or_else(|| BackupError::NotABackup(path.to_owned()))?;
+    if all.iter().any(|(_, header)| header.pool != newest.1.pool) {
+        return Err(BackupError::NotABackup(path.to_owned()));
+    }
+    Ok(newest.0.clone())
+}
+
+/// Order of backups by age.
+pub(crate) fn rank(header: &Header) -> (u64, u32) {
+    (header.created.get(), header.depth.get())
+}
+
+/// The backups in a folder whose headers are intact.
+pub(crate) fn files(folder: &Path) -> Result<Vec<(PathBuf, Header)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
+        let path = entry.map_err(BackupError::file("read", folder))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if hidden || path.extension().is_none_or(|end| end != SUFFIX) {
+            continue;
+        }
+        if let Ok(decoder) = open(&path) {
+            found.push((path, decoder.header));
+        }
+    }
+    Ok(found)
+}
+
+impl Chain {
+    /// Finds the backups that the one at `path` rests on, in its folder.
+    pub fn open(path: &Path) -> Result<Self> {
+        let newest = open(path)?;
+        Self::below(Link { path: path.to_owned(), header: newest.header, objects: newest.objects })
+    }
+
+    fn below(newest: Link) -> Result<Self> {
+        let folder = newest.path.parent().filter(|folder| *folder != "").unwrap_or(Path::new(".")).to_owned();
+        let mut links = vec![newest];
+        let known = if links[0].header.depth.get() > 0 { files(&folder)? } else { Vec::new() };
+        while let Some(Link { path, header, .. }) = links.last().filter(|link| link.header.depth.get() > 0) {
+            let missing = || BackupError::BaseMissing {
+                path: path.clone(),
+                parent: hex(&header.parent),
+                folder: folder.clone(),
+            };
+            let fits = |found: &Header| {
+                found.id == header.parent
+                    && found.pool == header.pool
+                    && found.depth.get() + 1 == header.depth.get()
+            };
+            let (below, _) = known.iter().find(|(_, found)| fits(found)).ok_or_else(missing)?;
+            let decoder = open(below)?;
+            if !fits(&decoder.header) {
+                return Err(missing());
+            }
+            links.push(Link { path: below.clone(), header: decoder.header, objects: decoder.objects });
+        }
+        links.reverse();
+        Ok(Chain { spans: spans(&links), links })
+    }
+
+    /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`. Each file is proved to its end,
+    /// and to be what the next one was made for. Returns the hash of the newest.
+    pub fn read(&self, visit: &mut dyn FnMut(usize, &Attributes, Chunk) -> Result<()>) -> Result<Hash> {
+        let mut below = None;
+        for (number, link) in self.links.iter().enumerate() {
+            let mut decoder = open(&link.path)?;
+            if decoder.header != link.header || decoder.objects != link.objects {
+                let what = "it changed while it was read".into();
+                return Err(BackupError::Damaged { path: link.path.clone(), at: 0, what });
+            }
+            self.expect_base(number, below)?;
+            while let Some(chunk) = decoder.chunk()? {
+                visit(number, &link.objects[chunk.object], chunk)?;
+            }
+            below = decoder.whole();
+        }
+        Ok(below.unwrap_or_default())
+    }
+
+    fn expect_base(&self, number: usize, below: Option<Hash>) -> Result<()> {
+        let link = &self.links[number];
+        if number > 0 && below != Some(link.header.parent_hash) {
+            let base = self.links[number - 1].path.clone();
+            return Err(BackupError::BaseSwapped { path: link.path.clone(), base });
+        }
+        Ok(())
+    }
+
+    /// Pages of the object that count, of those in this link; none if it is not one of the newest backup's, or began later.
+    pub fn limit(&self, number: usize, id: &[u8; 16]) -> u64 {
+        let Some((from, limits)) = self.spans.get(id) else { return 0 };
+        number.checked_sub(*from).and_then(|at| limits.get(at)).copied().unwrap_or(0)
+    }
+}
+
+fn spans(links: &[Link]) -> HashMap<[u8; 16], (usize, Vec<u64>)> {
+    let mut spans: HashMap<[u8; 16], (usize, Vec<u64>)> = HashMap::new();
+    for (number, link) in links.iter().enumerate().rev() {
+        for object in &link.objects {
+            let own = pages(object.size);
+            if number + 1 == links.len() {
+                spans.insert(object.id, (number, vec![own]));
+            } else if let Some((from, limits)) =
+                spans.get_mut(&object.id).filter(|(from, _)| *from == number + 1)
+            {
+                // A page that went with the object's end, and came back with a later growth, is another one.
+                let later = limits.first().copied().unwrap_or(0);
+                *from = number;
+                limits.insert(0, own.min(later));
+            }
+        }
+    }
+    spans
+}
+
+impl Kept {
+    pub(crate) fn of(path: &Path, header: &Header, objects: &[Attributes]) -> Self {
+        Kept {
+            path: path.to_owned(),
+            id: hex(&header.id),
+            pool: hex(&header.pool),
+            pool_len: header.pool_len.get(),
+            window: (header.window.get(), header.window_len.get()),
+            created: header.created.get(),
+            depth: header.depth.get(),
+            objects: objects.to_vec(),
+        }
+    }
+}
+
+/// The content of a backup, as its start says. `path` may be a folder, which stands for the newest backup in it.
+///
+/// # Errors
+/// It is none, or its start is damaged.
+pub fn describe(path: &Path) -> Result<Kept> {
+    let path = named(path)?;
+    let decoder = open(&path)?;
+    Ok(Kept::of(&path, &decoder.header, &decoder.objects))
+}
+
+/// Reads a backup and those that it rests on, every byte. `path` may be a folder, which stands for the newest backup in it.
+///
+/// # Errors
+/// It cannot be read, or is none; or a backup that it rests on is missing. Damage is no error, but listed.
+pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
+    let chain = Chain::open(&named(path)?)?;
+    let newest = &chain.links[chain.links.len() - 1];
+    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    let files = chain.links.iter().map(|link| link.path.clone()).collect();
+    let mut verified = Verified { kept, files, bytes: 0, damage: Vec::new() };
+    let mut below = None;
+    for number in 0..chain.links.len() {
+        let mut decoder = open(&chain.links[number].path)?;
+        let before = verified.damage.len();
+        read_all(&mut decoder, &mut verified, progress)?;
+        // A base that is damaged was reported.
+        if let Some(Err(error)) = below.map(|below| chain.expect_base(number, Some(below))) {
+            let what = error.to_string();
+            verified.damage.push(Damage { path: chain.links[number].path.clone(), at: 0, what });
+        }
+        below = if verified.damage.len() == before { decoder.whole() } else { None };
+    }
+    Ok(verified)
+}
+
+/// As [`verify`], of a full backup that comes by a stream.
+///
+/// # Errors
+/// As for [`verify`].
+pub fn verify_stream(input: &mut dyn Read, name: &Path, progress: Progress<'_>) -> Result<Verified> {
+    let mut decoder = Decoder::open(input, name)?;
+    let kept = Kept::of(name, &decoder.header, &decoder.objects);
+    let mut verified = Verified { kept, files: vec![name.to_owned()], bytes: 0, damage: Vec::new() };
+    read_all(&mut decoder, &mut verified, progress)?;
+    Ok(verified)
+}
+
+fn read_all(decoder: &mut Decoder<impl Read>, verified: &mut Verified, progress: Progress<'_>) -> Result<()> {
+    let total = decoder.objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
+    loop {
+        match decoder.chunk() {
+            Ok(None) => return Ok(()),
+            Ok(Some(chunk)) => {
+                verified.bytes += chunk.bytes.len() as u64;
+                progress(verified.bytes.min(total), total);
+            }
+            Err(BackupError::Damaged { path, at, what }) => {
+                verified.damage.push(Damage { path, at, what });
+                if !decoder.goes_on() || verified.damage.len() >= MOST {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Reading a backup: nothing is handed out, or allocated, before it proved itself or its length is known to be small.
+
+use crate::error::{BackupError, Result};
+use crate::format::{
+    BODY_MAX, CHUNK, Frame, Hash, Header, MAGIC, OBJECTS_MAX, ObjectBody, PAGE, VERSION, hash, kind, packing,
+    pages,
+};
+use indelible_store::store::Attributes;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// A chunk that proved itself.
+pub struct Chunk {
+    /// Number of its object.
+    pub object: usize,
+    /// First page.
+    pub first: u64,
+    /// Pages that `bytes` has, bit by bit.
+    pub held: u64,
+    /// Pages that became zeros.
+    pub gone: u64,
+    /// Hashes of the held pages.
+    pub hashes: Vec<Hash>,
+    /// The held pages.
+    pub bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// Numbers of the pages in `mask`.
+    pub fn pages(&self, mask: u64) -> impl Iterator<Item = u64> + use<> {
+        let first = self.first;
+        (0..CHUNK).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| first + bit)
+    }
+}
+
+/// See the module.
+pub struct Decoder<R> {
+    input: R,
+    path: PathBuf,
+    /// The header.
+    pub header: Header,
+    /// The objects.
+    pub objects: Vec<Attributes>,
+    last: Hash,
+    at: u64,
+    chunks: u64,
+    /// The chunks' order: (object, first page) of the last one.
+    before: Option<(u32, u64)>,
+    /// Whether the record behind one that is damaged may be believed to begin where it seems to.
+    lost: bool,
+    /// Whether a record was damaged: the count at the end proves nothing then.
+    torn: bool,
+    ended: bool,
+}
+
+impl<R: Read> Decoder<R> {
+    /// Reads header and objects. `path` is for messages.
+    pub fn open(mut input: R, path: &Path) -> Result<Self> {
+        let mut header = Header::new_zeroed();
+        let not = || BackupError::NotABackup(path.to_owned());
+        let mut start = [0; 16];
+        fill(&mut input, &mut start, path)?.then_some(()).ok_or_else(not)?;
+        if start[..8] != MAGIC {
+            return Err(not());
+        }
+        let found = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
+        if found != VERSION {
+            return Err(BackupError::Version { path: path.to_owned(), found, known: VERSION });
+        }
+        let torn = |at, what: &str| damaged(path, at, what.to_owned());
+        header.as_mut_bytes()[..16].copy_from_slice(&start);
+        let mut proof = [0; 32];
+        let whole =
+            fill(&mut input, &mut header.as_mut_bytes()[16..], path)? && fill(&mut input, &mut proof, path)?;
+        if !whole || hash(&[header.as_bytes()]) != proof || header.objects.get() > OBJECTS_MAX {
+            return Err(torn(0, "its header"));
+        }
+        if header.features.get() != 0 {
+            return Err(BackupError::Version { path: path.to_owned(), found: VERSION + 1, known: VERSION });
+        }
+        let at = (size_of::<Header>() + proof.len()) as u64;
+        let mut decoder = Decoder {
+            input,
+            path: path.to_owned(),
+            header,
+            objects: Vec::new(),
+            last: proof,
+            at,
+            chunks: 0,
+            before: None,
+            lost: false,
+            torn: false,
+            ended: false,
+        };
+        for _ in 0..header.objects.get() {
+            let at = decoder.at;
+            let (frame, body) = decoder.record()?;
+            let object = ObjectBody::decode(&body).filter(|_| frame.kind.get() == kind::OBJECT);
+            decoder.objects.push(object.ok_or_else(|| torn(at, "an object's attributes"))?);
+        }
+        Ok(decoder)
+    }
+
+    /// The next record, proved.
+    fn record(&mut self) -> Result<(Frame, Vec<u8>)> {
+        let at = self.at;
+        let mut frame = Frame::new_zeroed();
+        self.lost = true;
+        if !fill(&mut self.input, frame.as_mut_bytes(), &self.path)? {
+            return Err(damaged(&self.path, at, "it ends in the middle".into()));
+        }
+        let len = frame.len.get() as usize;
+        if len > BODY_MAX {
+            return Err(damaged(&self.path, at, "the start of a record".into()));
+        }
+        let (mut body, mut proof) = (vec![0; len], [0; 32]);
+        if !fill(&mut self.input, &mut body, &self.path)? || !fill(&mut self.input, &mut proof, &self.path)? {
+            return Err(damaged(&self.path, at, "it ends in the middle".into()));
+        }
+        self.at += (size_of::<Frame>() + len + proof.len()) as u64;
+        let good = hash(&[&self.last, frame.as_bytes(), &body]) == proof;
+        self.last = proof;
+        self.lost = false;
+        self.torn |= !good;
+        if good { Ok((frame, body)) } else { Err(damaged(&self.path, at, self.named(&frame))) }
+    }
+
+    /// The kind that a damaged record seems to have.
+    fn named(&self, frame: &Frame) -> String {
+        match self.objects.get(frame.object.get() as usize).filter(|_| frame.kind.get() == kind::CHUNK) {
+            Some(object) => {
+                let offset = frame.first.get().saturating_mul(PAGE);
+                format!("object {:?}, {} bytes from offset {offset}", object.name, CHUNK * PAGE)
+            }
+            None => "a record".into(),
+        }
+    }
+
+    /// The next chunk; `None` at the end, which was proved then.
+    pub fn chunk(&mut self) -> Result<Option<Chunk>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let at = self.at;
+        let (frame, body) = self.record()?;
+        let path = self.path.clone();
+        let wrong = |what: &str| damaged(&path, at, what.to_owned());
+        if frame.kind.get() == kind::END {
+            let more = fill(&mut self.input, &mut [0], &self.path)?;
+            let counted = frame.held.get() == self.chunks || self.torn;
+            self.ended = true;
+            return if more || !counted || !body.is_empty() { Err(wrong("its end")) } else { Ok(None) };
+        }
+        let (object, first) = (frame.object.get(), frame.first.get());
+        let limit = self.objects.get(object as usize).map_or(0, |object| pages(object.size));
+        let (held, gone) = (frame.held.get(), frame.gone.get());
+        // Pages that went with the end of the object may be named, too.
+        let within = first.is_multiple_of(CHUNK)
+            && first < limit
+            && (held | gone).checked_shr((limit - first).min(CHUNK) as u32).unwrap_or(0) == 0
+            && held & gone == 0;
+        if frame.kind.get() != kind::CHUNK || !within || self.before >= Some((object, first)) {
+            return Err(wrong("a chunk that is out of place"));
+        }
+        let count = held.count_ones() as usize;
+        let Some((hashes, packed)) = body.split_at_checked(count * 32) else {
+            return Err(wrong("a chunk's length"));
+        };
+        let len = count * PAGE as usize;
+        let bytes = match frame.packing.get() {
+            packing::PLAIN => packed.to_vec(),
+            packing::LZ4 => {
+                let mut bytes = vec![0; len];
+                let filled = lz4_flex::block::decompress_into(packed, &mut bytes).unwrap_or(0);
+                bytes.truncate(filled);
+                bytes
+            }
+            _ => return Err(wrong("a chunk that is packed in an unknown way")),
+        };
+        if bytes.len() != len {
+            return Err(wrong(&self.named(&frame)));
+        }
+        let hashes: Vec<Hash> = hashes.as_chunks::<32>().0.to_vec();
+        let own = bytes.chunks(PAGE as usize).map(|page| hash(&[page]));
+        if !own.eq(hashes.iter().copied()) {
+            return Err(wrong(&self.named(&frame)));
+        }
+        self.before = Some((object, first));
+        self.chunks += 1;
+        Ok(Some(Chunk { object: object as usize, first, held, gone, hashes, bytes }))
+    }
+
+    /// Whether anything can be read behind a record that was damaged.
+    pub fn goes_on(&self) -> bool {
+        !self.lost && !self.ended
+    }
+
+    /// The hash of the whole, once [`chunk`](Self::chunk) returned `None`.
+    pub fn whole(&self) -> Option<Hash> {
+        self.ended.then_some(self.last)
+    }
+}
+
+fn damaged(path: &Path, at: u64, what: String) -> BackupError {
+    BackupError::Damaged { path: path.to_owned(), at, what }
+}
+
+/// Fills `buf`; `false`: the input ends before.
+fn fill(input: &mut impl Read, buf: &mut [u8], path: &Path) -> Result<bool> {
+    let mut at = 0;
+    while at < buf.len() {
+        match input.read(&mut buf[at..]) {
+            Ok(0) => return Ok(false),
+            Ok(len) => at += len,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(BackupError::file("read", path)(error)),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,157 @@
+//! Errors of backups.
+
+use indelible_store::error::StoreError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of this crate.
+pub type Result<T, E = BackupError> = std::result::Result<T, E>;
+
+/// A backup, a verification or a restore that failed. A backup that failed left nothing that could be taken for one; a restore that failed
+/// replaced nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The pool.
+    #[error(transparent)]
+    Pool(#[from] indelible::Error),
+    /// An object of the pool.
+    #[error("object {name:?}: {cause}")]
+    Object {
+        /// Which.
+        name: String,
+        /// Why.
+        cause: StoreError,
+    },
+    /// The pool below its objects.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file, or a stream.
+    #[error("cannot {action} {}: {cause}", path.display())]
+    File {
+        /// To do what.
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// There is no backup.
+    #[error("{} is no backup", .0.display())]
+    NotABackup(PathBuf),
+    /// Another version made it.
+    #[error("{} has version {found} of the format of backups; this release knows {known}", path.display())]
+    Version {
+        /// Which.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The one that is known.
+        known: u32,
+    },
+    /// Its bytes are not those that were written.
+    #[error("{} is damaged at byte {at}: {what}", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Byte of the file.
+        at: u64,
+        /// The part of it, with the object.
+        what: String,
+    },
+    /// A backup that it rests on is missing.
+    #[error("{} has only what changed since backup {parent}, which is not in {}", path.display(), folder.display())]
+    BaseMissing {
+        /// Which.
+        path: PathBuf,
+        /// ID of the other.
+        parent: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A backup that it rests on is another than the one that it was made for.
+    #[error("{} does not rest on {}: that one has other content than when it was made", path.display(), base.display())]
+    BaseSwapped {
+        /// Which.
+        path: PathBuf,
+        /// The other.
+        base: PathBuf,
+    },
+    /// Somebody else makes a backup there.
+    #[error("another backup into {} is under way", .0.display())]
+    FolderBusy(PathBuf),
+    /// There is something.
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    /// The pool that was to be replaced is in use.
+    #[error("the pool {} is in use: {by}", path.display())]
+    InUse {
+        /// Which.
+        path: PathBuf,
+        /// Of whom.
+        by: String,
+    },
+    /// No such object, in the pool or in the backup.
+    #[error("there is no object {0:?}")]
+    NoObject(String),
+    /// No room for the snapshots.
+    #[error("objects that processes are writing cannot be kept for the time of the backup: {0}")]
+    NoRoomToKeep(StoreError),
+    /// An object became another while it was kept.
+    #[error("object {0:?} was replaced meanwhile")]
+    Replaced(String),
+}
+
+impl BackupError {
+    /// Advice, one sentence without a full stop.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            BackupError::Pool(error) => error.remedy(),
+            BackupError::Object { cause: StoreError::WrongKey, .. } => {
+                "give the object's key, or name the objects without one"
+            }
+            BackupError::Object { cause: StoreError::Held { .. }, .. } => {
+                "wait until that process is done with it"
+            }
+            BackupError::Object { cause: StoreError::AddressesTaken { .. }, .. } => {
+                "restore into a new pool: objects keep their addresses, so that pointers in them are right"
+            }
+            BackupError::Object { cause: StoreError::Exists, .. } => {
+                "rename or destroy the one that is there, or restore into a new pool"
+            }
+            BackupError::Object { cause: StoreError::NoRoom { .. } | StoreError::NoSpace, .. } => {
+                "choose a larger size for the pool"
+            }
+            BackupError::Object { .. } | BackupError::Store(_) => {
+                "`pmo check` says whether the pool is damaged"
+            }
+            BackupError::File { .. } => {
+                "look at the path, its permissions and the free space of its file system"
+            }
+            BackupError::NotABackup(_) => "name a file that `pmo backup` made, or a folder with such files",
+            BackupError::Version { .. } => "use the release that made it, or a later one",
+            BackupError::Damaged { .. } => "use another backup; `pmo verify` lists all that is damaged",
+            BackupError::BaseMissing { .. } => "bring the backups that it rests on to the same folder",
+            BackupError::BaseSwapped { .. } => "bring back the backup that it was made for, or use another",
+            BackupError::FolderBusy(_) => "wait until it is done",
+            BackupError::Exists(_) => "choose another path, or --force",
+            BackupError::InUse { .. } => "end the processes that use it, or restore to another path",
+            BackupError::NoObject(_) => {
+                "`pmo ls` lists the objects of a pool, `pmo verify` those of a backup"
+            }
+            BackupError::NoRoomToKeep(_) => {
+                "detach the objects for the time of the backup, or leave free pieces as large as they are in the pool"
+            }
+            BackupError::Replaced(_) => "make the backup again",
+        }
+    }
+
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> BackupError {
+        move |cause| BackupError::File { action, path: path.to_owned(), cause }
+    }
+
+    pub(crate) fn object(name: &str) -> impl Fn(StoreError) -> BackupError {
+        move |cause| BackupError::Object { name: name.to_owned(), cause }
+    }
+}

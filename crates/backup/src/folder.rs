@@ -1,0 +1,151 @@
+//! Backups as files: under another name until they are whole and durable, one at a time in a folder.
+
+use crate::Progress;
+use crate::backup::{Summary, backup};
+use crate::chain::{SUFFIX, files, rank};
+use crate::error::{BackupError, Result};
+use crate::format::hex;
+use crate::index::Index;
+use crate::source::Choice;
+use indelible::Pool;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// The file that is locked while a backup is made.
+const LOCK: &str = ".pmo-backup.lock";
+/// How the names of backups end that are not whole.
+const PARTIAL: &str = "partial";
+
+/// Makes a backup in a folder, which is made if there is none: of what changed since the newest backup of the pool there, after that one, and those that
+/// it rests on, were read and found intact; else, or with `full`, of all. Leftovers of an earlier one that was interrupted are removed.
+///
+/// # Errors
+/// As for [`backup_to`](crate::backup_to); `FolderBusy`.
+pub fn backup_into(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    folder: &Path,
+    full: bool,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    fs::create_dir_all(folder).map_err(BackupError::file("create", folder))?;
+    let _lock = lock(folder)?;
+    remove_partial(folder)?;
+    let (mut below, mut why_full) = (None, None);
+    let newest = files(folder)?.into_iter().filter(|(_, header)| header.pool == pool.id());
+    if let Some((path, _)) = newest.max_by_key(|(_, header)| rank(header)).filter(|_| !full) {
+        match Index::read(&path) {
+            Ok(index) => below = Some((path, index)),
+            Err(error) => why_full = Some(error.to_string()),
+        }
+    }
+    // Its name is that of its number in the folder: names in order are backups in order.
+    let count = files(folder)?.len() + 1;
+    let (stem, mut number) = (hex(&pool.id()[..4]), count);
+    let mut path = folder.join(format!("{stem}-{number:06}.{SUFFIX}"));
+    while path.exists() {
+        number += 1;
+        path = folder.join(format!("{stem}-{number:06}.{SUFFIX}"));
+    }
+    let partial = folder.join(format!(".{stem}-{number:06}.{PARTIAL}"));
+    let index = below.as_ref().map(|(_, index)| index);
+    let made = write(pool, choice, &path, &partial, index, false, progress)?;
+    Ok(Summary { base: below.map(|(path, _)| path), why_full, ..made })
+}
+
+/// Makes a full backup as a file of that name. With `replace` there may be one.
+///
+/// # Errors
+/// As for [`backup_to`](crate::backup_to); `Exists`.
+pub fn backup_file(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    path: &Path,
+    replace: bool,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    if path.exists() && !replace {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.{PARTIAL}", std::process::id()));
+    write(pool, choice, path, &PathBuf::from(partial), None, replace, progress)
+}
+
+/// Writes to `partial`, which is `path` once it is durable.
+fn write(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    path: &Path,
+    partial: &Path,
+    below: Option<&Index>,
+    replace: bool,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    let made = write_partial(pool, choice, path, partial, below, progress);
+    let made = made.and_then(|made| {
+        publish(partial, path, replace)?;
+        Ok(Summary { path: Some(path.to_owned()), ..made })
+    });
+    if made.is_err() {
+        // It may be on a full disk.
+        let _ = fs::remove_file(partial);
+    }
+    made
+}
+
+fn write_partial(
+    pool: &Pool,
+    choice: &Choice<'_>,
+    path: &Path,
+    partial: &Path,
+    below: Option<&Index>,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    let failed = |action| BackupError::file(action, path);
+    let file = File::create(partial).map_err(failed("create"))?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let made = backup(pool, choice, path, &mut out, below, progress)?;
+    let file = out.into_inner().map_err(|error| failed("write")(error.into_error()))?;
+    file.sync_all().map_err(failed("make durable"))?;
+    Ok(made)
+}
+
+/// Gives a durable file its name, durably. Without `replace` nothing loses that name.
+pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> {
+    let named = if replace { fs::rename(partial, path) } else { fs::hard_link(partial, path) };
+    named.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => BackupError::Exists(path.to_owned()),
+        _ => BackupError::file("create", path)(error),
+    })?;
+    if !replace {
+        fs::remove_file(partial).map_err(BackupError::file("remove", partial))?;
+    }
+    let folder = path.parent().filter(|folder| *folder != "").unwrap_or(Path::new("."));
+    let durable = File::open(folder).and_then(|folder| folder.sync_all());
+    durable.map_err(BackupError::file("make durable", folder))
+}
+
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(BackupError::file("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BackupError::FolderBusy(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(BackupError::file("lock", &path)(error)),
+    }
+}
+
+/// Removes what backups that were interrupted left; the caller has the lock.
+fn remove_partial(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
+        let path = entry.map_err(BackupError::file("read", folder))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if hidden && path.extension().is_some_and(|end| end == PARTIAL) {
+            fs::remove_file(&path).map_err(BackupError::file("remove", &path))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! The bytes of a backup, as FORMAT.md, section 11, has them.
+
+use indelible_store::store::Attributes;
+use sha2::{Digest, Sha256};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+/// First bytes of a backup.
+pub const MAGIC: [u8; 8] = *b"PMOBACKP";
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+/// Pages of a chunk.
+pub const CHUNK: u64 = 64;
+/// Most bytes of a record's body: a chunk's hashes and pages.
+pub const BODY_MAX: usize = (CHUNK * (PAGE + 32)) as usize;
+/// Most objects of a backup.
+pub const OBJECTS_MAX: u32 = 1 << 28;
+
+/// A SHA-256 hash.
+pub type Hash = [u8; 32];
+
+/// Kinds of records.
+pub mod kind {
+    /// An object.
+    pub const OBJECT: u32 = 1;
+    /// Pages of an object.
+    pub const CHUNK: u32 = 2;
+    /// The end.
+    pub const END: u32 = 3;
+}
+
+/// How the pages of a chunk are kept.
+pub mod packing {
+    /// As they are.
+    pub const PLAIN: u32 = 0;
+    /// As one block of LZ4.
+    pub const LZ4: u32 = 1;
+}
+
+/// The start of a backup; behind it, its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: U32,
+    /// Bits that software must know to read it; none are defined.
+    pub features: U32,
+    /// Random identity of the backup.
+    pub id: [u8; 16],
+    /// Identity of the pool.
+    pub pool: [u8; 16],
+    /// Bytes of the pool.
+    pub pool_len: U64,
+    /// First address of the pool's window.
+    pub window: U64,
+    /// Bytes of the window.
+    pub window_len: U64,
+    /// Seconds since 1970.
+    pub created: U64,
+    /// Backup that it rests on; zero: none.
+    pub parent: [u8; 16],
+    /// The whole of that one.
+    pub parent_hash: Hash,
+    /// Backups below it.
+    pub depth: U32,
+    /// Objects.
+    pub objects: U32,
+    /// Zero.
+    pub reserved: [u8; 120],
+}
+
+const _: () =
+    assert!(size_of::<Header>() == 256 && size_of::<Frame>() == 48 && size_of::<ObjectBody>() == 120);
+
+/// The start of a record; behind it, its body, then its hash.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Frame {
+    /// One of [`kind`].
+    pub kind: U32,
+    /// Bytes of the body.
+    pub len: U32,
+    /// Of a chunk: number of its object.
+    pub object: U32,
+    /// Of a chunk: one of [`packing`].
+    pub packing: U32,
+    /// Of a chunk: its first page.
+    pub first: U64,
+    /// Of a chunk: pages of it that the body has, bit by bit; at the end: chunks.
+    pub held: U64,
+    /// Of a chunk: pages that are zeros now, and were not in the backup below.
+    pub gone: U64,
+    /// Zero.
+    pub reserved: U64,
+}
+
+/// The body of an object's record; behind it, its name.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct ObjectBody {
+    /// Identity.
+    pub id: [u8; 16],
+    /// In bytes.
+    pub size: U64,
+    /// Address.
+    pub address: U64,
+    /// Bytes of addresses.
+    pub reserved: U64,
+    /// Flags of the entry.
+    pub flags: U32,
+    /// Durability class.
+    pub class: u8,
+    /// Retention model.
+    pub retention: u8,
+    /// Zero.
+    pub zero: [u8; 2],
+    /// Seconds since 1970.
+    pub created: U64,
+    /// Verifier of the read key.
+    pub read_key: [u8; 16],
+    /// Verifier of the write key.
+    pub write_key: [u8; 16],
+    /// Fingerprint.
+    pub fingerprint: [u8; 16],
+    /// High-water mark of what was psynced.
+    pub published: U64,
+    /// Psyncs.
+    pub psyncs: U64,
+}
+
+impl ObjectBody {
+    /// The body for these attributes, with the name.
+    pub fn encode(kept: &Attributes) -> Vec<u8> {
+        let mut body = ObjectBody::new_zeroed();
+        body.id = kept.id;
+        body.size = kept.size.into();
+        body.address = kept.address.into();
+        body.reserved = kept.reserved.into();
+        body.flags = kept.flags.into();
+        (body.class, body.retention) = (kept.class, kept.retention);
+        body.created = kept.created.into();
+        [body.read_key, body.write_key] = kept.keys;
+        body.fingerprint = kept.fingerprint;
+        body.published = kept.published.into();
+        body.psyncs = kept.psyncs.into();
+        [body.as_bytes(), kept.name.as_bytes()].concat()
+    }
+
+    /// The attributes in a body.
+    pub fn decode(bytes: &[u8]) -> Option<Attributes> {
+        let (body, name) = ObjectBody::read_from_prefix(bytes).ok()?;
+        Some(Attributes {
+            name: std::str::from_utf8(name).ok()?.to_owned(),
+            id: body.id,
+            size: body.size.get(),
+            address: body.address.get(),
+            reserved: body.reserved.get(),
+            flags: body.flags.get(),
+            class: body.class,
+            retention: body.retention,
+            created: body.created.get(),
+            keys: [body.read_key, body.write_key],
+            fingerprint: body.fingerprint,
+            published: body.published.get(),
+            psyncs: body.psyncs.get(),
+        })
+    }
+}
+
+/// The hash of these pieces, one behind the other.
+pub fn hash(pieces: &[&[u8]]) -> Hash {
+    let mut state = Sha256::new();
+    pieces.iter().for_each(|piece| state.update(piece));
+    state.finalize().into()
+}
+
+/// Pages that an object of `size` bytes has.
+pub fn pages(size: u64) -> u64 {
+    size.div_ceil(PAGE)
+}
+
+/// An ID for people.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

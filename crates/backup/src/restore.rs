@@ -1,0 +1,254 @@
+//! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or objects into a pool that exists.
+//!
+//! A restored pool has an ID of its own, and the addresses of the original: a process can have both open, and attaches an object of one of them
+//! at a time. An object that is not proved to its end is never seen: it is hidden until then.
+
+use crate::Progress;
+use crate::chain::{Chain, Kept, named};
+use crate::decode::{Chunk, Decoder};
+use crate::error::{BackupError, Result};
+use crate::folder::publish;
+use crate::format::PAGE;
+use indelible::{ErrorKind, Pool, PoolOptions};
+use indelible_store::error::StoreError;
+use indelible_store::store::{Attributes, Revived};
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Result of a restore.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The backup.
+    pub kept: Kept,
+    /// Names of the objects.
+    pub objects: Vec<String>,
+    /// Bytes of pages that were written.
+    pub bytes: u64,
+}
+
+/// Restores all objects of a backup to a new pool of `len` bytes; `None`: as many as the original had. With `force` there may be a pool, which
+/// nobody has in use: it is replaced once the new one is whole. `backup` may be a folder, which stands for the newest backup in it.
+///
+/// # Errors
+/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`, `InUse`; those of formatting a pool and creating objects.
+pub fn restore(
+    backup: &Path,
+    pool: &Path,
+    len: Option<u64>,
+    force: bool,
+    options: &PoolOptions,
+    progress: Progress<'_>,
+) -> Result<Restored> {
+    let chain = Chain::open(&named(backup)?)?;
+    let newest = &chain.links[chain.links.len() - 1];
+    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    beside(pool, len.unwrap_or(kept.pool_len), force, options, &kept, |new| {
+        let mut target = Target::begin(new, &kept.objects)?;
+        fill(&chain, &mut target, progress)?;
+        target.publish(kept.clone())
+    })
+}
+
+/// As [`restore`], of a full backup that comes by a stream.
+///
+/// # Errors
+/// As for [`restore`].
+pub fn restore_stream(
+    input: &mut dyn Read,
+    name: &Path,
+    pool: &Path,
+    len: Option<u64>,
+    force: bool,
+    options: &PoolOptions,
+    progress: Progress<'_>,
+) -> Result<Restored> {
+    let mut decoder = Decoder::open(input, name)?;
+    let kept = Kept::of(name, &decoder.header, &decoder.objects);
+    if kept.depth > 0 {
+        let (path, folder) = (name.to_owned(), PathBuf::from("the stream"));
+        return Err(BackupError::BaseMissing {
+            path,
+            parent: crate::format::hex(&decoder.header.parent),
+            folder,
+        });
+    }
+    beside(pool, len.unwrap_or(kept.pool_len), force, options, &kept, |new| {
+        let mut target = Target::begin(new, &kept.objects)?;
+        while let Some(chunk) = decoder.chunk()? {
+            let object = &kept.objects[chunk.object];
+            target.write(object, &chunk, u64::MAX, false)?;
+            target.tell(progress);
+        }
+        target.publish(kept.clone())
+    })
+}
+
+/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses.
+///
+/// # Errors
+/// Those of [`restore`]: the objects before the one that failed may be restored.
+pub fn restore_objects(
+    backup: &Path,
+    pool: &Pool,
+    names: &[String],
+    progress: Progress<'_>,
+) -> Result<Restored> {
+    let chain = Chain::open(&named(backup)?)?;
+    let newest = &chain.links[chain.links.len() - 1];
+    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    let chosen: Result<Vec<_>> = names
+        .iter()
+        .map(|name| {
+            let found = kept.objects.iter().find(|object| object.name == *name);
+            found.cloned().ok_or_else(|| BackupError::NoObject(name.clone()))
+        })
+        .collect();
+    // Leftovers of a restore that was killed.
+    pool.store().reap()?;
+    let mut target = Target::begin(pool, &chosen?)?;
+    fill(&chain, &mut target, progress)?;
+    target.publish(kept.clone())
+}
+
+fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()> {
+    chain.read(&mut |number, object, chunk| {
+        let limit = chain.limit(number, &object.id);
+        let first = chain.spans.get(&object.id).is_none_or(|(from, _)| *from == number);
+        target.write(object, &chunk, limit, !first)?;
+        target.tell(progress);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Objects that come back.
+struct Target {
+    objects: HashMap<[u8; 16], Revived>,
+    order: Vec<Attributes>,
+    written: u64,
+    total: u64,
+}
+
+impl Target {
+    fn begin(pool: &Pool, objects: &[Attributes]) -> Result<Self> {
+        let mut revived = HashMap::new();
+        for object in objects {
+            let new = pool.store().revive(object).map_err(BackupError::object(&object.name))?;
+            revived.insert(object.id, new);
+        }
+        let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
+        Ok(Target { objects: revived, order: objects.to_vec(), written: 0, total })
+    }
+
+    fn tell(&self, progress: Progress<'_>) {
+        progress(self.written.min(self.total), self.total);
+    }
+
+    /// Writes the pages of a chunk below `limit`, of an object that is meant.
+    fn write(&mut self, object: &Attributes, chunk: &Chunk, limit: u64, over: bool) -> Result<()> {
+        let Some(target) = self.objects.get(&object.id) else { return Ok(()) };
+        let failed = BackupError::object(&object.name);
+        let zeros = [0; PAGE as usize];
+        // Behind what was published a pool relies on zeros.
+        let limit = limit.min(target.extent_len() / PAGE).min(crate::format::pages(object.published));
+        for page in chunk.pages(chunk.gone).filter(|page| over && *page < limit) {
+            target.write(page * PAGE, &zeros).map_err(&failed)?;
+        }
+        // Pages that lie side by side, in one write.
+        let mut run: Option<(u64, usize, usize)> = None;
+        let pages = chunk.pages(chunk.held).enumerate().filter(|(_, page)| *page < limit);
+        for (number, page) in pages {
+            match &mut run {
+                Some((first, from, count)) if *first + *count as u64 == page && *from + *count == number => {
+                    *count += 1
+                }
+                run => {
+                    if let Some(run) = run.replace((page, number, 1)) {
+                        put(target, chunk, run).map_err(&failed)?;
+                    }
+                }
+            }
+            self.written += PAGE;
+        }
+        run.map_or(Ok(()), |run| put(target, chunk, run)).map_err(&failed)
+    }
+
+    fn publish(mut self, kept: Kept) -> Result<Restored> {
+        let mut names = Vec::new();
+        for object in &self.order {
+            if let Some(revived) = self.objects.remove(&object.id) {
+                revived.publish().map_err(BackupError::object(&object.name))?;
+                names.push(object.name.clone());
+            }
+        }
+        Ok(Restored { kept, objects: names, bytes: self.written })
+    }
+}
+
+fn put(target: &Revived, chunk: &Chunk, (page, from, count): (u64, usize, usize)) -> Result<(), StoreError> {
+    let size = PAGE as usize;
+    target.write(page * PAGE, &chunk.bytes[from * size..(from + count) * size])
+}
+
+/// Makes a pool beside `path`, has it filled, and gives it that name.
+fn beside(
+    path: &Path,
+    len: u64,
+    force: bool,
+    options: &PoolOptions,
+    kept: &Kept,
+    fill: impl FnOnce(&Pool) -> Result<Restored>,
+) -> Result<Restored> {
+    if path.exists() {
+        if !force {
+            return Err(BackupError::Exists(path.to_owned()));
+        }
+        expect_unused(path, options)?;
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let made = || {
+        let options = options.clone().window(kept.window.0, kept.window.1).force(true);
+        let new = options.format(&partial, len)?;
+        let restored = fill(&new)?;
+        drop(new);
+        let durable = fs::File::open(&partial).and_then(|file| file.sync_all());
+        durable.map_err(BackupError::file("make durable", &partial))?;
+        if force && path.exists() {
+            // Somebody may have begun to use it.
+            expect_unused(path, &options)?;
+        }
+        publish(&partial, path, force)?;
+        Ok(restored)
+    };
+    let done = made();
+    if done.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+/// Refuses a pool that processes use. One that cannot be opened is nobody's.
+fn expect_unused(path: &Path, options: &PoolOptions) -> Result<()> {
+    let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
+    if !path.is_file() {
+        return Err(used("it is no file, and cannot be replaced by one".into()));
+    }
+    let pool = match options.open(path) {
+        Ok(pool) => pool,
+        Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy) => return Err(error.into()),
+        Err(_) => return Ok(()),
+    };
+    if pool.store().lanes().is_ok_and(|lanes| lanes.iter().any(|lane| lane.held)) {
+        return Err(used("a process writes to it".into()));
+    }
+    for stat in pool.list().flatten() {
+        if let Some(holder) = stat.holder {
+            return Err(used(format!("object {:?} is held by {holder:?}", stat.name)));
+        }
+    }
+    Ok(())
+}

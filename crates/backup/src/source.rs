@@ -1,0 +1,176 @@
+//! The objects of a pool, all as of one moment, for as long as they are read.
+//!
+//! An object that no process writes is attached for reading: that keeps writers away, and costs nothing. The others are kept as snapshots, of one
+//! moment, once the first ones are held. Snapshots have names that nothing else has, so that those which a backup that was
+//! killed left are known, and removed by the next.
+
+use crate::error::{BackupError, Result};
+use crate::format::hex;
+use indelible::Pool;
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY};
+use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
+use indelible_store::table::{Key, Layers, Located, read_pages};
+use std::sync::Arc;
+
+/// How the names of such snapshots begin.
+const PREFIX: &str = "pmo-backup.";
+
+/// The objects that are meant.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// Their names; none: all.
+    pub objects: &'a [String],
+    /// The key of those that have one.
+    pub key: &'a [u8],
+    /// Snapshots of objects that nobody writes, too: nobody has to wait who begins to. A snapshot takes as many pages of the pool
+    /// as the object has.
+    pub snapshots: bool,
+}
+
+/// An object that stays as it is.
+pub(crate) struct Held {
+    pub attributes: Attributes,
+    object: Located,
+    layers: Option<Layers>,
+    _reader: Reader,
+}
+
+/// See the module.
+pub(crate) struct Source {
+    store: Arc<Store>,
+    pub held: Vec<Held>,
+    /// The objects that were kept, and the names of their snapshots.
+    snapshots: Vec<(String, String)>,
+    key: Vec<u8>,
+}
+
+impl Source {
+    /// Holds the objects.
+    pub fn hold(pool: &Pool, id: &[u8; 16], choice: &Choice<'_>) -> Result<Source> {
+        let store = pool.store().clone();
+        let all = all(&store)?;
+        for left in all.iter().filter(|object| is_left(object)) {
+            // One that another backup reads is left alone.
+            let _ = store.destroy(&left.entry.name(), Key(choice.key));
+        }
+        for name in choice.objects {
+            if !all.iter().any(|object| object.entry.name() == *name) {
+                return Err(BackupError::NoObject(name.clone()));
+            }
+        }
+        let meant = |object: &&Located| {
+            !is_left(object) && (choice.objects.is_empty() || choice.objects.contains(&object.entry.name()))
+        };
+        let key = choice.key.to_vec();
+        let mut source = Source { store: store.clone(), held: Vec::new(), snapshots: Vec::new(), key };
+        let mut written = Vec::new();
+        for object in all.iter().filter(meant) {
+            if choice.snapshots && !object.entry.has(FLAG_BASE) {
+                written.push(*object);
+                continue;
+            }
+            let name = object.entry.name();
+            match store.attach_reader(&name, Key(choice.key)) {
+                Ok(reader) => source.add(reader, object)?,
+                Err(StoreError::Held { .. }) => written.push(*object),
+                // Somebody destroyed it, after all were listed.
+                Err(StoreError::NotFound) if choice.objects.is_empty() => {}
+                Err(error) => return Err(BackupError::object(&name)(error)),
+            }
+        }
+        source.keep(&written, id)?;
+        source.held.sort_by(|a, b| a.attributes.name.cmp(&b.attributes.name));
+        Ok(source)
+    }
+
+    /// Keeps objects that processes write as snapshots.
+    fn keep(&mut self, written: &[Located], id: &[u8; 16]) -> Result<()> {
+        if written.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<(String, String)> = written
+            .iter()
+            .enumerate()
+            .map(|(n, object)| (object.entry.name(), format!("{PREFIX}{}.{n}", hex(&id[..8]))))
+            .collect();
+        let of: Vec<_> =
+            names.iter().map(|(object, name)| SnapshotOf { object, key: Key(&self.key), name }).collect();
+        self.store.snapshot(&of).map_err(|error| match error {
+            error @ (StoreError::NoRoom { .. } | StoreError::NoSpace) => BackupError::NoRoomToKeep(error),
+            cause => BackupError::Object { name: names[0].0.clone(), cause },
+        })?;
+        self.snapshots.clone_from(&names);
+        for (object, (name, snapshot)) in written.iter().zip(&names) {
+            let now = self.store.find(name).map_err(BackupError::object(name))?;
+            if now.entry.id != object.entry.id {
+                return Err(BackupError::Replaced(name.clone()));
+            }
+            let reader =
+                self.store.attach_reader(snapshot, Key(&self.key)).map_err(BackupError::object(name))?;
+            self.add(reader, object)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what `reader` has, as the object that people know.
+    fn add(&mut self, mut reader: Reader, known: &Located) -> Result<()> {
+        let object = *reader.object();
+        let name = known.entry.name();
+        let status = self.store.status(&object).map_err(BackupError::object(&name))?;
+        let same = object.entry.id == known.entry.id;
+        let own = Attributes::of(known);
+        let mut attributes = Attributes {
+            published: status.published,
+            psyncs: status.psyncs,
+            // All that may have changed since it was listed; of a snapshot, what it has of its object.
+            size: object.entry.size.get(),
+            reserved: object.entry.reserved.get(),
+            ..own
+        };
+        if same {
+            attributes.flags = object.entry.flags.get();
+        }
+        attributes.flags &= !FLAG_OVERLAY;
+        let layers = reader.take_layers();
+        self.held.push(Held { attributes, object, layers, _reader: reader });
+        Ok(())
+    }
+
+    /// Reads pages of an object, zeros behind its end.
+    pub fn read(&self, held: &Held, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        let medium = &**self.store.device();
+        read_pages(medium, &held.object, held.layers.as_ref(), offset, bytes)
+            .map_err(|error| BackupError::object(&held.attributes.name)(error.into()))?;
+        let end = held.attributes.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        bytes[end..].fill(0);
+        Ok(())
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // Those who read them go first.
+        self.held.clear();
+        for (object, snapshot) in &self.snapshots {
+            // One that cannot be removed now is removed by the next backup, and pages that cannot be merged now are merged then.
+            let _ = self.store.destroy(snapshot, Key(&self.key));
+            let _ = self.store.merge(object);
+        }
+    }
+}
+
+/// Whether it is a snapshot that a backup made.
+fn is_left(object: &Located) -> bool {
+    object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX)
+}
+
+fn all(store: &Store) -> Result<Vec<Located>> {
+    let (mut all, mut from) = (Vec::new(), Some((0, 0)));
+    while let Some(key) = from {
+        let listing = store.list(key, 1024)?;
+        all.extend(listing.objects);
+        from = listing.next;
+    }
+    Ok(all)
+}

@@ -1,0 +1,190 @@
+//! Damaged, cut off and forged backups: an error, or the same content; never other content, a panic, or memory without bounds.
+
+use crate::support::{Content, all, content, expect_same, noise, put, unseen};
+use indelible::{Pool, PoolOptions};
+use indelible_backup::{BackupError, backup_to, restore_stream, verify_stream};
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+use std::path::Path;
+
+const HEADER: usize = 256;
+const FRAME: usize = 48;
+
+fn small(dir: &Path) -> (Vec<u8>, Content) {
+    let pool = Pool::format(dir.join("a.pmo"), 1 << 20).unwrap();
+    for name in ["a", "b"] {
+        pool.create(name, 20_000).unwrap();
+        put(&pool, name, 3000, &noise(name.len() as u64, 100));
+    }
+    let mut stream = Vec::new();
+    backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();
+    (stream, content(&pool))
+}
+
+/// Header and records of a backup, without their hashes.
+pub fn records(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let (mut at, mut records) = (HEADER + 32, Vec::new());
+    while at < bytes.len() {
+        let len = FRAME + u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        records.push(bytes[at..at + len].to_vec());
+        at += len + 32;
+    }
+    (bytes[..HEADER].to_vec(), records)
+}
+
+/// A backup of these, with hashes that are right.
+pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
+    let mut last = Sha256::digest(header);
+    let mut bytes = [header, &last].concat();
+    for record in records {
+        last = Sha256::new().chain_update(last).chain_update(record).finalize();
+        bytes.extend_from_slice(record);
+        bytes.extend_from_slice(&last);
+    }
+    bytes
+}
+
+/// Restores, and says whether anything came of it, which then has to be right.
+fn attempt(bytes: &[u8], dir: &Path, wanted: &Content) -> bool {
+    let to = dir.join("new.pmo");
+    let done =
+        restore_stream(&mut &bytes[..], Path::new("-"), &to, None, false, &PoolOptions::new(), &mut unseen);
+    if done.is_ok() {
+        expect_same(&Pool::open(&to).unwrap(), wanted);
+        std::fs::remove_file(&to).unwrap();
+    }
+    assert!(!to.exists());
+    done.is_ok()
+}
+
+/// Memory, where there is some: many pools are made.
+fn fast() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+#[test]
+fn every_byte_flipped_and_every_length_is_noticed() {
+    let dir = fast();
+    let (bytes, wanted) = small(dir.path());
+    assert!(attempt(&bytes, dir.path(), &wanted));
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        let found = verify_stream(&mut &flipped[..], Path::new("-"), &mut unseen);
+        assert!(found.map_or(true, |found| !found.damage.is_empty()), "byte {at}");
+        let cut = verify_stream(&mut &bytes[..at], Path::new("-"), &mut unseen);
+        assert!(cut.map_or(true, |found| !found.damage.is_empty()), "cut at {at}");
+        if at % 11 == 0 {
+            assert!(!attempt(&flipped, dir.path(), &wanted), "byte {at}");
+            assert!(!attempt(&bytes[..at], dir.path(), &wanted), "cut at {at}");
+        }
+    }
+    let more = [&bytes[..], b"x"].concat();
+    assert!(!attempt(&more, dir.path(), &wanted));
+}
+
+#[test]
+fn other_versions_are_named() {
+    let dir = fast();
+    let (bytes, _) = small(dir.path());
+    for version in [0_u8, 2, 200] {
+        let mut other = bytes.clone();
+        other[8] = version;
+        match verify_stream(&mut &other[..], Path::new("-"), &mut unseen) {
+            Err(BackupError::Version { found, known: 1, .. }) => assert_eq!(found, u32::from(version)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let none = verify_stream(&mut &b"a text that is no backup"[..], Path::new("-"), &mut unseen);
+    assert!(matches!(none, Err(BackupError::NotABackup(_))));
+}
+
+/// Numbers that somebody wrote who knows how to seal a backup.
+#[test]
+fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
+    let dir = fast();
+    let (bytes, wanted) = small(dir.path());
+    let (header, records) = records(&bytes);
+    assert_eq!(seal(&header, &records), bytes);
+    let mut refused = 0;
+    // Of the header its counts and parents, of records each field of frame and attributes.
+    let fields = (8..144)
+        .step_by(4)
+        .map(|at| (None, at))
+        .chain((0..records.len()).flat_map(|n| (0..FRAME + 152).step_by(4).map(move |at| (Some(n), at))));
+    for (record, at) in fields {
+        for value in [0, 1, 0x7fff_ffff, u32::MAX, 1 << 20] {
+            let (mut header, mut records) = (header.clone(), records.clone());
+            let target = record.map_or(&mut header, |n| &mut records[n]);
+            let Some(field) = target.get_mut(at..at + 4) else { continue };
+            if field == u32::to_le_bytes(value) {
+                continue;
+            }
+            field.copy_from_slice(&value.to_le_bytes());
+            let hostile = seal(&header, &records);
+            let _ = verify_stream(&mut &hostile[..], Path::new("-"), &mut unseen);
+            let to = dir.path().join("new.pmo");
+            let options = PoolOptions::new();
+            match restore_stream(
+                &mut &hostile[..],
+                Path::new("-"),
+                &to,
+                Some(1 << 20),
+                false,
+                &options,
+                &mut unseen,
+            ) {
+                Ok(_) => {
+                    // Attributes that can be so: times, keys, marks.
+                    let pool = Pool::open(&to).unwrap();
+                    let report = indelible::check(&to, &options, &mut |_, _| {}).unwrap();
+                    // Flags of a later release, which it would be warned of, may be.
+                    let damaged =
+                        report.findings.iter().any(|found| found.severity == indelible::Severity::Error);
+                    assert!(!damaged, "record {record:?}, {at}: {value:#x}: {report:?}");
+                    drop(pool);
+                    std::fs::remove_file(&to).unwrap();
+                }
+                Err(_) => refused += 1,
+            }
+            assert!(!to.exists());
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    expect_same(&Pool::open(dir.path().join("a.pmo")).unwrap(), &wanted);
+}
+
+/// Takes some bytes, then fails, as a full disk and a closed pipe do.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let len = bytes.len().min(self.0);
+        self.0 -= len;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was() {
+    let dir = fast();
+    let (bytes, wanted) = small(dir.path());
+    let pool = Pool::open(dir.path().join("a.pmo")).unwrap();
+    // Beside a writer some times, for which a small pool has room: its snapshots stay, as what the object rests on.
+    for room in (0..bytes.len()).step_by(37) {
+        let writer = (room % (37 * 8) == 0).then(|| pool.attach("a").unwrap());
+        let failed = backup_to(&pool, &all(), &mut Full(room), &mut unseen);
+        assert!(matches!(failed, Err(BackupError::File { .. })), "{room}: {failed:?}");
+        assert_eq!(pool.list().count(), 2);
+        writer.map_or(Ok(()), |writer| writer.detach()).unwrap();
+    }
+    let now = content(&pool);
+    assert!(now.iter().all(|(name, (_, bytes))| *bytes == wanted[name].1));
+}

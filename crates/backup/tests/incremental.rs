@@ -1,0 +1,177 @@
+//! Backups of what changed: small, and worth nothing without what they rest on.
+
+use crate::support::{PAGE, all, content, expect_same, noise, put, unseen};
+use indelible::{CreateOptions, Pool, PoolOptions};
+use indelible_backup::{BackupError, backup_into, restore, verify};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn made(pool: &Pool, folder: &Path) -> indelible_backup::Summary {
+    backup_into(pool, &all(), folder, false, &mut unseen).unwrap()
+}
+
+fn restored(folder: &Path, to: &Path) -> Pool {
+    restore(folder, to, None, true, &PoolOptions::new(), &mut unseen).unwrap();
+    Pool::open(to).unwrap()
+}
+
+#[test]
+fn one_page_of_a_hundred_takes_three_percent_of_a_full_backup_at_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("b");
+    let pool = Pool::format(dir.path().join("a.pmo"), 64 << 20).unwrap();
+    let pages = 4000;
+    pool.create("noise", (pages * PAGE) as u64).unwrap();
+    put(&pool, "noise", 0, &noise(1, pages * PAGE));
+    // Half of every page compresses well.
+    let text: Vec<u8> =
+        (0..pages).flat_map(|n| [noise(n as u64, PAGE / 2), vec![7; PAGE / 2]].concat()).collect();
+    pool.create("text", text.len() as u64).unwrap();
+    put(&pool, "text", 0, &text);
+    let full = made(&pool, &folder);
+    let mut page = 0;
+    while page < pages {
+        put(&pool, "noise", page * PAGE + 77, b"changed");
+        put(&pool, "text", page * PAGE + 77, b"changed");
+        page += 100;
+    }
+    let part = made(&pool, &folder);
+    assert!(part.base.is_some() && part.held == (2 * pages / 100 * PAGE) as u64, "{part:?}");
+    assert!(part.bytes * 100 <= full.bytes * 3, "{} of {} bytes", part.bytes, full.bytes);
+    println!(
+        "full {} bytes, 1 % changed {} bytes: {:.2} %",
+        full.bytes,
+        part.bytes,
+        part.bytes as f64 / full.bytes as f64 * 100.
+    );
+    // Nothing changed: nothing is copied.
+    let none = made(&pool, &folder);
+    assert!(none.held == 0 && none.bytes < 2000, "{none:?}");
+    let before = content(&pool);
+    drop(pool);
+    expect_same(&restored(&folder, &dir.path().join("c.pmo")), &before);
+}
+
+#[test]
+fn objects_that_changed_between_two_backups_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("b");
+    let pool = Pool::format(dir.path().join("a.pmo"), 32 << 20).unwrap();
+    for name in ["shrinks", "vanishes", "is replaced", "is renamed", "loses pages"] {
+        pool.create(name, 400_000).unwrap();
+        put(&pool, name, 0, &noise(name.len() as u64, 400_000));
+    }
+    let mut states = vec![(made(&pool, &folder).path.unwrap(), content(&pool))];
+    let mut step = |change: &dyn Fn()| {
+        change();
+        let made = made(&pool, &folder);
+        assert!(made.base.is_some());
+        states.push((made.path.unwrap(), content(&pool)));
+    };
+    step(&|| {
+        pool.resize("shrinks", 5000, b"").unwrap();
+        pool.destroy("vanishes").unwrap();
+        pool.destroy("is replaced").unwrap();
+        pool.create("is replaced", 400_000).unwrap();
+        put(&pool, "is replaced", 8192, b"other");
+        pool.rename("is renamed", "has another name", b"").unwrap();
+        put(&pool, "loses pages", 40_000, &[0; 200_000]);
+    });
+    // Bytes that a shrink cut off are zeros when the object grows again.
+    step(&|| {
+        pool.resize("shrinks", 300_000, b"").unwrap();
+        pool.create_with("new", &CreateOptions::new(1 << 20).sparse(true)).unwrap();
+        put(&pool, "new", 500_000, b"new");
+        put(&pool, "loses pages", 100_000, b"some come back");
+    });
+    step(&|| put(&pool, "shrinks", 250_000, b"again"));
+    drop(pool);
+    for (file, content) in states {
+        assert!(verify(&file, &mut unseen).unwrap().damage.is_empty());
+        expect_same(&restored(&file, &dir.path().join("c.pmo")), &content);
+    }
+}
+
+/// A folder with a full backup and two on top of it, of a pool with one object.
+fn chain(dir: &Path, seed: u64) -> (Pool, Vec<PathBuf>) {
+    let pool = Pool::format(dir.join(format!("{seed}.pmo")), 4 << 20).unwrap();
+    pool.create("a", 100_000).unwrap();
+    let mut files = Vec::new();
+    for round in 0..3 {
+        put(&pool, "a", round * 20_000, &noise(seed + round as u64, 6000));
+        files.push(made(&pool, &dir.join("b")).path.unwrap());
+    }
+    (pool, files)
+}
+
+#[test]
+fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pool, files) = chain(dir.path(), 1);
+    let target = dir.path().join("c.pmo");
+    let attempt = || restore(&files[2], &target, None, false, &PoolOptions::new(), &mut unseen).map(drop);
+    let aside = dir.path().join("aside");
+    fs::rename(&files[1], &aside).unwrap();
+    assert!(matches!(attempt(), Err(BackupError::BaseMissing { .. })));
+    assert!(matches!(verify(&files[2], &mut unseen), Err(BackupError::BaseMissing { .. })));
+    fs::rename(&aside, &files[1]).unwrap();
+
+    let whole = fs::read(&files[0]).unwrap();
+    let mut torn = whole.clone();
+    torn[3000] ^= 1;
+    fs::write(&files[0], &torn).unwrap();
+    assert!(matches!(attempt(), Err(BackupError::Damaged { .. })));
+    let damage = verify(&files[2], &mut unseen).unwrap().damage;
+    assert!(
+        damage.iter().all(|damage| damage.path == files[0] && damage.what.contains("\"a\"")),
+        "{damage:?}"
+    );
+    // The next one does not rest on it, and says why.
+    let full = made(&pool, &dir.path().join("b"));
+    assert!(full.base.is_none() && full.why_full.unwrap().contains("damaged"));
+    fs::remove_file(full.path.unwrap()).unwrap();
+
+    // Another with the same name, and the same ID: made of the same bytes, but for its content.
+    fs::write(&files[0], &whole).unwrap();
+    attempt().unwrap();
+    fs::remove_file(&target).unwrap();
+    fs::write(&files[0], forged(&whole)).unwrap();
+    assert!(verify(&files[0], &mut unseen).unwrap().damage.is_empty());
+    assert!(matches!(attempt(), Err(BackupError::BaseSwapped { .. })));
+    assert!(!verify(&files[2], &mut unseen).unwrap().damage.is_empty());
+    assert!(!target.exists());
+}
+
+/// The same backup, intact, without its chunks.
+fn forged(whole: &[u8]) -> Vec<u8> {
+    use crate::hostile::{records, seal};
+    let (header, mut records) = records(whole);
+    records.retain(|record| record[0] != 2);
+    let end = records.len() - 1;
+    records[end][24..32].fill(0);
+    seal(&header, &records)
+}
+
+#[test]
+fn two_backups_into_one_folder_do_not_meet_and_partial_ones_do_not_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pool, files) = chain(dir.path(), 1);
+    let folder = dir.path().join("b");
+    let other = fs::File::open(folder.join(".pmo-backup.lock")).unwrap();
+    other.lock().unwrap();
+    assert!(matches!(
+        backup_into(&pool, &all(), &folder, false, &mut unseen),
+        Err(BackupError::FolderBusy(_))
+    ));
+    drop(other);
+    // One that was killed: a part of it, under the name that it has until it is whole.
+    let partial = folder.join(".00000000-000009.partial");
+    fs::write(&partial, &fs::read(&files[0]).unwrap()[..500]).unwrap();
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, files[2]);
+    made(&pool, &folder);
+    assert!(!partial.exists());
+    // Other pools have chains of their own in the same folder.
+    let (_second, others) = chain(dir.path(), 9);
+    assert_eq!(others.len(), 3);
+    assert!(verify(&others[2], &mut unseen).unwrap().damage.is_empty());
+}

@@ -1,0 +1,6 @@
+//! Backups of real pools, in folders and streams, and everything that may be wrong with them.
+
+mod hostile;
+mod incremental;
+mod round_trip;
+mod support;

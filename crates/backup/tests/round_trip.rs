@@ -1,0 +1,189 @@
+//! All objects come back as they were: content, identity, address, flags and keys.
+
+use crate::support::{all, content, expect_same, noise, put, unseen, varied};
+use indelible::collections::{PHashMap, PString};
+use indelible::{ErrorKind, Pool, PoolOptions};
+use indelible_backup::{
+    BackupError, Choice, backup_file, backup_into, backup_to, describe, restore, restore_objects,
+    restore_stream, verify, verify_stream,
+};
+use indelible_store::error::StoreError;
+use indelible_testing::sim::{SimConfig, SimMedium};
+use std::path::Path;
+use std::sync::Arc;
+
+const KEY: Choice<'static> = Choice { objects: &[], key: b"secret", snapshots: false };
+
+#[test]
+fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = varied(&dir.path().join("a.pmo"));
+    let before = content(&pool);
+    let folder = dir.path().join("backups");
+    let made = backup_into(&pool, &KEY, &folder, false, &mut unseen).unwrap();
+    assert_eq!((made.objects, made.base), (before.len() as u64, None));
+    let mut stream = Vec::new();
+    let streamed = backup_to(&pool, &KEY, &mut stream, &mut unseen).unwrap();
+    assert_eq!((streamed.bytes, streamed.held), (stream.len() as u64, made.held));
+    // The pool is as it was, and no snapshot stays.
+    expect_same(&pool, &before);
+    let found = verify(&folder, &mut unseen).unwrap();
+    assert!(found.damage.is_empty() && found.bytes == made.held, "{found:?}");
+    assert!(verify_stream(&mut &stream[..], Path::new("-"), &mut unseen).unwrap().damage.is_empty());
+
+    let (one, two) = (dir.path().join("one.pmo"), dir.path().join("two.pmo"));
+    let options = PoolOptions::new();
+    restore(&folder, &one, None, false, &options, &mut unseen).unwrap();
+    restore_stream(&mut &stream[..], Path::new("-"), &two, None, false, &options, &mut unseen).unwrap();
+    for path in [&one, &two] {
+        let found = Pool::open(path).unwrap();
+        expect_same(&found, &before);
+        // Pools of their own, that a process has open beside the original.
+        assert_ne!(found.id(), pool.id());
+        drop(found);
+        let report = indelible::check(path, &options, &mut |_, _| {}).unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+    }
+    drop(pool);
+    let pool = Pool::open(&one).unwrap();
+    let mut heap = pool.heap("words", 0).unwrap();
+    let words = heap.root_or_default::<PHashMap<PString, u64>>("words").unwrap();
+    assert_eq!(words["word 77"], 77);
+    words.insert("new", 1);
+    heap.psync().unwrap();
+    // A snapshot is one still, and an object with a key is guarded by it.
+    assert_eq!(pool.attach("array yesterday").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
+    assert_eq!(pool.attach_read("locked").unwrap_err().kind(), ErrorKind::WrongKey);
+    pool.attach_with_key("locked", b"secret").unwrap().detach().unwrap();
+    // Addresses that are taken are not handed out again.
+    pool.create("another", 1 << 20).unwrap();
+    put(&pool, "another", 0, b"x");
+}
+
+#[test]
+fn writers_go_on_and_what_they_had_psynced_is_of_one_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("a.pmo"), 16 << 20).unwrap();
+    let mut writers: Vec<_> = ["a", "b"].map(|name| pool.create_attached(name, 100_000).unwrap()).into();
+    for object in &mut writers {
+        object.as_mut_slice()[..5].copy_from_slice(b"first");
+        object.psync().unwrap();
+        object.as_mut_slice()[..5].copy_from_slice(b"never");
+    }
+    let mut stream = Vec::new();
+    backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();
+    for object in &mut writers {
+        object.psync().unwrap();
+    }
+    drop(writers);
+    let names: Vec<_> = pool.list().map(|stat| stat.unwrap().name).collect();
+    assert_eq!(names.len(), 2, "a snapshot stayed: {names:?}");
+    let new = dir.path().join("b.pmo");
+    restore_stream(&mut &stream[..], Path::new("-"), &new, None, false, &PoolOptions::new(), &mut unseen)
+        .unwrap();
+    let (new, old) = (content(&Pool::open(&new).unwrap()), content(&pool));
+    for name in ["a", "b"] {
+        assert_eq!((&new[name].1[..5], &old[name].1[..5]), (&b"first"[..], &b"never"[..]));
+        assert_eq!((new[name].0.id, new[name].0.address), (old[name].0.id, old[name].0.address));
+    }
+}
+
+#[test]
+fn snapshots_that_a_killed_backup_left_are_removed_and_never_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("a.pmo"), 16 << 20).unwrap();
+    pool.create("a", 100_000).unwrap();
+    put(&pool, "a", 0, b"kept");
+    pool.snapshot("a", "pmo-backup.0011223344556677.0", b"").unwrap();
+    let made = backup_into(&pool, &all(), &dir.path().join("b"), false, &mut unseen).unwrap();
+    assert_eq!(made.objects, 1);
+    let names: Vec<_> = pool.list().map(|stat| stat.unwrap().name).collect();
+    assert_eq!(names, ["a"]);
+    let forced = Choice { snapshots: true, ..all() };
+    assert_eq!(backup_to(&pool, &forced, &mut Vec::new(), &mut unseen).unwrap().objects, 1);
+    assert_eq!(pool.list().count(), 1);
+}
+
+#[test]
+fn chosen_objects_come_back_to_a_pool_that_has_their_addresses_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = varied(&dir.path().join("a.pmo"));
+    let file = dir.path().join("a.backup");
+    let wrong = Choice { key: b"", ..KEY };
+    assert!(matches!(
+        backup_file(&pool, &wrong, &file, false, &mut unseen),
+        Err(BackupError::Object { cause: StoreError::WrongKey, name }) if name == "locked"
+    ));
+    assert!(!file.exists());
+    backup_file(&pool, &KEY, &file, false, &mut unseen).unwrap();
+    let before = content(&pool);
+    let back = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        restore_objects(&file, &pool, &names, &mut unseen)
+    };
+    assert!(matches!(back(&["array"]), Err(BackupError::Object { cause: StoreError::Exists, .. })));
+    assert!(matches!(back(&["none"]), Err(BackupError::NoObject(name)) if name == "none"));
+    pool.destroy("sparse").unwrap();
+    back(&["sparse"]).unwrap();
+    expect_same(&pool, &before);
+    // Its place was given to another object.
+    pool.destroy("sparse").unwrap();
+    let (address, reserved) = (before["sparse"].0.address, before["sparse"].0.reserved);
+    while pool.list().all(|stat| !(address..address + reserved).contains(&stat.unwrap().address)) {
+        pool.create(&format!("in the way {}", pool.list().count()), PAGE_OBJECT).unwrap();
+    }
+    assert!(matches!(
+        back(&["sparse"]),
+        Err(BackupError::Object { cause: StoreError::AddressesTaken { .. }, .. })
+    ));
+    let only = ["empty".to_owned()];
+    let chosen = Choice { objects: &only, ..KEY };
+    assert_eq!(backup_to(&pool, &chosen, &mut Vec::new(), &mut unseen).unwrap().objects, 1);
+}
+
+const PAGE_OBJECT: u64 = 4096;
+
+#[test]
+fn pools_on_a_simulated_medium_are_kept_and_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = |len| Arc::new(SimMedium::new(len, SimConfig::default()));
+    let pool = PoolOptions::new().on_device(device(4 << 20), true).unwrap();
+    pool.create("a", 50_000).unwrap();
+    put(&pool, "a", 100, &noise(3, 30_000));
+    let file = dir.path().join("a.backup");
+    backup_file(&pool, &all(), &file, false, &mut unseen).unwrap();
+    let (kept, before) = (describe(&file).unwrap(), content(&pool));
+    drop(pool);
+    let (start, len) = kept.window;
+    let new = PoolOptions::new().window(start, len).on_device(device(4 << 20), true).unwrap();
+    restore_objects(&file, &new, &["a".to_owned()], &mut unseen).unwrap();
+    expect_same(&new, &before);
+}
+
+#[test]
+fn a_pool_that_is_in_use_or_too_small_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pmo");
+    let pool = varied(&path);
+    let file = dir.path().join("a.backup");
+    backup_file(&pool, &KEY, &file, false, &mut unseen).unwrap();
+    let (before, options) = (content(&pool), PoolOptions::new());
+    let over = |path: &Path, len, force| restore(&file, path, len, force, &options, &mut unseen);
+    assert!(matches!(over(&path, None, false), Err(BackupError::Exists(_))));
+    let writer = pool.attach("array").unwrap();
+    assert!(matches!(over(&path, None, true), Err(BackupError::InUse { .. })));
+    writer.detach().unwrap();
+    let reader = pool.attach_read("array").unwrap();
+    assert!(matches!(over(&path, None, true), Err(BackupError::InUse { .. })));
+    reader.detach().unwrap();
+    drop(pool);
+    let small = over(&path, Some(2 << 20), true);
+    assert!(matches!(small, Err(BackupError::Object { cause: StoreError::NoRoom { .. }, .. })), "{small:?}");
+    expect_same(&Pool::open(&path).unwrap(), &before);
+    put(&Pool::open(&path).unwrap(), "array", 0, b"lost");
+    over(&path, None, true).unwrap();
+    expect_same(&Pool::open(&path).unwrap(), &before);
+    let left: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}

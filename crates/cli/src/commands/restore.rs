@@ -1,0 +1,91 @@
+//! `pmo restore`: a pool from a backup, or objects into one that exists.
+
+use crate::bytes::human;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::out::confirm;
+use crate::progress;
+use crate::text::count;
+use crate::values::size;
+use clap::Args;
+use indelible_backup::{restore, restore_objects, restore_stream};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Make a pool from a backup
+///
+/// The pool is made beside its path and gets its name once every byte was verified and is durable: a backup that is damaged
+/// replaces nothing. Objects have their names, IDs, addresses, sizes and keys again, so that pointers in them are right. Copies
+/// and snapshots are objects without a base: each takes all of its pages.
+///
+/// The new pool has an ID of its own, and the addresses of the original: a process can open both, and attaches an object of
+/// one of them at a time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo restore /backup/data/ new.pmo          the newest backup in a folder
+  pmo restore data.backup data.pmo --force   over a pool that nobody uses
+  pmo restore data.backup new.pmo --size 64G
+  pmo restore data.backup data.pmo --object ledger    one object, into a pool that has none of its name
+  ssh host cat data.backup | pmo restore - new.pmo
+
+JSON: pool, objects (names), bytes (of pages)")]
+pub struct Restore {
+    /// The backup: a file, a folder for the newest one in it, or - for standard input
+    backup: PathBuf,
+
+    /// The pool to be made; with --object, a pool that exists
+    pool: PathBuf,
+
+    /// Size of the pool: a number with K, M, G or T [default: that of the original]
+    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+
+    /// Replace a pool that exists, and that no process uses
+    #[arg(short, long)]
+    force: bool,
+
+    /// Only this object, into a pool that exists and has its address free; may be given several times
+    #[arg(long = "object", short, value_name = "NAME", conflicts_with_all = ["size", "force"])]
+    objects: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    pool: PathBuf,
+    objects: Vec<String>,
+    bytes: u64,
+}
+
+pub fn run(context: &Context, args: &Restore) -> Result {
+    let bar = progress::bytes("restoring", Some(0));
+    let mut tell = |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    };
+    let stream = args.backup == Path::new("-");
+    let (pool, options) = (&args.pool, &context.options);
+    let restored = if !args.objects.is_empty() {
+        if stream {
+            let message = "an object cannot be restored from standard input";
+            return Err(Failure::new(Exit::Usage, message, "write the backup to a file first"));
+        }
+        restore_objects(&args.backup, &context.open(pool)?, &args.objects, &mut tell)?
+    } else if stream {
+        let (mut input, name) = (std::io::stdin().lock(), Path::new("standard input"));
+        restore_stream(&mut input, name, pool, args.size, args.force, options, &mut tell)?
+    } else {
+        restore(&args.backup, pool, args.size, args.force, options, &mut tell)?
+    };
+    bar.finish_and_clear();
+    let report = Report { pool: pool.clone(), objects: restored.objects, bytes: restored.bytes };
+    confirm(context.json, &report, |report, out| {
+        let objects = count(report.objects.len() as u64, "object");
+        out.line(&format!(
+            "restored {objects} to {}: {} of pages",
+            report.pool.display(),
+            human(report.bytes)
+        ))
+    })
+}

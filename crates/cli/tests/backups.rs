@@ -1,0 +1,143 @@
+//! `pmo backup`, `pmo verify` and `pmo restore`: folders, files and pipes, beside writers, on a full disk, killed anywhere.
+
+use super::common::{PMO, Rig, Run, pmo};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["ledger", "300K"]).fine();
+    rig.feed("put", ["ledger"], &[b'x'; 200_000]).fine();
+    rig.pmo(["create"], ["other", "10K"]).fine();
+    rig
+}
+
+fn text(path: &std::path::Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_folder_a_file_and_a_pipe_give_the_pool_back() {
+    let rig = rig();
+    let (folder, file) = (text(&rig.path("backups")) + "/", text(&rig.path("one.backup")));
+    let run = rig.pmo(["backup", "--json"], [&folder]).fine().json();
+    assert_eq!((&run["objects"], run["base"].is_null()), (&2.into(), true));
+    rig.feed("put", ["ledger", "--offset", "5000"], b"changed").fine();
+    let run = rig.pmo(["backup", "--json"], [&folder]).fine().json();
+    assert!(run["held"] == 4096 && run["base"].is_string(), "{run}");
+    let run = rig.pmo(["backup"], [&file]).fine();
+    assert!(run.out.contains("2 objects"), "{run:?}");
+    rig.pmo(["backup"], [&file]).fails(7, "exists already");
+    rig.pmo(["backup"], [&file, "--force"]).fine();
+    let stream = rig.pmo(["backup"], ["-"]).fine().raw;
+    let run = pmo(["verify", "--json", &folder]).fine().json();
+    assert_eq!((run["files"].as_array().unwrap().len(), run["damage"].as_array().unwrap().len()), (2, 0));
+    Run::of(Command::new(PMO).args(["verify", "-"]), &stream).fine();
+
+    let wanted = rig.pmo(["cat"], ["ledger"]).fine().raw;
+    for (number, from) in [folder.as_str(), file.as_str(), "-"].into_iter().enumerate() {
+        let new = text(&rig.path(&format!("{number}.pmo")));
+        Run::of(Command::new(PMO).args(["restore", from, &new]), &stream).fine();
+        assert_eq!(pmo(["cat", &new, "ledger"]).fine().raw, wanted);
+        pmo(["check", &new]).fine();
+        pmo(["restore", &file, &new]).fails(7, "exists already");
+    }
+    rig.pmo(["rm"], ["ledger"]).fine();
+    let pool = text(&rig.pool);
+    pmo(["restore", &file, &pool, "--object", "ledger"]).fine();
+    assert_eq!(rig.pmo(["cat"], ["ledger"]).fine().raw, wanted);
+    pmo(["restore", &file, &pool, "--object", "ledger"]).fails(7, "exists");
+    let mut torn = fs::read(&file).unwrap();
+    let middle = torn.len() / 2;
+    torn[middle] ^= 1;
+    fs::write(&file, torn).unwrap();
+    let run = pmo(["verify", &file]);
+    assert!(run.code == Some(3) && run.out.contains("object \"ledger\""), "{run:?}");
+    pmo(["restore", &file, &pool, "--force"]).fails(3, "damaged");
+    assert_eq!(rig.pmo(["cat"], ["ledger"]).fine().raw, wanted);
+    pmo(["verify", &pool]).fails(9, "no backup");
+}
+
+#[test]
+fn a_writer_goes_on_and_its_pool_is_not_replaced() {
+    let rig = rig();
+    let file = text(&rig.path("one.backup"));
+    let writer = rig.hold("ledger", true);
+    rig.pmo(["backup"], [&file]).fine();
+    pmo(["verify", &file]).fine();
+    let ls = rig.pmo(["ls"], Vec::<String>::new()).fine().out;
+    assert!(!ls.contains("pmo-backup"), "{ls}");
+    pmo(["restore", &file, &text(&rig.pool), "--force"]).fails(4, "in use");
+    writer.release();
+    pmo(["restore", &file, &text(&rig.pool), "--force"]).fine();
+}
+
+#[test]
+fn a_full_disk_and_a_folder_that_is_gone_are_errors_that_leave_nothing() {
+    let rig = rig();
+    rig.pmo(["create"], ["noise", "6M"]).fine();
+    let mut state = 1_u64;
+    let noise: Vec<u8> = (0..6_000_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    rig.feed("put", ["noise"], &noise).fine();
+    let folder = rig.path("backups");
+    fs::create_dir(&folder).unwrap();
+    // Files of 4 MiB at most, which is behind all that a backup writes to the pool, and no signal for more.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 8192; exec {PMO} backup {} {}",
+        rig.pool.display(),
+        folder.display()
+    );
+    Run::of(Command::new("sh").args(["-c", &script]), b"").fails(8, "cannot write");
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".pmo-backup.lock"]);
+    let full = Command::new("sh")
+        .args(["-c", &format!("exec {PMO} backup {} - > /dev/full", rig.pool.display())])
+        .output();
+    assert_eq!(full.unwrap().status.code(), Some(8));
+    rig.pmo(["backup"], [&text(&rig.path("gone/one.backup"))]).fails(5, "cannot create");
+    rig.pmo(["backup"], [&text(&folder), "--object", "none"]).fails(5, "no object");
+}
+
+/// SIGKILL at whatever it does: beside a writer, so that there are snapshots.
+#[test]
+fn a_backup_that_is_killed_leaves_nothing_that_counts() {
+    let rig = rig();
+    let writer = rig.hold("other", true);
+    let folder = rig.path("backups");
+    let mut whole = 0;
+    for micros in (0..20).map(|n| n * 700) {
+        let mut child = Command::new(PMO)
+            .args(["backup", &text(&rig.pool), &(text(&folder) + "/"), "--full"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(micros));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let found = fs::read_dir(&folder).map_or(0, |all| {
+            all.filter(|entry| {
+                let path = entry.as_ref().unwrap().path();
+                path.extension().is_some_and(|end| end == "pmobackup")
+                    && pmo(["verify", &text(&path)]).code == Some(0)
+            })
+            .count()
+        });
+        assert!(found >= whole, "{found} of {whole}");
+        whole = found;
+    }
+    rig.pmo(["backup"], [&(text(&folder) + "/")]).fine();
+    writer.release();
+    let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_str().unwrap().ends_with("partial")), "{names:?}");
+    let ls = rig.pmo(["ls"], Vec::<String>::new()).fine().out;
+    assert!(!ls.contains("pmo-backup"), "{ls}");
+    pmo(["restore", &text(&folder), &text(&rig.path("new.pmo"))]).fine();
+    pmo(["check", &text(&rig.path("new.pmo"))]).fine();
+}

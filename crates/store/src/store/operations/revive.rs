@@ -1,0 +1,150 @@
+//! Objects come back from a backup: with their identity and address, hidden until all of their bytes are in place.
+//!
+//! One that a crash leaves is hidden, and removed as what a resize left is ([`Store::reap`]).
+
+use crate::error::Result;
+use crate::format::entry::Entry;
+use crate::medium::{LockMode, Medium};
+use crate::recovery::{Standing, put_progress};
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Located, check_name};
+use std::sync::Arc;
+use zerocopy::FromZeros;
+use zerocopy::little_endian::{U32, U64};
+
+/// All that a pool knows of an object but its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Its name.
+    pub name: String,
+    /// Identity; its keys are verified by it.
+    pub id: [u8; 16],
+    /// In bytes.
+    pub size: u64,
+    /// Its address.
+    pub address: u64,
+    /// Bytes of addresses from there.
+    pub reserved: u64,
+    /// As in its entry.
+    pub flags: u32,
+    /// Durability class.
+    pub class: u8,
+    /// Retention model.
+    pub retention: u8,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// Verifiers of its keys: for reading, for writing.
+    pub keys: [[u8; 16]; 2],
+    /// Fingerprint of its layout.
+    pub fingerprint: [u8; 16],
+    /// High-water mark of the bytes that were psynced: all behind are zeros.
+    pub published: u64,
+    /// Psyncs.
+    pub psyncs: u64,
+}
+
+impl Attributes {
+    /// Those of an object as its entry has them; the caller adds `published` and `psyncs`.
+    #[must_use]
+    pub fn of(object: &Located) -> Self {
+        let entry = &object.entry;
+        Attributes {
+            name: entry.name(),
+            id: entry.id,
+            size: entry.size.get(),
+            address: entry.address.get(),
+            reserved: entry.reserved.get(),
+            flags: entry.flags.get(),
+            class: entry.class,
+            retention: entry.retention,
+            created: entry.created.get(),
+            keys: [entry.read_key, entry.write_key],
+            fingerprint: entry.fingerprint,
+            published: 0,
+            psyncs: 0,
+        }
+    }
+
+    fn entry(&self) -> Entry {
+        let mut entry = Entry::new_zeroed();
+        entry.id = self.id;
+        entry.size = U64::new(self.size);
+        entry.address = U64::new(self.address);
+        entry.reserved = U64::new(self.reserved);
+        entry.flags = U32::new(self.flags);
+        (entry.class, entry.retention) = (self.class, self.retention);
+        entry.created = U64::new(self.created);
+        [entry.read_key, entry.write_key] = self.keys;
+        entry.fingerprint = self.fingerprint;
+        entry.set_name(&self.name);
+        entry
+    }
+}
+
+/// An object that comes back; dropping it leaves a hidden one, which the next resize or snapshot removes.
+pub struct Revived {
+    store: Arc<Store>,
+    object: Located,
+    standing: Standing,
+    object_lock: ObjectLock,
+}
+
+impl Store {
+    /// Begins to bring an object back: it has its place, and is zeros that nobody sees.
+    ///
+    /// # Errors
+    /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`: nothing happened.
+    pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
+        check_name(&kept.name)?;
+        let (entry, superblock) = (kept.entry(), self.superblock());
+        let window = (superblock.window.get(), superblock.window_len.get());
+        let (object, object_lock) = self.update(|table| {
+            let object = table.revive(&entry, window)?;
+            self.prepare_extent(table, &object, 0)?;
+            // Before others can see it: they may remove a hidden object without a lock.
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+            Ok((object, object_lock))
+        })?;
+        let published = kept.published.min(object.entry.extent_len());
+        let standing = Standing { published, psyncs: kept.psyncs, direct: 0 };
+        Ok(Revived { store: self.clone(), object, standing, object_lock })
+    }
+}
+
+impl Revived {
+    /// Bytes that there is place for: whole pages.
+    #[must_use]
+    pub fn extent_len(&self) -> u64 {
+        self.object.entry.extent_len()
+    }
+
+    /// Writes bytes of it, which all lie within [`extent_len`](Self::extent_len).
+    ///
+    /// # Errors
+    /// `NoSpace`, or the medium's.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let at = self.object.entry.primary_offset() + offset;
+        let medium = self.store.latch.enter();
+        medium.reserve(at, bytes.len() as u64)?;
+        Ok(medium.write(at, bytes)?)
+    }
+
+    /// All was written: durable, and an object as any other, on return.
+    ///
+    /// # Errors
+    /// `Exists`, or the medium's.
+    pub fn publish(self) -> Result<Located> {
+        let Revived { store, object, standing, object_lock } = self;
+        let medium = store.latch.enter();
+        put_progress(&medium, store.seed, &object, &standing)?;
+        medium.barrier()?;
+        store.update_then(
+            |table| table.reveal(&object),
+            |object| {
+                drop(object_lock);
+                object
+            },
+        )
+    }
+}

@@ -1,0 +1,76 @@
+//! Objects that were kept elsewhere, and become objects of the pool again: under their own identity, at their own address.
+
+use super::objects::entry_hash;
+use super::{Located, check_name};
+use crate::error::{Result, StoreError};
+use crate::format::entry::Progress;
+use crate::format::entry::{
+    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE, STATE_D,
+};
+use crate::format::root::TreeId;
+use crate::format::{PAGE, pages_for};
+use crate::space::{ADDRESSES, TableTransaction};
+use zerocopy::little_endian::{U32, U64};
+
+impl TableTransaction<'_> {
+    /// Adds a hidden object with the identity, size, address, flags and keys of `kept`, and an extent of its own. `window`: first address of the
+    /// pool's, and its length. The bytes of `kept` are not believed: the caller may have them from anywhere.
+    ///
+    /// # Errors
+    /// `Exists`: the pool has an object of that name, or that ID. `AddressesTaken`. `BadSize`, `BadName`, `NoRoom`, `ObjectFeature`.
+    pub fn revive(&mut self, kept: &Entry, window: (u64, u64)) -> Result<Located> {
+        let mut entry = *kept;
+        let (name, size) = (entry.name(), entry.size.get());
+        check_name(&name)?;
+        if self.find(&name)?.is_some() || self.find_id(&entry.id)?.is_some() {
+            return Err(StoreError::Exists);
+        }
+        if let Some(unknown) = entry.unknown() {
+            return Err(StoreError::ObjectFeature { unknown });
+        }
+        if size == 0 || size > 1 << 46 {
+            return Err(StoreError::BadSize { size, why: "an object has from 1 byte to 64 TiB" });
+        }
+        let pages = pages_for(size);
+        let (address, reserved) = (entry.address.get(), entry.reserved.get());
+        let taken = StoreError::AddressesTaken { address, len: reserved };
+        let end = address.checked_add(reserved).filter(|_| reserved >= pages * PAGE);
+        let inside = end.is_some_and(|end| address >= window.0 && end - window.0 <= window.1);
+        if !inside || !address.is_multiple_of(PAGE) || !reserved.is_multiple_of(PAGE) {
+            return Err(taken);
+        }
+        if entry.has(FLAG_BASE) && !(entry.has(FLAG_FOREIGN) && entry.has(FLAG_READ_ONLY)) {
+            return Err(StoreError::BadName { why: "it is that of a snapshot which can be written to" });
+        }
+        self.stock_up(true)?;
+        if !entry.has(FLAG_FOREIGN) && !ADDRESSES.claim(self, address, reserved)? {
+            return Err(taken);
+        }
+        entry.magic = U32::new(MAGIC);
+        entry.set(FLAG_HIDDEN, true);
+        entry.set(FLAG_OVERLAY, false);
+        entry.pages = U64::new(pages);
+        entry.primary = U64::new(self.take_extent(pages)?);
+        (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
+        (entry.binding, entry.pid, entry.boot) = Default::default();
+        (entry.base, entry.overlay, entry.based, entry.users) = Default::default();
+        self.enter(entry)
+    }
+
+    /// Gives a hidden object its name.
+    ///
+    /// # Errors
+    /// `Exists`: another object has the name by now.
+    pub fn reveal(&mut self, hidden: &Located) -> Result<Located> {
+        if self.find(&hidden.entry.name())?.is_some() {
+            return Err(StoreError::Exists);
+        }
+        self.stock_up(true)?;
+        let mut object = Located { line: Progress::default(), ..*hidden };
+        self.remove(TreeId::Names, (entry_hash(self.seed(), &object.entry), object.offset))?;
+        object.entry.set(FLAG_HIDDEN, false);
+        self.insert(TreeId::Names, (entry_hash(self.seed(), &object.entry), object.offset), object.offset)?;
+        self.put_entry(&object)?;
+        Ok(object)
+    }
+}
