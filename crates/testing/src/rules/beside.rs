@@ -145,6 +145,12 @@ pub(super) fn several_objects_are_kept_as_of_one_moment() -> Verdict {
             return Err("one of two was made".into());
         }
         beside.psync(0, 300, 5, 300).map_err(text)?;
+        // One object twice is two snapshots.
+        let now = beside.expected[0].clone();
+        keep(&beside.other, &[("a", "v"), ("a", "w")]).map_err(text)?;
+        beside.psync(0, 300, 6, 9000).map_err(text)?;
+        beside.shows("v", &now)?;
+        beside.shows("w", &now)?;
         beside.ends()
     })
 }

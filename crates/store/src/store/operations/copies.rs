@@ -46,6 +46,8 @@ impl Store {
         self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
+                // The same object may be named twice: its second snapshot rests on the first.
+                *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;
                 bases.push(base);
