@@ -6,7 +6,7 @@ use crate::scenario::formatted;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{SnapshotOf, Store, Writer};
-use indelible_store::table::Located;
+use indelible_store::table::{CreateOptions, Located};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -309,6 +309,84 @@ pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
         beside.psync(0, 0, 3, 10).map_err(text)?;
         beside.ends()
     })
+}
+
+/// The same of a copy, and of a reader that follows.
+pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
+    on_each(|mut beside| {
+        create(&beside.store, "c", SIZE as u64);
+        let mut c = beside.store.attach_writer("c", KEY).map_err(text)?;
+        c.begin_direct(SIZE as u64).and_then(|()| c.write_direct(4096, &[9; 4096])).map_err(text)?;
+        let copied = beside.other.create_from("c", KEY, "d", &CreateOptions::default()).map(drop);
+        let followed = beside.other.attach_snapshot("c", KEY).map(drop);
+        for done in [copied, followed] {
+            if !matches!(done, Err(StoreError::Changing { .. })) {
+                return Err(format!("beside a direct write: {done:?}"));
+            }
+        }
+        c.end_direct().and_then(|()| psync(&mut c, &[])).map_err(text)?;
+        c.detach().map_err(text)?;
+        beside.psync(0, 0, 3, 10).map_err(text)?;
+        beside.ends()
+    })
+}
+
+/// A larger object, of which few pages are absorbed at a time.
+pub(super) fn absorbed_pages_are_there_after_a_power_cut() -> Verdict {
+    const LARGE: usize = 20 * 4096;
+    crash(
+        |store| {
+            create(store, "a", LARGE as u64);
+            let mut a = store.attach_writer("a", KEY).unwrap();
+            psync(&mut a, &[(0, &[1; LARGE])]).unwrap();
+            a.detach().unwrap();
+        },
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            for (at, value) in [(100, 2), (50_000, 3), (70_000, 4)] {
+                let mut after = run.last();
+                let (_, _, bytes) = after.get_mut("a").expect("it was created");
+                bytes[at..at + 8].fill(value);
+                run.step_to(after, |_| psync(&mut a, &[(at as u64, &[value; 8])]))?;
+                let after = run.last();
+                run.step_to(after, |store| {
+                    let reader = store.attach_snapshot("a", KEY)?;
+                    store.end_snapshot(reader)
+                })?;
+            }
+            let after = run.last();
+            run.step_to(after, |_| a.detach())
+        },
+    )
+}
+
+/// An object whose bases nothing else needs takes their place, with the power cut everywhere.
+pub(super) fn merges_are_whole_after_a_power_cut() -> Verdict {
+    crash(
+        |store| {
+            create(store, "a", SIZE as u64);
+            for (round, at) in [0, 100, 5000, 9000].into_iter().enumerate() {
+                let mut a = store.attach_writer("a", KEY).unwrap();
+                let len = if round == 0 { SIZE } else { 8 };
+                psync(&mut a, &[(at, &vec![1 + round as u8; len])]).unwrap();
+                a.detach().unwrap();
+                if round < 3 {
+                    keep(store, &[("a", "s")]).unwrap();
+                    store.destroy("s", KEY).unwrap();
+                }
+            }
+        },
+        |run| {
+            let after = run.last();
+            run.step_to(after, |store| store.merge("a").map(drop))?;
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            let mut after = run.last();
+            let (_, _, bytes) = after.get_mut("a").expect("it was created");
+            bytes[6000..6008].fill(9);
+            run.step_to(after, |_| psync(&mut a, &[(6000, &[9; 8])]))?;
+            run.quiet(|_| a.detach())
+        },
+    )
 }
 
 /// In any operation that it makes: the snapshot is there or not, whole, and the writer loses nothing, whether it goes on or dies next.

@@ -114,6 +114,9 @@ rule_tests! {
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;
     beside::a_snapshot_waits_for_a_direct_write => BaseUndefined;
+    beside::copies_and_followers_wait_for_a_direct_write => BaseUndefined;
+    beside::absorbed_pages_are_there_after_a_power_cut => AbsorbedEarly | AbsorbedUnclaimed;
+    beside::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     beside::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     beside::bases_are_absorbed_whole => AbsorbedEarly;
     beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
