@@ -152,6 +152,12 @@ impl Chain {
         Ok(Chain { spans: spans(&links), links })
     }
 
+    /// The content of the newest.
+    pub fn kept(&self) -> Kept {
+        let newest = &self.links[self.links.len() - 1];
+        Kept::of(&newest.path, &newest.header, &newest.objects)
+    }
+
     /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`. Each file is proved to its end,
     /// and to be what the next one was made for. Returns the hash of the newest.
     pub fn read(&self, visit: &mut dyn FnMut(usize, &Attributes, Chunk) -> Result<()>) -> Result<Hash> {
@@ -238,8 +244,7 @@ pub fn describe(path: &Path) -> Result<Kept> {
 /// It cannot be read, or is none; or a backup that it rests on is missing. Damage is no error, but listed.
 pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
     let chain = Chain::open(&named(path)?)?;
-    let newest = &chain.links[chain.links.len() - 1];
-    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    let kept = chain.kept();
     let files = chain.links.iter().map(|link| link.path.clone()).collect();
     let mut verified = Verified { kept, files, bytes: 0, damage: Vec::new() };
     let mut below = None;

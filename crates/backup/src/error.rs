@@ -66,7 +66,7 @@ pub enum BackupError {
         path: PathBuf,
         /// ID of the other.
         parent: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
     /// A backup that it rests on is another than the one that it was made for.

@@ -42,8 +42,7 @@ pub fn restore(
     progress: Progress<'_>,
 ) -> Result<Restored> {
     let chain = Chain::open(&named(backup)?)?;
-    let newest = &chain.links[chain.links.len() - 1];
-    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    let kept = chain.kept();
     beside(pool, len.unwrap_or(kept.pool_len), force, options, &kept, |new| {
         let mut target = Target::begin(new, &kept.objects)?;
         fill(&chain, &mut target, progress)?;
@@ -96,8 +95,7 @@ pub fn restore_objects(
     progress: Progress<'_>,
 ) -> Result<Restored> {
     let chain = Chain::open(&named(backup)?)?;
-    let newest = &chain.links[chain.links.len() - 1];
-    let kept = Kept::of(&newest.path, &newest.header, &newest.objects);
+    let kept = chain.kept();
     let chosen: Result<Vec<_>> = names
         .iter()
         .map(|name| {

@@ -243,22 +243,23 @@ pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
     })
 }
 
-/// A reader that follows has the chain below what it reads shortened, and the power is cut anywhere meanwhile.
-pub(super) fn bases_are_absorbed_whole() -> Verdict {
+/// Readers follow an object of `size` bytes between changes of a few, whose chain is shortened, and the power is cut anywhere. With `merge`,
+/// its bases are merged at the end.
+fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     crash(
         |store| {
-            create(store, "a", SIZE as u64);
+            create(store, "a", size as u64);
             let mut a = store.attach_writer("a", KEY).unwrap();
-            psync(&mut a, &[(0, &[1; SIZE])]).unwrap();
+            psync(&mut a, &[(0, &vec![1; size])]).unwrap();
             a.detach().unwrap();
         },
         |run| {
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
-            for (at, value) in [(100, 2), (5000, 3), (9000, 4), (200, 5)] {
+            for (at, value) in changes {
                 let mut after = run.last();
                 let (_, _, bytes) = after.get_mut("a").expect("it was created");
-                bytes[at..at + 8].fill(value);
-                run.step_to(after, |_| psync(&mut a, &[(at as u64, &[value; 8])]))?;
+                bytes[*at..at + 8].fill(*value);
+                run.step_to(after, |_| psync(&mut a, &[(*at as u64, &[*value; 8])]))?;
                 let after = run.last();
                 run.step_to(after, |store| {
                     let reader = store.attach_snapshot("a", KEY)?;
@@ -268,9 +269,14 @@ pub(super) fn bases_are_absorbed_whole() -> Verdict {
             let after = run.last();
             run.step_to(after, |_| a.detach())?;
             let after = run.last();
-            run.step_to(after, |store| store.merge("a").map(drop))
+            run.step_to(after, |store| if merge { store.merge("a").map(drop) } else { Ok(()) })
         },
     )
+}
+
+/// Of an object of few pages, whole bases are absorbed.
+pub(super) fn bases_are_absorbed_whole() -> Verdict {
+    followed(SIZE, &[(100, 2), (5000, 3), (9000, 4), (200, 5)], true)
 }
 
 /// Readers that come and go, of which one stays: what lies below the object is a few bases, and each shows what it should.
@@ -331,33 +337,9 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     })
 }
 
-/// A larger object, of which few pages are absorbed at a time.
+/// Of a larger one, few pages are absorbed at a time.
 pub(super) fn absorbed_pages_are_there_after_a_power_cut() -> Verdict {
-    const LARGE: usize = 20 * 4096;
-    crash(
-        |store| {
-            create(store, "a", LARGE as u64);
-            let mut a = store.attach_writer("a", KEY).unwrap();
-            psync(&mut a, &[(0, &[1; LARGE])]).unwrap();
-            a.detach().unwrap();
-        },
-        |run| {
-            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
-            for (at, value) in [(100, 2), (50_000, 3), (70_000, 4)] {
-                let mut after = run.last();
-                let (_, _, bytes) = after.get_mut("a").expect("it was created");
-                bytes[at..at + 8].fill(value);
-                run.step_to(after, |_| psync(&mut a, &[(at as u64, &[value; 8])]))?;
-                let after = run.last();
-                run.step_to(after, |store| {
-                    let reader = store.attach_snapshot("a", KEY)?;
-                    store.end_snapshot(reader)
-                })?;
-            }
-            let after = run.last();
-            run.step_to(after, |_| a.detach())
-        },
-    )
+    followed(20 * 4096, &[(100, 2), (50_000, 3), (70_000, 4)], false)
 }
 
 /// An object whose bases nothing else needs takes their place, with the power cut everywhere.
