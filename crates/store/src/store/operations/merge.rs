@@ -173,11 +173,13 @@ impl Store {
     }
 
     fn merge_pair(self: &Arc<Self>, name: &str) -> Result<Option<u64>> {
-        let object = self.view(|table| table.object(name))?;
-        if object.entry.has(FLAG_BASE) || !object.entry.has(FLAG_OVERLAY) {
-            return Ok(None);
-        }
-        let live = self.written_on(&object)?.is_some();
+        // To take the object changes the table: only if there is something to merge.
+        let found = self.view(|table| {
+            let object = table.object(name)?;
+            let live = self.written_on(&object)?.is_some();
+            Ok((!object.entry.has(FLAG_BASE) && Pair::find(table, &object, live)?.is_some()).then_some(live))
+        })?;
+        let Some(live) = found else { return Ok(None) };
         // Its lock, if nobody has it.
         let own = match live {
             true => None,
