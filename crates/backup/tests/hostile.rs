@@ -188,3 +188,35 @@ fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was()
     let now = content(&pool);
     assert!(now.iter().all(|(name, (_, bytes))| *bytes == wanted[name].1));
 }
+
+/// A chunk under a right record hash, whose page is not the one that its own hash speaks of: the next backup would take it for unchanged.
+#[test]
+fn a_page_that_its_hash_does_not_speak_of_is_refused() {
+    let dir = fast();
+    let (bytes, wanted) = small(dir.path());
+    let (header, mut records) = records(&bytes);
+    let chunk = records.iter_mut().find(|record| record[0] == 2).unwrap();
+    chunk[FRAME] ^= 1;
+    let forged = seal(&header, &records);
+    let found = verify_stream(&mut &forged[..], Path::new("-"), &mut unseen).unwrap();
+    assert!(found.damage[0].what.contains("object"), "{found:?}");
+    assert!(!attempt(&forged, dir.path(), &wanted));
+}
+
+/// A record that says it has 4 GiB, in a stream that never ends: nothing of it is read.
+#[test]
+fn a_record_that_is_too_long_is_refused_before_it_is_read() {
+    let dir = fast();
+    let (bytes, _) = small(dir.path());
+    let (_, records) = records(&bytes);
+    let objects: usize = records.iter().filter(|record| record[0] == 1).map(|record| record.len() + 32).sum();
+    let start = HEADER + 32 + objects;
+    let mut frame = bytes[start..start + FRAME].to_vec();
+    frame[4..8].fill(0xff);
+    let before = [&bytes[..start], &frame].concat();
+    // Any byte behind the frame is one too many.
+    let mut input = io::Read::chain(&before[..], io::Read::take(io::repeat(0), 1 << 20));
+    let found = verify_stream(&mut input, Path::new("-"), &mut unseen).unwrap();
+    assert!(found.damage[0].what.contains("start of a record"), "{found:?}");
+    assert_eq!(input.into_inner().1.limit(), 1 << 20);
+}
