@@ -114,13 +114,13 @@ impl Writer {
     }
 
     /// Makes another standing of the object durable, without a change of its contents.
-    fn announce(&mut self, changing: Changing, standing: Standing) -> Result<()> {
+    fn announce(&mut self, mut changing: Changing, standing: Standing) -> Result<()> {
         let mut batch = self.scratch.take().unwrap_or_default();
         batch.clear();
         batch.begin(kind::INTENT, self.object.offset, self.object.entry.binding.get());
         batch.set_progress(standing.published, standing.psyncs, standing.direct);
         let result = self.lane.commit(
-            changing,
+            &mut changing,
             &mut batch,
             &[Advance::new(&self.object, standing, self.page_cache.clone())],
             None,

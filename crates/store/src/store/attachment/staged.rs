@@ -156,37 +156,42 @@ impl Staged<'_, '_> {
     /// # Errors
     /// As for [`Writer::psync`].
     pub fn commit(mut self) -> Result<()> {
-        let Some((mut writers, changing)) = self.writers.take() else { return Ok(()) };
-        let result = self.publish(&mut writers, changing);
-        writers.first.scratch = Some(self.batch);
+        let result = self.publish();
+        if let Some((writers, _)) = self.writers {
+            writers.first.scratch = Some(self.batch);
+        }
         result
     }
 
-    fn publish(&mut self, writers: &mut Writers<'_>, changing: Changing) -> Result<()> {
-        if self.advances.is_empty() {
+    /// The writers stay where they are, as copies of what was just stored show here, too.
+    fn publish(&mut self) -> Result<()> {
+        let Staged { writers: Some((writers, changing)), batch, advances, claimed, source } = self else {
+            return Ok(());
+        };
+        if advances.is_empty() {
             // Nothing differs from the primary; but a primary that went back to an earlier state is not the
             // last psync.
             return expect_readings(writers.first.lane.medium());
         }
-        if u32::try_from(self.batch.count()).is_err() {
+        if u32::try_from(batch.count()).is_err() {
             let why = "one psync changes less than 256 GiB: psync more often";
-            return Err(StoreError::BadSize { size: self.batch.data_len(), why });
+            return Err(StoreError::BadSize { size: batch.data_len(), why });
         }
-        writers.reserve(&self.batch)?;
+        writers.reserve(batch)?;
         let first = &*writers.first;
-        if self.batch.sealed_len() > first.lane.capacity() {
-            first.enlarge_lane(&changing, self.batch.sealed_len())?;
+        if batch.sealed_len() > first.lane.capacity() {
+            first.enlarge_lane(changing, batch.sealed_len())?;
         }
-        first.lane.commit(changing, &mut self.batch, &self.advances, self.source)?;
+        first.lane.commit(changing, batch, advances, *source)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
-            if let Some(advance) = self.advances.iter().find(own) {
+            if let Some(advance) = advances.iter().find(own) {
                 writer.standing = advance.standing;
                 writer.direct = Direct::None;
                 writer.unsettled = true;
             }
             if writer.based {
-                let own = self.claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
+                let own = claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
                 let mut layers = lock(&writer.layers);
                 own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
             }

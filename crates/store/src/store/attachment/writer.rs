@@ -76,10 +76,16 @@ impl Writer {
     }
 
     /// The object as the table has it, if the lane was revised since it was last read.
+    #[inline]
     pub(super) fn see(&mut self, changing: &Changing) -> Result<()> {
         if changing.revision() == self.revision {
             return Ok(());
         }
+        self.look_again(changing)
+    }
+
+    #[cold]
+    fn look_again(&mut self, changing: &Changing) -> Result<()> {
         let (object, layers) = self.store.view(|table| {
             let object = table.entry(self.object.offset)?;
             let layers = table.layers(&object)?;

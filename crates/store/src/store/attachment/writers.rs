@@ -15,10 +15,12 @@ pub(super) struct Writers<'w> {
 }
 
 impl Writers<'_> {
+    #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Writer> {
         std::iter::once(&*self.first).chain(self.others.iter().map(|writer| &**writer))
     }
 
+    #[inline]
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Writer> {
         std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
     }

@@ -166,7 +166,7 @@ impl WriterLane {
     /// `source`: of its lines, if they are borrowed.
     pub(in crate::store) fn commit(
         &self,
-        changing: Changing,
+        changing: &mut Changing,
         batch: &mut Batch,
         advances: &[Advance],
         source: Option<&dyn BatchSource>,
@@ -353,7 +353,7 @@ impl WriterLane {
 
     /// Makes everything applied durable and voids the lane's batches.
     pub(in crate::store) fn checkpoint(self: &Arc<Self>) -> Result<()> {
-        let changing = self.change()?;
+        let mut changing = self.change()?;
         changing.end(&mut *self.idle(lock(&self.state))?);
         Ok(())
     }

@@ -72,12 +72,13 @@ pub(in crate::store) struct Changing {
 
 impl Changing {
     /// The lane's revision, which stays until the change ends.
+    #[inline]
     pub(in crate::store) fn revision(&self) -> u64 {
         self.revision
     }
 
     /// Ends it, with the lane's lock taken.
-    pub(super) fn end(mut self, state: &mut State) {
+    pub(super) fn end(&mut self, state: &mut State) {
         if let Some(lane) = self.lane.take() {
             lane.changed(state);
         }
