@@ -6,12 +6,13 @@ use crate::environment::{Medium, discard};
 use crate::file_backends::{self, Place};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use crate::personalities::{self, Actor, Journal, KINDS, Meter};
+use crate::stats::Samples;
 use clap::Subcommand;
 use indelible::{CreateOptions, MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Name of the object that recovery is about.
 pub const OBJECT: &str = "object";
@@ -55,6 +56,23 @@ pub enum Job {
     },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
+    /// Follows a writer as a reader, and says what that cost.
+    Follow {
+        path: PathBuf,
+        medium: String,
+        /// Milliseconds between two looks.
+        pause: u64,
+        /// Milliseconds in all.
+        time: u64,
+    },
+}
+
+/// Output of `follow`, behind an empty line once it has attached.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Followed {
+    /// Nanoseconds of one.
+    pub look: f64,
+    pub looks: u64,
 }
 
 /// Output of `recover`.
@@ -77,6 +95,9 @@ pub fn work(job: Job) -> Result<()> {
             perform(&dir, &personality, &contestant, &medium, seconds)
         }
         Job::Recover { path, medium } => recover(&path, &medium),
+        Job::Follow { path, medium, pause, time } => {
+            follow(&path, &medium, Duration::from_millis(pause), Duration::from_millis(time))
+        }
     }
 }
 
@@ -190,9 +211,7 @@ fn perform(dir: &Path, personality: &str, contestant: &str, medium: &str, second
 
 fn recover(path: &Path, medium: &str) -> Result<()> {
     let clock = Clock::calibrate();
-    let known = MediumKind::WORDS.iter().find(|(word, _)| *word == medium);
-    let medium = known.ok_or("an unknown medium")?.1;
-    let pool = PoolOptions::new().medium(medium).open(path)?;
+    let pool = PoolOptions::new().medium(kind(medium)?).open(path)?;
     let (attach, object) = clock.time(|| pool.attach(OBJECT));
     let object = object?;
     let lane_bytes = object.recovered_bytes();
@@ -201,6 +220,28 @@ fn recover(path: &Path, medium: &str) -> Result<()> {
     let answer = Recovered { attach, lane_bytes, read: read.0 };
     println!("{}", serde_json::to_string(&answer)?);
     Ok(object.detach()?)
+}
+
+fn kind(medium: &str) -> Result<MediumKind> {
+    let known = MediumKind::WORDS.iter().find(|(word, _)| *word == medium);
+    Ok(known.ok_or("an unknown medium")?.1)
+}
+
+fn follow(path: &Path, medium: &str, pause: Duration, time: Duration) -> Result<()> {
+    let clock = Clock::calibrate();
+    let pool = PoolOptions::new().medium(kind(medium)?).open(path)?;
+    let mut reader = pool.attach_snapshot(OBJECT)?;
+    println!();
+    let (start, mut looks) = (Instant::now(), Samples::default());
+    while start.elapsed() < time {
+        let (took, newer) = clock.time(|| reader.refresh());
+        newer?;
+        looks.push(took);
+        std::thread::sleep(pause);
+    }
+    let answer = Followed { look: looks.median(), looks: looks.len() as u64 };
+    println!("{}", serde_json::to_string(&answer)?);
+    Ok(())
 }
 
 /// Reads `len` bytes from where the object lies.

@@ -13,6 +13,7 @@ mod open;
 mod psync;
 mod recovery;
 mod retention;
+mod snapshots;
 mod threads;
 
 use crate::Result;
@@ -80,6 +81,11 @@ pub const ALL: &[Benchmark] = &[
         name: "retention",
         about: "data that survive a change of their types: conversion and extension in place",
         run: retention::run,
+    },
+    Benchmark {
+        name: "snapshots",
+        about: "snapshots beside a writer, first changes of shared pages, readers that follow",
+        run: snapshots::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
 ];

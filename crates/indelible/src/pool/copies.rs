@@ -71,6 +71,9 @@ impl Pool {
     /// # }
     /// ```
     ///
+    /// Pages of snapshots that were destroyed since the last one that is still there go over to the new one, which may take the time to copy
+    /// a few times the pages that changed. Those below a snapshot that is still there stay until [`collect`](Pool::collect) can merge them.
+    ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process that has the object goes on storing to it, or
     /// holding it still, for longer than [`set_wait`](Pool::set_wait) says.

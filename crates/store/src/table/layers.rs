@@ -59,6 +59,16 @@ impl Layers {
         self.top.has(page)
     }
 
+    /// The object's own pages before page `to`, ascending. Costs a look at eight pages at a time.
+    pub fn own_pages(&self, to: u64) -> impl Iterator<Item = u64> {
+        let based = self.top.based.min(to);
+        let bytes = self.top.own.iter().zip((0_u64..).step_by(8)).filter(|(byte, _)| **byte != 0);
+        let bits = bytes.flat_map(|(byte, first)| {
+            (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| first + bit)
+        });
+        bits.take_while(move |page| *page < based).chain(based..to)
+    }
+
     /// The page is the object's own from now on.
     pub fn claim(&mut self, page: u64) {
         if page < self.top.based {
@@ -177,6 +187,23 @@ impl TableTransaction<'_> {
             Ok(base)
         } else {
             Err(StoreError::damaged(Part::Entry, object.offset))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_pages_are_those_that_are_owned() {
+        for based in [0, 1, 7, 8, 20, 24] {
+            let own = vec![0b1000_0001, 0, 0b1110_0000];
+            let layers = Layers { top: Layer { start: 0, based, own }, below: Vec::new() };
+            for to in 0..30 {
+                let owned: Vec<_> = (0..to).filter(|page| layers.owns(*page)).collect();
+                assert_eq!(layers.own_pages(to).collect::<Vec<_>>(), owned, "{based} {to}");
+            }
         }
     }
 }

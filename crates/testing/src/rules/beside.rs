@@ -317,6 +317,27 @@ pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     })
 }
 
+/// So does that of an object that is attached, each of whose snapshots is destroyed before the next is made; one that is left shows what
+/// it did.
+pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
+    on_each(|mut beside| {
+        keep(&beside.other, &[("a", "first")]).map_err(text)?;
+        let first = beside.expected[0].clone();
+        for round in 0..40_u8 {
+            beside.psync(0, usize::from(round) * 7 % 5 * 4096, round, 10).map_err(text)?;
+            keep(&beside.other, &[("a", "snapshot")]).map_err(text)?;
+            beside.shows("snapshot", &beside.expected[0])?;
+            beside.shows("first", &first)?;
+            beside.other.destroy("snapshot", KEY).map_err(text)?;
+        }
+        let objects = beside.other.info().map_err(text)?.objects;
+        if objects > 12 {
+            return Err(format!("{objects} objects and bases"));
+        }
+        beside.ends()
+    })
+}
+
 /// The same of a copy, and of a reader that follows.
 pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     on_each(|mut beside| {

@@ -119,6 +119,7 @@ rule_tests! {
     beside::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     beside::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     beside::bases_are_absorbed_whole => AbsorbedEarly;
+    beside::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;

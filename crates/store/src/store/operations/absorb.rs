@@ -2,7 +2,7 @@
 //! whoever reads them.
 //!
 //! Readers know the layers of what they read by heart, so that no base that one may know is changed or goes. The new one is known to the process
-//! that writes the object, which is told by the revision of its lane, and to the caller. Pages that it lacks are copied to places of its extent that
+//! that writes the object, which is told by the revision of its lane, and to the caller, who has it locked if it has a name. Pages that it lacks are copied to places of its extent that
 //! are of no account, bits follow, and once both are durable it rests on what lies below. Those that nothing needs any more go.
 //!
 //! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by then. So each has that many times fewer
@@ -45,10 +45,13 @@ impl Absorption {
             return Ok(None);
         }
         let Some(layers) = table.layers(base)? else { return Ok(None) };
+        if !table.base(base)?.entry.has(FLAG_HIDDEN) {
+            return Ok(None);
+        }
         let based = base.entry.based.get();
         let mut own = vec![0; based.div_ceil(8) as usize];
         let mut count = base.entry.pages.get() - based;
-        for page in (0..based).filter(|page| layers.owns(*page)) {
+        for page in layers.own_pages(based) {
             own[(page / 8) as usize] |= 1 << (page % 8);
             count += 1;
         }
@@ -56,11 +59,11 @@ impl Absorption {
         while upper.entry.has(FLAG_OVERLAY) {
             let lower = table.base(&upper)?;
             let layers = table.layers(&lower)?.unwrap_or_else(|| Layers::alone(&lower));
-            let theirs = (0..lower.entry.pages.get()).filter(|page| layers.owns(*page)).count() as u64;
+            let theirs = layers.own_pages(lower.entry.pages.get()).count() as u64;
             if !lower.entry.has(FLAG_HIDDEN) || theirs > count.saturating_mul(RATIO) {
                 break;
             }
-            for page in (0..based.min(lower.entry.pages.get())).filter(|page| layers.owns(*page)) {
+            for page in layers.own_pages(based.min(lower.entry.pages.get())) {
                 let (at, bit) = ((page / 8) as usize, 1 << (page % 8));
                 if own[at] & bit == 0 {
                     own[at] |= bit;

@@ -36,6 +36,9 @@ impl Store {
     /// read-only, have the same addresses, and take no space but for what the first ones change from now on. Processes that write
     /// the objects go on; their psyncs wait until their lanes were redone, which have 8 MiB at most, and the table was changed.
     ///
+    /// If the snapshots that were made of an object last were destroyed, the new one takes over what is left of them, as far as that is not much
+    /// more than it has itself: making and destroying one after the other does not fill the pool, though the object is always attached.
+    ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience): nothing
     /// happened.
@@ -43,18 +46,25 @@ impl Store {
         self.reap()?;
         let ids = (0..of.len()).map(|_| random_id()).collect::<Result<Vec<_>, _>>()?;
         let (objects, now): (Vec<_>, _) = (of.iter().map(|of| (of.object, of.key)).collect(), now());
-        self.at_boundary(&objects, Right::Write, |table, objects| {
+        let bases = self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
                 // The same object may be named twice: its second snapshot rests on the first.
                 *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;
-                bases.push(base);
+                // Nobody reads it before it has absorbed what it can.
+                let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Exclusive)?;
+                bases.push((base, object_lock));
             }
             Self::prove(table)?;
             Ok(bases)
-        })
+        })?;
+        for (of, (base, _)) in of.iter().zip(&bases) {
+            // The chain below is longer without it, and nothing else is wrong.
+            let _ = self.absorb(of.object, base);
+        }
+        Ok(bases.into_iter().map(|(base, _)| base).collect())
     }
 
     /// Creates an object that holds what another one holds now, as its last psync left it, or what a snapshot holds. It has the same

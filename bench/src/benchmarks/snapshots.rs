@@ -1,0 +1,241 @@
+//! Snapshots: making one beside a writer, the first changes of pages that it shares, readers that follow.
+
+use crate::Result;
+use crate::child::{Followed, OBJECT};
+use crate::environment::{Environment, Medium, discard, progress};
+use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::pattern::store;
+use crate::stats::Samples;
+use indelible::{CreateOptions, Object, Pool, Tracking};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const SNAPSHOT: &str = "snapshot";
+const SIZES: [u64; 3] = [64 << 20, 1 << 30, 64 << 30];
+/// Pages of the object whose first changes are measured.
+const SHARED: u64 = 256;
+/// Milliseconds between two looks of a reader.
+const PAUSES: [u64; 3] = [100, 10, 1];
+
+pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
+    let (mut slowest, mut dearest, mut kept) = (0.0_f64, 0.0_f64, f64::INFINITY);
+    for medium in Medium::ALL {
+        slowest = slowest.max(making(environment, medium, section)?);
+        dearest = dearest.max(first_changes(environment, medium, section)?);
+        kept = kept.min(following(environment, medium, section)?);
+    }
+    section.goals.push(Goal::at_most("slowest snapshot with an empty lane", Unit::Nanoseconds, 1e6, slowest));
+    section.goals.push(Goal::at_most(
+        "first change of a shared page to a later one",
+        Unit::Ratio,
+        2.0,
+        dearest,
+    ));
+    let what = "psyncs beside a reader that follows every 100 ms to those without";
+    section.goals.push(Goal::at_least(what, Unit::Ratio, 0.95, kept));
+    section.notes.push(
+        "Objects are sparse, tracking is explicit. The writer changes one line, always the same, and psyncs it, as fast as it \
+         can, in a thread; readers that follow are processes. A snapshot beside a writer redoes what the writer's lane \
+         holds first."
+            .into(),
+    );
+    Ok(())
+}
+
+fn pool(environment: &Environment, medium: Medium, size: u64, pages: u64) -> Result<(Pool, Object)> {
+    let pool = environment.pool_tracking(medium, Tracking::Explicit, "snapshots", 8 * size + (512 << 20))?;
+    pool.create_with(OBJECT, &CreateOptions::new(size).sparse(true))?;
+    let mut object = pool.attach(OBJECT)?;
+    change(&mut object, &(0..pages).collect::<Vec<_>>(), 0, 1)?;
+    object.checkpoint()?;
+    Ok((pool, object))
+}
+
+fn change(object: &mut Object, pages: &[u64], line: usize, value: u64) -> Result<()> {
+    store(object, pages, line, value);
+    Ok(object.psync()?)
+}
+
+/// Psyncs one line until told to stop; how many times.
+fn psyncs(object: &mut Object, stop: &AtomicBool) -> Result<u64> {
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        done += 1;
+        change(object, &[0], 0, done)?;
+    }
+    Ok(done)
+}
+
+/// Returns the slowest median with an empty lane.
+fn making(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
+    const COLUMNS: [(&str, Unit); 5] = [
+        ("object", Unit::Bytes),
+        ("writer", Unit::Text),
+        ("snapshot", Unit::Nanoseconds),
+        ("psyncs", Unit::PerSecond),
+        ("snapshots", Unit::Count),
+    ];
+    let sizes = environment.some(&SIZES, 1);
+    let mut table = Table::new(format!("A snapshot beside its writer on {}", medium.word()), &COLUMNS);
+    let bar = progress(2 * sizes.len(), &format!("snapshots, {}", medium.word()));
+    let mut slowest = 0.0_f64;
+    for size in sizes {
+        let (pool, mut object) = pool(environment, medium, *size, 16)?;
+        let idle = snapshots(environment, &pool, || Ok(object.checkpoint()?))?;
+        slowest = slowest.max(idle.median());
+        table.row(row(*size, "waits, its lane is empty", &idle, Cell::Empty));
+        bar.inc(1);
+        let (stop, start) = (AtomicBool::new(false), Instant::now());
+        let (busy, done) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| psyncs(&mut object, &stop).map_err(|error| error.to_string()));
+            let busy = snapshots(environment, &pool, || Ok(()));
+            stop.store(true, Ordering::Relaxed);
+            (busy, writer.join())
+        });
+        let done = done.map_err(|_| "the writer panicked")??;
+        let rate = done as f64 / start.elapsed().as_secs_f64();
+        table.row(row(*size, "psyncs", &busy?, rate.into()));
+        bar.inc(1);
+        object.detach()?;
+        discard(pool);
+    }
+    bar.finish_and_clear();
+    section.tables.push(table);
+    Ok(slowest)
+}
+
+fn row(size: u64, writer: &str, samples: &Samples, rate: Cell) -> Vec<Cell> {
+    let spread = samples.spread().map_or(Cell::Empty, Cell::from);
+    vec![size.into(), Cell::Text(writer.into()), spread, rate, (samples.len() as u64).into()]
+}
+
+/// Times of snapshots, each of which is destroyed before the next.
+fn snapshots(
+    environment: &Environment,
+    pool: &Pool,
+    mut before: impl FnMut() -> Result<()>,
+) -> Result<Samples> {
+    let budget = environment.budget(Duration::from_secs(4), Duration::from_millis(500));
+    let mut samples = Samples::default();
+    while budget.allows(samples.len(), 3) {
+        before()?;
+        let (took, made) = environment.clock.time(|| pool.snapshot(OBJECT, SNAPSHOT, b""));
+        made?;
+        samples.push(took);
+        pool.destroy(SNAPSHOT)?;
+    }
+    Ok(samples)
+}
+
+/// Returns the ratio of the medians.
+fn first_changes(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
+    const COLUMNS: [(&str, Unit); 4] = [
+        ("first change", Unit::Nanoseconds),
+        ("a later one", Unit::Nanoseconds),
+        ("first/later", Unit::Ratio),
+        ("psyncs of each", Unit::Count),
+    ];
+    let (pool, mut object) = pool(environment, medium, SIZES[0], SHARED)?;
+    let budget = environment.budget(Duration::from_secs(8), Duration::from_secs(1));
+    let (mut first, mut later) = (Samples::default(), Samples::default());
+    let (mut rounds, mut value) = (0, 1);
+    while budget.allows(rounds, 1) {
+        pool.snapshot(OBJECT, SNAPSHOT, b"")?;
+        rounds += 1;
+        for samples in [&mut first, &mut later] {
+            for page in 0..SHARED {
+                value += 1;
+                store(&mut object, &[page], rounds % 64, value);
+                let (took, done) = environment.clock.time(|| object.psync());
+                done?;
+                samples.push(took);
+            }
+        }
+        pool.destroy(SNAPSHOT)?;
+    }
+    object.detach()?;
+    discard(pool);
+    let mut table = Table::new(format!("Pages shared with a snapshot on {}", medium.word()), &COLUMNS);
+    let spread = |samples: &Samples| samples.spread().map_or(Cell::Empty, Cell::from);
+    let ratio = first.median() / later.median();
+    table.row(vec![spread(&first), spread(&later), ratio.into(), (first.len() as u64).into()]);
+    section.tables.push(table);
+    Ok(ratio)
+}
+
+/// Returns the share of psyncs that the rarest looks leave.
+fn following(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
+    const COLUMNS: [(&str, Unit); 6] = [
+        ("a look every", Unit::Nanoseconds),
+        ("psyncs", Unit::PerSecond),
+        ("without", Unit::PerSecond),
+        ("with/without", Unit::Ratio),
+        ("one look", Unit::Nanoseconds),
+        ("looks", Unit::Count),
+    ];
+    let time = Duration::from_millis(if environment.smoke { 50 } else { 1000 });
+    let rounds = if environment.quick { 1 } else { 8 };
+    let mut table = Table::new(format!("A reader that follows on {}", medium.word()), &COLUMNS);
+    let bar = progress(PAUSES.len() * rounds, &format!("readers, {}", medium.word()));
+    let mut rarest = f64::NAN;
+    for pause in PAUSES {
+        let (pool, mut object) = pool(environment, medium, SIZES[0], 16)?;
+        let (mut with, mut without) = (Samples::default(), Samples::default());
+        let (mut look, mut looks) = (Samples::default(), 0);
+        for _ in 0..rounds {
+            without.push(rate(&mut object, time)?);
+            let mut child = Command::new(std::env::current_exe()?)
+                .arg("child")
+                .arg("follow")
+                .arg(pool.path())
+                .args([medium.kind().word(), &pause.to_string(), &time.as_millis().to_string()])
+                .stdout(Stdio::piped())
+                .spawn()?;
+            let mut said = BufReader::new(child.stdout.take().ok_or("a pipe")?);
+            let mut line = String::new();
+            said.read_line(&mut line)?;
+            with.push(rate(&mut object, time)?);
+            line.clear();
+            said.read_line(&mut line)?;
+            let status = child.wait()?;
+            if !status.success() {
+                return Err(format!("the reader failed: {status}").into());
+            }
+            let followed: Followed = serde_json::from_str(&line)?;
+            look.push(followed.look);
+            looks += followed.looks;
+            bar.inc(1);
+        }
+        let ratio = with.median() / without.median();
+        if pause == PAUSES[0] {
+            rarest = ratio;
+        }
+        let spread = |samples: &Samples| samples.spread().map_or(Cell::Empty, Cell::from);
+        let nanos = (pause * 1_000_000) as f64;
+        table.row(vec![
+            nanos.into(),
+            spread(&with),
+            spread(&without),
+            ratio.into(),
+            spread(&look),
+            looks.into(),
+        ]);
+        object.detach()?;
+        discard(pool);
+    }
+    bar.finish_and_clear();
+    section.tables.push(table);
+    Ok(rarest)
+}
+
+/// Psyncs a second, over a time.
+fn rate(object: &mut Object, time: Duration) -> Result<f64> {
+    let (start, mut done) = (Instant::now(), 0_u64);
+    while start.elapsed() < time {
+        done += 1;
+        change(object, &[0], 0, done)?;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
