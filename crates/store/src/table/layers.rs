@@ -177,6 +177,24 @@ impl TableTransaction<'_> {
         Ok(Layer { start: entry.primary_offset(), based, own })
     }
 
+    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs a read of its bitmap.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn own_bytes(&self, object: &Located) -> Result<u64> {
+        if !object.entry.has(FLAG_OVERLAY) {
+            return Ok(object.entry.extent_len());
+        }
+        let Layer { based, mut own, .. } = self.layer(&object.entry)?;
+        // Bits behind the last page that may be the base's say nothing.
+        own.truncate(based.div_ceil(8) as usize);
+        if let Some(last) = own.last_mut().filter(|_| based % 8 != 0) {
+            *last &= (1 << (based % 8)) - 1;
+        }
+        let marked: u64 = own.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        Ok((object.entry.pages.get() - based + marked) * PAGE)
+    }
+
     /// The base of an object that has one.
     ///
     /// # Errors

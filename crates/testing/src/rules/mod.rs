@@ -110,6 +110,8 @@ rule_tests! {
     bases::first_changes_are_whole_after_a_power_cut => PageInPart | PageUnclaimed;
     bases::a_base_outlives_the_first_of_its_users => BaseFreed;
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
+    bases::a_rollback_is_whole_after_a_power_cut => BaseUnproven | BitmapGivenUp;
+    bases::whoever_rolls_back_may_die => BitmapGivenUp;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;

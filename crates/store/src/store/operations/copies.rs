@@ -162,11 +162,17 @@ impl Store {
 
     /// Clears the bitmap of an object that begins to rest on a base, and makes first writes to its extent safe.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
-        let medium = table.pages().medium();
-        let (start, len) = object.bitmap();
-        zero_fresh(medium, start, len, table.root.virgin.get().saturating_sub(start).min(len))?;
+        self.clear_bitmap(table, object)?;
         // Its bytes are of no account: a page is read there once it was written whole.
-        clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?;
+        let medium = table.pages().medium();
+        Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
+    }
+
+    /// Clears the bitmap of an object that begins to rest on a base.
+    pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
+        let (start, len) = object.bitmap();
+        let used = table.root.virgin.get().saturating_sub(start).min(len);
+        zero_fresh(table.pages().medium(), start, len, used)?;
         table.raise_virgin((start + len).max(object.entry.primary_offset() + object.entry.extent_len()));
         Ok(())
     }
