@@ -1,9 +1,9 @@
 //! Copies that rest on bases.
 
-use super::{CONFIG, KEY, Verdict, crash, create, of, open};
+use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
-use crate::sim::Choice;
+use crate::sim::{Choice, SimConfig};
 use indelible_store::error::Result;
 use indelible_store::store::Store;
 use std::sync::Arc;
@@ -58,7 +58,17 @@ pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
 
 /// The same, with the power cut everywhere.
 pub(super) fn first_changes_are_whole_after_a_power_cut() -> Verdict {
-    crash(
+    first_changes(CONFIG)
+}
+
+/// The same where the medium is memory.
+pub(super) fn first_changes_in_memory_are_whole_after_a_power_cut() -> Verdict {
+    first_changes(SimConfig { disk: false, ..CONFIG })
+}
+
+fn first_changes(config: SimConfig) -> Verdict {
+    crash_on(
+        config,
         |store| source(store).unwrap(),
         |run| {
             run.step(|store| store.create_from("a", KEY, "b", &of(0)))?;

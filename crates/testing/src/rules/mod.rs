@@ -108,6 +108,7 @@ rule_tests! {
     repairs::objects_the_table_lost_count_as_written => UnwrittenKept;
     bases::first_changes_keep_the_rest_of_their_pages => PageInPart | PageUnclaimed;
     bases::first_changes_are_whole_after_a_power_cut => PageInPart | PageUnclaimed;
+    bases::first_changes_in_memory_are_whole_after_a_power_cut => PageInPart | PageUnclaimed | PageUnproven;
     bases::a_base_outlives_the_first_of_its_users => BaseFreed;
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
@@ -119,6 +120,7 @@ rule_tests! {
     beside::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     beside::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     beside::bases_are_absorbed_whole => AbsorbedEarly;
+    beside::readers_follow_by_the_log => TailGap | RevisionKept;
     beside::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
