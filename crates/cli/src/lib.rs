@@ -18,6 +18,7 @@ mod keys;
 mod out;
 mod process;
 mod progress;
+mod reading;
 mod run;
 mod signatures;
 mod terminal;

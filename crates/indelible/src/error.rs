@@ -359,7 +359,7 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::NoRoom { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
         StoreError::BadWindow { .. } => ErrorKind::BadWindow,
-        StoreError::NotFound => ErrorKind::NotFound,
+        StoreError::NotFound | StoreError::NotItsSnapshot { .. } => ErrorKind::NotFound,
         StoreError::Exists => ErrorKind::Exists,
         StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
         StoreError::WrongKey => ErrorKind::WrongKey,

@@ -2,8 +2,9 @@
 
 use super::support::{World, everywhere};
 use indelible::collections::PVec;
-use indelible::{CreateOptions, ErrorKind, Object, Pool};
+use indelible::{CreateOptions, Difference, ErrorKind, Object, Pool};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const PAGE: usize = 4096;
 
@@ -52,6 +53,26 @@ fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
     object.psync().unwrap();
 }
 
+/// What `Pool::diff` says of objects that hold these bytes.
+fn differing(older: &[u8], newer: &[u8]) -> Difference {
+    let mut pages: Vec<Range<u64>> = Vec::new();
+    let page = |bytes: &[u8], page: usize| {
+        let mut page = bytes.chunks(PAGE).nth(page).unwrap_or_default().to_vec();
+        page.resize(PAGE, 0);
+        page
+    };
+    for nth in 0..older.len().max(newer.len()).div_ceil(PAGE) {
+        if page(older, nth) == page(newer, nth) {
+            continue;
+        }
+        match pages.last_mut() {
+            Some(last) if last.end == nth as u64 => last.end += 1,
+            _ => pages.push(nth as u64..nth as u64 + 1),
+        }
+    }
+    Difference { pages, older_size: older.len() as u64, newer_size: newer.len() as u64 }
+}
+
 /// Random copies of copies, snapshots, changes, growths, resizes and destructions, beside a model.
 #[test]
 fn s2_02_copies_and_snapshots_change_apart() {
@@ -83,6 +104,17 @@ fn s2_02_copies_and_snapshots_change_apart() {
                 3 if names.len() > 2 => {
                     pool.destroy(name).unwrap();
                     model.remove(name);
+                    snapshots.retain(|snapshot| snapshot != name);
+                }
+                11 if !is_snapshot && !snapshots.is_empty() => {
+                    // Of whichever of the copies: all have the same addresses.
+                    let snapshot: &String = &snapshots[rng.below(snapshots.len())];
+                    let had = pool.stat(name).unwrap();
+                    pool.rollback(name, snapshot, b"").unwrap();
+                    let has = pool.stat(name).unwrap();
+                    assert_eq!((has.id, has.created), (had.id, had.created), "round {round} of {seed}");
+                    assert!(has.psyncs >= had.psyncs && has.shares, "round {round} of {seed}: {has:?}");
+                    model.insert(name.clone(), model[snapshot].clone());
                 }
                 4 if !is_snapshot => {
                     let size = 1 + rng.below(30 * PAGE - 1);
@@ -108,6 +140,11 @@ fn s2_02_copies_and_snapshots_change_apart() {
                 _ => {}
             }
             expect(&pool, &model, &format!("round {round} of {seed}"));
+            let names: Vec<_> = model.keys().collect();
+            let [older, newer] = [(); 2].map(|()| names[rng.below(names.len())]);
+            let found = pool.diff(older, newer, b"").unwrap();
+            let context = format!("round {round} of {seed}: {older}, {newer}");
+            assert_eq!(found, differing(&model[older], &model[newer]), "{context}");
         }
         drop(pool);
         expect(&world.open(), &model, "opened again");

@@ -32,6 +32,7 @@ mod large;
 mod raw_heap;
 mod records;
 mod revert;
+mod rollback;
 mod stores;
 mod support;
 mod trust;

@@ -200,6 +200,14 @@ pub enum StoreError {
     /// No object of that name or ID.
     #[error("there is no such object")]
     NotFound,
+    /// An object cannot go back to what another one holds.
+    #[error("{snapshot:?} is no snapshot of it: {why}")]
+    NotItsSnapshot {
+        /// Name of the other one.
+        snapshot: String,
+        /// Reason.
+        why: &'static str,
+    },
     /// The name is taken.
     #[error("an object of that name exists")]
     Exists,

@@ -7,12 +7,13 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::Out;
 use crate::progress;
+use crate::reading::not_beside;
 use crate::values::{pool, size};
 use clap::Args;
-use indelible::{ErrorKind, Pool};
+use indelible::{Error, ErrorKind, Pool};
 use indelible_store::error::StoreError;
 use indelible_store::medium::MediumError;
-use indelible_store::table::Key;
+use indelible_store::table::{Key, Located};
 use std::path::PathBuf;
 
 const PIECE: usize = 1 << 20;
@@ -20,7 +21,8 @@ const PIECE: usize = 1 << 20;
 /// Write an object's bytes to standard output, as its last psync left them
 ///
 /// The object is attached for reading meanwhile, so no writer changes it. If a process has it attached for
-/// writing, what its newest psync left is copied to memory first, which keeps the next psync waiting.
+/// writing, that goes on, and what its newest psync left is written; if the pool has no room for that, it is copied to memory first, which keeps the
+/// next psync waiting.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,27 +53,50 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
     let attached = match pool.attach_read_with_key(&args.name, &key) {
-        Err(error) if error.kind() == ErrorKind::Held => match beside_writer(&pool, args, &key)? {
-            Some(bytes) => return written(&bytes),
-            None => return Err(error.into()),
-        },
+        Err(error) if error.kind() == ErrorKind::Held => return beside_writer(&pool, args, &key, error),
         attached => attached.map_err(|error| alike::explain(&pool, &args.name, error))?,
     };
-    let (from, len) = range(args, attached.stat()?.size)?;
+    let located = pool.store().stat(&args.name).map_err(|error| unreadable(args, &error))?.0;
+    write(&pool, args, &located)?;
+    Ok(attached.detach()?)
+}
+
+/// Writes the bytes of an object that nobody changes. By system calls: a load from a page that a sparse object does not have yet would
+/// claim it.
+fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
+    let (from, len) = range(args, located.entry.size.get())?;
     let bar = progress::bytes("reading", Some(len as u64));
     let mut out = Out::new();
-    // By system calls: a load from a page that a sparse object does not have yet would claim it.
-    let located = pool.store().stat(&args.name).map_err(|error| unreadable(args, &error))?.0;
     let mut piece = vec![0; PIECE.min(len)];
     for at in (from..from + len).step_by(PIECE) {
         let piece = &mut piece[..PIECE.min(from + len - at)];
-        pool.store().read_object(&located, at as u64, piece).map_err(|error| unreadable(args, &error))?;
+        pool.store().read_object(located, at as u64, piece).map_err(|error| unreadable(args, &error))?;
         out.bytes(piece)?;
         bar.inc(piece.len() as u64);
     }
     out.finish()?;
     bar.finish_and_clear();
-    Ok(attached.detach()?)
+    Ok(())
+}
+
+/// Writes what the newest psync left of an object that a process writes, `held`.
+fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
+    match pool.store().attach_snapshot(&args.name, Key(key)) {
+        Ok(reader) => {
+            let written = write(pool, args, &{ *reader.object() });
+            // A base that is left goes with the next one.
+            let _ = pool.store().end_snapshot(reader);
+            written
+        }
+        Err(StoreError::Medium(MediumError::ReadOnly)) => Err(not_beside(held)),
+        // Without space for a snapshot, a copy in memory.
+        Err(StoreError::NoRoom { .. } | StoreError::NoSpace) => match copied(pool, args, key)? {
+            Some(bytes) => written(&bytes),
+            None => Err(held.into()),
+        },
+        Err(StoreError::Held { .. }) => Err(held.into()),
+        Err(error) => Err(unreadable(args, &error)),
+    }
 }
 
 /// First byte and number of bytes to write, of `size`.
@@ -83,13 +108,9 @@ fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     Ok((args.offset as usize, args.length.unwrap_or(left).min(left) as usize))
 }
 
-/// The bytes that the newest psync left of an object that a process writes. `None`: there is no such process, or this one may
-/// not keep it waiting.
-fn beside_writer(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let still = match pool.store().hold_still(&args.name, Key(key)) {
-        Err(StoreError::Medium(MediumError::ReadOnly)) => return Ok(None),
-        still => still.map_err(|error| unreadable(args, &error))?,
-    };
+/// The bytes that the newest psync left of an object that a process writes, which waits meanwhile. `None`: there is no such process.
+fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    let still = pool.store().hold_still(&args.name, Key(key)).map_err(|error| unreadable(args, &error))?;
     let Some(still) = still else { return Ok(None) };
     let (from, len) = range(args, still.object().entry.size.get())?;
     let mut bytes = Vec::new();
@@ -111,5 +132,10 @@ fn written(bytes: &[u8]) -> Result {
 
 fn unreadable(args: &Cat, error: &StoreError) -> Failure {
     let message = format!("cannot read {}: {error}", object(&args.name));
-    Failure::new(Exit::Failed, message, "`pmo check` says whether the pool is damaged")
+    match error {
+        StoreError::HeldStill { .. } | StoreError::Changing { .. } => {
+            Failure::new(Exit::Busy, message, "try again, or wait longer (`pmo --wait`)")
+        }
+        _ => Failure::new(Exit::Failed, message, "`pmo check` says whether the pool is damaged"),
+    }
 }

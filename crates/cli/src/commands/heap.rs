@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
+use crate::reading;
 use crate::text::{address, count, printable};
 use crate::values::pool;
 use clap::{Args, Subcommand};
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 
 /// Look into the heap of an object: its roots, damage, leaks, pointers that lead nowhere
 ///
-/// The object is attached for reading meanwhile, so no writer changes it. Nothing in it is changed.
+/// The object is attached for reading meanwhile, so no writer changes it; if a process writes it already, that goes on, and what its newest
+/// psync left is looked at. Nothing in it is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -138,7 +140,7 @@ pub fn run(context: &Context, args: &Heap) -> Result {
 fn open(context: &Context, of: &Of) -> Result<(Pool, ReadHeap)> {
     let key = of.key.read()?;
     let pool = context.open_to_read(&of.pool)?;
-    let heap = ReadHeap::open(pool.attach_read_with_key(&of.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &of.name, &key)?)?;
     Ok((pool, heap))
 }
 

@@ -29,12 +29,15 @@ Examples:
   pmo ls data.pmo
   pmo ls data.pmo 'logs/*'      * also covers /, names are not paths; ? and [a-z] work, too
   pmo ls data.pmo --sort size --columns size,psyncs,name
+  pmo ls data.pmo 'ledger@*' --sort own --columns own,created,name    what each snapshot takes
   pmo ls data.pmo --json | jq -r '.[] | select(.needs_recovery).name'
 
 JSON:
   [
-  {\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"needs_recovery\":false,\"size\":4096}
+  {\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"needs_recovery\":false,\"size\":4096,
+   \"own\":4096}
   ]
+  own are the bytes of pages that the object does not share with what it was copied from, or with its snapshots.
   holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process
   is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID. An object that several
   processes read has the others in \"other_readers\":[…], and in \"unseen_readers\" the number of those that you may not see,
@@ -48,7 +51,7 @@ pub struct Ls {
     #[arg(value_name = "NAME-PATTERN")]
     pattern: Option<String>,
 
-    /// Sort by this: size, psyncs and created begin with the largest
+    /// Sort by this: size, own, psyncs and created begin with the largest
     #[arg(short, long, value_name = "ORDER", value_enum, default_value_t)]
     sort: Order,
 
@@ -79,6 +82,7 @@ enum Column {
     Psyncs,
     Published,
     Extent,
+    Own,
     Address,
     Reach,
     Created,
@@ -95,6 +99,7 @@ enum Order {
     #[default]
     Name,
     Size,
+    Own,
     Psyncs,
     Created,
     State,
@@ -106,6 +111,7 @@ impl Order {
         let first = match self {
             Order::Name => Ordering::Equal,
             Order::Size => b.size.cmp(&a.size),
+            Order::Own => b.own.cmp(&a.own),
             Order::Psyncs => b.psyncs.cmp(&a.psyncs),
             Order::Created => b.created.cmp(&a.created),
             Order::State => a.state.letter().cmp(&b.state.letter()),
@@ -126,6 +132,7 @@ struct Row<'a> {
     unseen_readers: usize,
     needs_recovery: bool,
     size: u64,
+    own: u64,
 }
 
 impl<'a> Row<'a> {
@@ -138,6 +145,7 @@ impl<'a> Row<'a> {
             unseen_readers: stat.unseen_readers,
             needs_recovery: stat.needs_recovery,
             size: stat.size,
+            own: stat.own,
         }
     }
 }
@@ -148,7 +156,8 @@ impl Column {
     }
 
     fn is_number(self) -> bool {
-        matches!(self, Column::Size | Column::Psyncs | Column::Published | Column::Extent | Column::Reach)
+        use Column::{Extent, Own, Psyncs, Published, Reach, Size};
+        matches!(self, Size | Psyncs | Published | Extent | Own | Reach)
     }
 
     fn text(self, stat: &Stat) -> String {
@@ -160,6 +169,7 @@ impl Column {
             Column::Psyncs => stat.psyncs.to_string(),
             Column::Published => human(stat.published),
             Column::Extent => human(stat.extent),
+            Column::Own => human(stat.own),
             Column::Address => address(stat.address),
             Column::Reach => human(stat.reach),
             Column::Created => time(stat.created),

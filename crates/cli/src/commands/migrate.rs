@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
+use crate::reading;
 use crate::text::{count, printable};
 use crate::values::pool;
 use clap::Args;
@@ -97,7 +98,7 @@ pub fn run(context: &Context, args: &Migrate) -> Result {
     let declared = read(&args.to)?;
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    let heap = ReadHeap::open(pool.attach_read_with_key(&args.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key)?)?;
     let roots = heap.roots()?;
     let mut lines: Vec<Line> = roots.iter().map(|root| Line::of(&heap, root, &declared.roots)).collect();
     let made = declared.roots.iter().filter(|new| roots.iter().all(|root| root.name != new.name));

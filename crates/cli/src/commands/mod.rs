@@ -6,6 +6,7 @@ mod cat;
 mod check;
 mod completions;
 mod create;
+mod diff;
 mod doctor;
 mod dump;
 pub mod format;
@@ -22,6 +23,7 @@ mod repair;
 mod resize;
 mod restore;
 mod rm;
+mod rollback;
 mod snapshot;
 mod stat;
 mod types;
@@ -44,6 +46,8 @@ pub enum Command {
     Resize(resize::Resize),
     Mv(mv::Mv),
     Snapshot(snapshot::Snapshot),
+    Rollback(rollback::Rollback),
+    Diff(diff::Diff),
     Rm(rm::Rm),
     Gc(gc::Gc),
     Backup(backup::Backup),
@@ -76,6 +80,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Resize(args) => resize::run(context, args),
         Command::Mv(args) => mv::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args),
+        Command::Rollback(args) => rollback::run(context, args),
+        Command::Diff(args) => diff::run(context, args),
         Command::Backup(args) => backup::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),

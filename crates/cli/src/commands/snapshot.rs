@@ -10,7 +10,8 @@ use crate::out::confirm;
 use crate::text::time;
 use crate::values::pool;
 use clap::Args;
-use indelible::{CreateOptions, Pool};
+use indelible::{CreateOptions, Keep, Pool};
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -24,6 +25,11 @@ use std::time::SystemTime;
 /// moment. A process that writes one of them waits for the snapshot when it psyncs next, for some milliseconds at most.
 ///
 /// A snapshot has the addresses of its object, so that pointers in it are right. A process attaches one of the two at a time.
+///
+/// With `--keep`, older snapshots of the objects go afterwards: of those that have the name of the object, `@`, and a time, as this
+/// command names them, as many stay as the policy says. It is a list of ages, each with a period: of the snapshots of the last 24 hours the
+/// newest of each hour, of the older ones of the last 7 days the newest of each day, for example. Units are s, m, h, d and w; hours and days begin as
+/// in UTC. The newest snapshot of all stays, and so does any that a process has attached.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,8 +39,11 @@ Examples:
   pmo snapshot data.pmo ledger --as trial --writable
   pmo cat data.pmo before-the-upgrade > ledger.old
   pmo rm data.pmo before-the-upgrade
+  pmo snapshot data.pmo ledger --keep 24h:1h,7d:1d      every hour, from a timer
+  pmo snapshot data.pmo ledger --keep 24h:1h,7d:1d --dry-run
 
-JSON: the new object, as `pmo stat` has it; of several objects, a list")]
+JSON: the new object, as `pmo stat` has it; of several objects, a list. With --keep:
+  {\"made\":[\"ledger@2026-11-24T03:00:00Z\"],\"destroyed\":[\"ledger@2026-11-17T02:00:00Z\"]}")]
 pub struct Snapshot {
     /// The pool
     #[arg(value_parser = pool())]
@@ -52,8 +61,23 @@ pub struct Snapshot {
     #[arg(long, short)]
     writable: bool,
 
+    /// Destroy older snapshots that this command made, but for those that this policy keeps: ages, each with a period
+    #[arg(long, value_name = "AGE:PERIOD,…", conflicts_with_all = ["new", "writable"])]
+    keep: Option<Keep>,
+
+    /// Make and destroy nothing, and say which snapshots --keep would destroy if there were no new one
+    #[arg(long, requires = "keep")]
+    dry_run: bool,
+
     #[command(flatten)]
     key: KeyArgs,
+}
+
+/// Snapshots that were made, and older ones that went, for programs.
+#[derive(Serialize)]
+struct Kept {
+    made: Vec<String>,
+    destroyed: Vec<String>,
 }
 
 pub fn run(context: &Context, args: &Snapshot) -> Result {
@@ -63,6 +87,9 @@ pub fn run(context: &Context, args: &Snapshot) -> Result {
         return Err(Failure::usage(&format!("{option} is for one object: name one, or leave it out")));
     }
     let key = args.key.read()?;
+    if args.dry_run {
+        return would_destroy(context, args);
+    }
     let pool = context.open(&args.pool)?;
     let new = args.new.clone().map_or_else(|| free_names(&pool, &args.names), |name| vec![name]);
     let pairs: Vec<_> =
@@ -72,6 +99,9 @@ pub fn run(context: &Context, args: &Snapshot) -> Result {
         _ => pool.snapshot_all(&pairs, &key),
     };
     made.map_err(|error| alike::explain(&pool, &args.names[0], error))?;
+    if let Some(keep) = &args.keep {
+        return thin(context, args, &pool, keep, new, &key);
+    }
     let mut reports = Vec::new();
     for name in &new {
         alike::warn(&pool, name);
@@ -87,6 +117,40 @@ pub fn run(context: &Context, args: &Snapshot) -> Result {
         });
     }
     confirm(context.json, &reports.swap_remove(0), |report, out| out.line(&line((&args.names[0], report))))
+}
+
+fn thin(
+    context: &Context,
+    args: &Snapshot,
+    pool: &Pool,
+    keep: &Keep,
+    made: Vec<String>,
+    key: &[u8],
+) -> Result {
+    let mut destroyed = Vec::new();
+    for name in &args.names {
+        destroyed.extend(pool.thin(name, keep, key)?);
+    }
+    confirm(context.json, &Kept { made, destroyed }, |kept, out| {
+        for (name, new) in args.names.iter().zip(&kept.made) {
+            out.line(&format!("kept {} as {}", object(name), object(new)))?;
+        }
+        kept.destroyed.iter().try_for_each(|gone| out.line(&format!("destroyed {}", object(gone))))
+    })
+}
+
+fn would_destroy(context: &Context, args: &Snapshot) -> Result {
+    let pool = context.look(&args.pool)?;
+    let mut destroyed = Vec::new();
+    for name in &args.names {
+        let surplus = args.keep.as_ref().map(|keep| pool.surplus(name, keep)).transpose();
+        destroyed.extend(surplus.map_err(|error| alike::explain(&pool, name, error))?.unwrap_or_default());
+    }
+    let nothing = "no snapshot would be destroyed";
+    confirm(context.json, &Kept { made: Vec::new(), destroyed }, |kept, out| match &kept.destroyed[..] {
+        [] => out.line(nothing),
+        all => all.iter().try_for_each(|name| out.line(&format!("would destroy {}", object(name)))),
+    })
 }
 
 /// Names with the time, and a number behind it if there were snapshots in this second.

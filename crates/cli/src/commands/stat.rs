@@ -29,7 +29,7 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"read_only\":false,\"sparse\":false,\"snapshot\":false,\"shares\":false,
+   \"read_only\":false,\"sparse\":false,\"snapshot\":false,\"shares\":false,\"own\":4096,
    \"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
@@ -82,6 +82,7 @@ pub struct ObjectReport {
     pub sparse: bool,
     pub snapshot: bool,
     pub shares: bool,
+    pub own: u64,
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
@@ -155,6 +156,7 @@ impl ObjectReport {
             sparse: stat.sparse,
             snapshot: stat.snapshot,
             shares: stat.shares,
+            own: stat.own,
             read_key: stat.read_key,
             write_key: stat.write_key,
             created: time(stat.created),
@@ -189,6 +191,7 @@ impl ObjectReport {
             ("holder", holder),
             ("size", exactly(self.size)),
             ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
+            ("own", exactly(self.own)),
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
             ("flags", self.flags()),

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
+use crate::reading;
 use crate::text::printable;
 use crate::values::pool;
 use clap::Args;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 /// Show the types of the roots in an object: fields, offsets, sizes, types within types
 ///
 /// The heap keeps a description of each root's type, as the program that made it had it. The object is attached for
-/// reading meanwhile. Nothing in it is changed.
+/// reading meanwhile; if a process writes it, that goes on, and what its newest psync left is looked at. Nothing in it is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -85,7 +86,7 @@ struct Variant {
 pub fn run(context: &Context, args: &Types) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    let heap = ReadHeap::open(pool.attach_read_with_key(&args.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key)?)?;
     let mut roots = heap.roots()?;
     if let Some(wanted) = &args.root {
         roots.retain(|root| root.name == *wanted);

@@ -3,6 +3,7 @@
 use super::{CreateOptions, Pool};
 use crate::error::{Error, Result};
 use indelible_store::error::StoreError;
+pub use indelible_store::store::Difference;
 use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
@@ -93,6 +94,75 @@ impl Pool {
         let result = inner.alive().and_then(|()| inner.patiently(made));
         let named = of.first().map_or("", |of| of.object);
         self.about("snapshot", named, result.map(drop))
+    }
+
+    /// Lets `name` hold what its snapshot `snapshot` holds: its bytes, and its size. The snapshot stays. It takes no time, whatever the size, and
+    /// no space that the object does not have already, unless the snapshot is larger. All that was psynced to the object since then, and is
+    /// in no other snapshot, is gone.
+    ///
+    /// Nobody may have the object attached. A snapshot of a copy of it will do, too, as it has the same addresses: so changes that were tried out
+    /// in the copy are taken over.
+    ///
+    /// ```
+    /// use indelible::Pool;
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// let mut list = pool.create_attached("list", 100_000)?;
+    /// list.as_mut_slice()[..5].copy_from_slice(b"first");
+    /// list.psync()?;
+    /// pool.snapshot("list", "before", b"")?;
+    /// list.as_mut_slice()[..5].copy_from_slice(b"wrong");
+    /// list.psync()?;
+    /// list.detach()?;
+    /// pool.rollback("list", "before", b"")?;
+    /// assert_eq!(&pool.attach("list")?.as_slice()[..5], b"first");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such object, or `snapshot` is no snapshot with the object's addresses. `Held`, `WrongKey`, `ObjectReadOnly`, `NoRoom`,
+    /// `NoAddresses`. The object is as it was.
+    pub fn rollback(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
+        let inner = &self.inner;
+        let done = || Ok(inner.store.rollback(name, snapshot, Key(key))?);
+        let result = inner.alive().and_then(|()| inner.patiently(done));
+        self.about("roll back", name, result)
+    }
+
+    /// Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes.
+    /// Pages that the two share are not read. Others may have either attached.
+    ///
+    /// ```
+    /// use indelible::Pool;
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// let mut list = pool.create_attached("list", 100_000)?;
+    /// pool.snapshot("list", "before", b"")?;
+    /// list.as_mut_slice()[5000] = 1;
+    /// list.psync()?;
+    /// assert_eq!(pool.diff("before", "list", b"")?.pages, [1..2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) if one of the two is no snapshot, but for `ReadOnly`: in a pool
+    /// that is opened for reading, `Held` if a process writes one of them.
+    pub fn diff(&self, older: &str, newer: &str, key: &[u8]) -> Result<Difference> {
+        let inner = &self.inner;
+        for name in [older, newer] {
+            let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?));
+            self.about("compare", name, found)?;
+        }
+        let compared = inner.patiently(|| Ok(inner.store.diff(older, newer, Key(key))?));
+        self.about("compare", newer, compared)
     }
 
     /// Merges what objects rest on and nothing else needs, and removes what is left of snapshots, copies and resizes that are gone or were

@@ -87,6 +87,9 @@ pub struct Stat {
     pub snapshot: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
+    /// Bytes of the pages that it has in the pool itself; all others it takes from its base. Of an object that shares nothing, its extent.
+    /// Pages that a psync changed just now may be missing.
+    pub own: u64,
     /// Whether reading needs a key.
     pub read_key: bool,
     /// Whether writing needs a key.
@@ -128,6 +131,7 @@ impl Stat {
             sparse: entry.flags & FLAG_SPARSE != 0,
             snapshot: entry.has(FLAG_BASE),
             shares: entry.has(FLAG_OVERLAY),
+            own: status.own,
             read_key: entry.read_key != [0; 16],
             write_key: entry.write_key != [0; 16],
             published: status.published,

@@ -5,12 +5,14 @@ mod info;
 mod mapped;
 mod options;
 mod registry;
+mod thin;
 mod wait;
 mod windows;
 
-pub use copies::Collected;
+pub use copies::{Collected, Difference};
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
+pub use thin::{BadKeep, Keep};
 
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{Access, Media};

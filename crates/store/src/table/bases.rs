@@ -75,6 +75,11 @@ impl TableTransaction<'_> {
     /// Lets the object rest on `base` with a new extent, of which nothing counts as yet: the caller clears its bitmap. There is space behind
     /// the extent, if there is any, so that the object can grow where it stands.
     pub fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
+        self.rest_in(object, base, None)
+    }
+
+    /// As [`rest`](Self::rest), with the extent that begins at page `kept`, if one is given, which is the object's already.
+    pub fn rest_in(&mut self, object: &mut Located, base: &mut Located, kept: Option<u64>) -> Result<()> {
         let entry = &mut object.entry;
         entry.set(FLAG_OVERLAY, true);
         entry.set(FLAG_SPARSE, true);
@@ -82,7 +87,7 @@ impl TableTransaction<'_> {
         entry.based = entry.pages;
         let (pages, bitmap) = (entry.pages.get(), entry.bitmap_pages());
         object.entry.overlay = U64::new(self.take_extent(bitmap)?);
-        object.entry.primary = U64::new(self.take_roomy_extent(pages)?);
+        object.entry.primary = U64::new(kept.map_or_else(|| self.take_roomy_extent(pages), Ok)?);
         base.entry.users = U64::new(base.entry.users.get().saturating_add(1));
         self.put_entry(base)?;
         self.put_entry(object)

@@ -175,6 +175,20 @@ impl TableTransaction<'_> {
         Ok(Layer { start, based: entry.based.get(), own })
     }
 
+    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what counts of its bitmap.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn own_bytes(&self, object: &Located) -> Result<u64> {
+        if !object.entry.has(FLAG_OVERLAY) {
+            return Ok(object.entry.extent_len());
+        }
+        let Layer { based, own, .. } = self.layer(&object.entry, &|_, _| {})?;
+        // Bits behind the last page that may be the base's say nothing.
+        let marked = own.own().take_while(|page| *page < based).count() as u64;
+        Ok((object.entry.pages.get() - based + marked) * PAGE)
+    }
+
     /// The base of an object that has one.
     ///
     /// # Errors

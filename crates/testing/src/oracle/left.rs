@@ -19,6 +19,7 @@ impl Left {
         let (Step::Attach { object }
         | Step::Read { object }
         | Step::Resize { object, .. }
+        | Step::Rollback { object, .. }
         | Step::Follow { object }
         | Step::Copy { object, .. }) = *call
         else {
@@ -30,7 +31,9 @@ impl Left {
     /// A call failed.
     pub(super) fn failed(&mut self, process: usize, call: &Step) {
         match *call {
-            Step::Attach { object } | Step::Detach { object } => self.0.push((process, object)),
+            Step::Attach { object } | Step::Detach { object } | Step::Rollback { object, .. } => {
+                self.0.push((process, object));
+            }
             // It may have happened.
             Step::Rename { object, to } => {
                 let moved: Vec<_> = self.0.iter().filter(|(_, left)| *left == object).copied().collect();
@@ -46,6 +49,7 @@ impl Left {
             Step::Attach { object }
             | Step::Read { object }
             | Step::Resize { object, .. }
+            | Step::Rollback { object, .. }
             | Step::Follow { object }
             | Step::Copy { object, .. }
             | Step::Destroy { object } => self.0.retain(|(_, left)| *left != object),

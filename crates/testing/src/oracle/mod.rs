@@ -87,6 +87,11 @@ pub enum Step {
         to: usize,
         snapshot: bool,
     },
+    /// Lets an object that nobody has attached hold what a snapshot holds.
+    Rollback {
+        object: usize,
+        to: usize,
+    },
     /// Merges what only this object needs, of what it rests on.
     Merge {
         object: usize,

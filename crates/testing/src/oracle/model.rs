@@ -136,6 +136,7 @@ impl Model {
             | Step::Attach { object }
             | Step::Read { object }
             | Step::Copy { object, .. }
+            | Step::Rollback { object, .. }
             | Step::Merge { object }
             | Step::Follow { object }
             | Step::Hold { object }
@@ -145,11 +146,14 @@ impl Model {
             }
             Step::Attach { object }
             | Step::Resize { object, .. }
+            | Step::Rollback { object, .. }
             | Step::Copy { object, snapshot: true, .. }
                 if self.snapshots.contains(&object) =>
             {
                 Answer::ReadOnly
             }
+            Step::Rollback { to, .. } if !self.snapshots.contains(&to) => Answer::Nothing,
+            Step::Rollback { object, .. } => free(self.held(object, false)),
             // Attached or not.
             Step::Copy { to, .. } if self.has(to) => Answer::Exists,
             Step::Copy { .. } => Answer::Done,
@@ -204,6 +208,12 @@ impl Model {
                 self.durable.insert(NAMES[to].into(), ([0; 16], 0, bytes));
                 if snapshot {
                     self.snapshots.insert(to);
+                }
+            }
+            Step::Rollback { object, to } => {
+                let then = self.bytes(to).cloned();
+                if let (Some(bytes), Some(then)) = (self.bytes(object), then) {
+                    *bytes = then;
                 }
             }
             Step::Rename { object, to } => {

@@ -141,6 +141,7 @@ impl Process {
                 };
                 seen.made = Some(made);
             }
+            Step::Rollback { object, to } => store.rollback(NAMES[object], NAMES[to], key)?,
             Step::Merge { object } => drop(store.merge(NAMES[object])?),
             Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
             Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),

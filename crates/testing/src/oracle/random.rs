@@ -52,7 +52,7 @@ fn step(rng: &mut Rng) -> Step {
     let object = rng.usize(..NAMES.len());
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
-    match rng.u8(..128) {
+    match rng.u8(..132) {
         0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
         8..11 => Step::Destroy { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
@@ -85,6 +85,7 @@ fn step(rng: &mut Rng) -> Step {
         118..120 => Step::Repair { drop_damaged: rng.bool() },
         120..122 => Step::Merge { object },
         122..124 => Step::Follow { object },
+        124..128 => Step::Rollback { object, to: rng.usize(..NAMES.len()) },
         _ => Step::Copy { object, to: rng.usize(..NAMES.len()), snapshot: rng.u8(..3) == 0 },
     }
 }

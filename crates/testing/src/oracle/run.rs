@@ -202,7 +202,10 @@ impl Run<'_> {
             // Which of the two is said first is the store's business.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
             // How much fits is the store's business; that nothing happened is not.
-            E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
+            // So is which snapshots have which addresses.
+            E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } | E::NotItsSnapshot { .. } => {
+                Some(Answer::Done)
+            }
             _ => None,
         };
         if let Some(said) = said

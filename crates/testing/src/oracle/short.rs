@@ -179,6 +179,21 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
+            "back to a snapshot",
+            Start::Used,
+            alone(vec![
+                S::Copy { object: 0, to: 3, snapshot: true },
+                attach(0),
+                store(0, 60, 8, 1),
+                psync(&[0]),
+                S::Detach { object: 0 },
+                S::Rollback { object: 0, to: 3 },
+                attach(0),
+                store(0, 4090, 12, 2),
+                psync(&[0]),
+            ]),
+        ),
+        (
             "first changes of a copy, and of what it was made from",
             Start::Used,
             alone(vec![

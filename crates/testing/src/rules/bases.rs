@@ -3,9 +3,9 @@
 use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
-use crate::sim::{Choice, SimConfig};
+use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::Result;
-use indelible_store::store::Store;
+use indelible_store::store::{SnapshotOf, Store};
 use std::sync::Arc;
 
 const SIZE: usize = 9000;
@@ -84,6 +84,27 @@ fn first_changes(config: SimConfig) -> Verdict {
     )
 }
 
+/// All pages in one psync, of an object that a process wrote when it was kept.
+pub(super) fn first_changes_of_several_pages_in_memory_are_whole_after_a_power_cut() -> Verdict {
+    crash_on(
+        SimConfig { disk: false, ..CONFIG },
+        |store| source(store).unwrap(),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|store| store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }]))?;
+            let mut after = run.last();
+            let (_, _, bytes) = after.get_mut("a").expect("it was created");
+            let edits = [(70_usize, [3; 8]), (4200, [4; 8]), (8500, [5; 8])];
+            for (at, value) in &edits {
+                bytes[*at..at + 8].copy_from_slice(value);
+            }
+            let edits: Vec<_> = edits.iter().map(|(at, value)| (*at as u64, &value[..])).collect();
+            run.step_to(after, |_| psync(&mut a, &edits))?;
+            run.quiet(|_| a.detach())
+        },
+    )
+}
+
 /// The object that a copy was made from is destroyed, and its space is used again: the copy shows what it showed.
 pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
@@ -110,12 +131,7 @@ pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     let store = open(&medium, 2);
     let run = || -> Result<()> {
         source(&store)?;
-        // Space that was used: its bits say that pages are the copy's own.
-        create(&store, "used", 30_000);
-        let mut used = store.attach_writer("used", KEY)?;
-        psync(&mut used, &[(0, &[0xff; 30_000])])?;
-        used.detach()?;
-        store.destroy("used", KEY)?;
+        use_space(&store)?;
         store.create_from("a", KEY, "b", &of(0)).map(drop)
     };
     run().map_err(|error| error.to_string())?;
@@ -127,4 +143,98 @@ pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
         (2, published) if published >= SIZE as u64 => Ok(()),
         found => Err(format!("psyncs and bytes published: {found:?}")),
     }
+}
+
+/// Leaves space that was used: as a bitmap, it says that each page is the object's own.
+fn use_space(store: &Arc<Store>) -> Result<()> {
+    create(store, "used", 30_000);
+    let mut used = store.attach_writer("used", KEY)?;
+    psync(&mut used, &[(0, &[0xff; 30_000])])?;
+    used.detach()?;
+    store.destroy("used", KEY)
+}
+
+/// An object `a` with a snapshot `s`, and a later one, since which every page changed in part; what was psynced last.
+fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
+    source(store)?;
+    store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }])?;
+    use_space(store)?;
+    let mut bytes = vec![1; SIZE];
+    for (value, places) in [(5, &[6000][..]), (2, &[100, 5000, 8500])] {
+        let mut a = store.attach_writer("a", KEY)?;
+        for at in places {
+            psync(&mut a, &[(*at, &[value; 8])])?;
+            bytes[*at as usize..*at as usize + 8].fill(value);
+        }
+        a.detach()?;
+        if value == 5 {
+            store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "t" }])?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Back to a snapshot, changed, and back again, once longer and once shorter, with the power cut everywhere.
+pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
+    crash(
+        |store| drop(changed(store).unwrap()),
+        |run| {
+            for size in [SIZE, 2 * SIZE, SIZE / 2] {
+                run.step(|store| store.resize("a", KEY, size as u64))?;
+                let mut after = run.last();
+                after.get_mut("a").expect("it was created").2 = vec![1; SIZE];
+                run.step_to(after, |store| store.rollback("a", "s", KEY))?;
+                let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+                for at in [4000, 4090, 100] {
+                    let mut after = run.last();
+                    let (_, _, bytes) = after.get_mut("a").expect("it was created");
+                    bytes[at..at + 8].fill(3);
+                    run.step_to(after, |_| psync(&mut a, &[(at as u64, &[3; 8])]))?;
+                }
+                run.quiet(|_| a.detach())?;
+            }
+            Ok(())
+        },
+    )
+}
+
+/// In any operation that it makes: the object is as it was, or as the snapshot is, and the pool is sound.
+pub(super) fn whoever_rolls_back_may_die() -> Verdict {
+    const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
+    let text = |error: indelible_store::error::StoreError| error.to_string();
+    for (kind, late) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        for nth in 0.. {
+            let medium = formatted(2 << 20, CONFIG);
+            let before = changed(&open(&medium, 1)).map_err(text)?;
+            let handle = Arc::new(medium.handle());
+            let store = Store::open(handle.clone(), crate::pool::process(2)).map_err(text)?;
+            medium.fail_at(kind, nth, if late { Fault::KillLate } else { Fault::Kill });
+            let done = store.rollback("a", "s", KEY);
+            medium.clear_faults();
+            let named = |what| format!("{kind:?} {nth}, late {late}: {what}");
+            if !handle.is_dead() {
+                done.map_err(text).map_err(named)?;
+                break;
+            }
+            for choice in [Choice::None, Choice::All] {
+                goes_on(&medium.power_cut(choice).medium(), &before).map_err(named)?;
+            }
+            goes_on(&medium, &before).map_err(named)?;
+        }
+    }
+    Ok(())
+}
+
+/// The next process finds the object as one of the two, goes back, and leaves a sound pool.
+fn goes_on(medium: &SimMedium, before: &[u8]) -> Verdict {
+    let text = |error: indelible_store::error::StoreError| error.to_string();
+    let next = open(medium, 3);
+    shows(&next, "a", before).or_else(|_| shows(&next, "a", &[1; SIZE]))?;
+    shows(&next, "s", &[1; SIZE])?;
+    next.rollback("a", "s", KEY).map_err(text)?;
+    shows(&next, "a", &[1; SIZE])?;
+    next.reap().map_err(text)?;
+    drop(next);
+    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(text)?;
+    report.findings.first().map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }

@@ -1,13 +1,16 @@
 //! Snapshots of objects that another process has attached for writing.
 
 use super::{CONFIG, KEY, Verdict, crash, create, open};
+use crate::hooked::{Hook, Hooked};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{Result, StoreError};
+use indelible_store::medium::{Device, Fatal};
 use indelible_store::store::{Followed, Reader, SnapshotOf, Store, Writer};
 use indelible_store::table::{CreateOptions, Located};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const SIZE: usize = 20_000;
@@ -424,6 +427,91 @@ pub(super) fn readers_follow_by_the_log() -> Verdict {
         reader.end()?;
         beside.ends()
     })
+}
+
+/// The writer's process dies after a psync that nobody has seen, or detaches: the reader shows what the next one finds.
+pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
+    on_each(|mut beside| {
+        let other = beside.other.clone();
+        let mut reader = Following::begin(&other).map_err(text)?;
+        for round in 0..3_u8 {
+            beside.psync(0, 9000, 10 + round, 64).map_err(text)?;
+            reader.expect("beside its writer", &beside.expected[0])?;
+            // Hidden by checkpoints, and written over.
+            for value in 0..3_u8 {
+                beside.psync(0, 70, 50 + 10 * round + value, 9000).map_err(text)?;
+                beside.writers[0].checkpoint().map_err(text)?;
+            }
+            if round == 1 {
+                beside.writers.remove(0).detach().map_err(text)?;
+                beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
+            }
+            reader.expect(&format!("round {round}"), &beside.expected[0])?;
+        }
+        reader.end()?;
+        beside.ends()
+    })
+}
+
+/// Looks, as another process, while a durable write is under way whose bytes can be seen already.
+struct Peek {
+    store: Arc<Store>,
+    reader: Mutex<Option<Reader>>,
+    seen: AtomicBool,
+}
+
+impl Hook for Peek {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> std::result::Result<(), Fatal> {
+        if let Some(reader) = &mut *self.reader.lock().unwrap_or_else(PoisonError::into_inner) {
+            under.write(offset, bytes)?;
+            let newer = matches!(self.store.follow(reader), Followed::Newer(_));
+            self.seen.fetch_or(newer, Ordering::Relaxed);
+        }
+        under.write_durable(offset, bytes)
+    }
+}
+
+/// A psync that is being made durable is no reader's yet.
+fn no_reader_sees_a_psync_early(disk: bool) -> Verdict {
+    let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
+    let other = open(&medium, 2);
+    other.set_patience(Duration::ZERO);
+    let (reader, seen) = (Mutex::new(None), AtomicBool::new(false));
+    let hooked = Hooked::new(Arc::new(medium.handle()), Peek { store: other.clone(), reader, seen });
+    let store = Store::open(hooked.clone(), crate::pool::process(1)).map_err(text)?;
+    create(&store, "a", SIZE as u64);
+    let run = || -> Result<Vec<u8>> {
+        let mut a = store.attach_writer("a", KEY)?;
+        psync(&mut a, &[(0, &[1; SIZE])])?;
+        let set = |reader| hooked.reader.lock().unwrap_or_else(PoisonError::into_inner).replace(reader);
+        set(other.attach_snapshot("a", KEY)?);
+        for value in 2..5_u8 {
+            psync(&mut a, &[(100, &[value; 10])])?;
+        }
+        let reader = hooked.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reader = reader.ok_or(StoreError::NotFound)?;
+        let Followed::Newer(lines) = other.follow(&mut reader) else { return Ok(Vec::new()) };
+        let last = lines.iter().last().map_or(Vec::new(), |(_, bytes)| bytes.to_vec());
+        other.end_snapshot(reader)?;
+        a.detach()?;
+        Ok(last)
+    };
+    let last = run().map_err(text)?;
+    if last.get(36) != Some(&4) {
+        return Err(format!("behind its last psync a reader sees {last:?}"));
+    }
+    match hooked.seen.load(Ordering::Relaxed) {
+        true => Err("a reader sees a psync that is not durable".into()),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn no_reader_sees_a_psync_of_a_disk_early() -> Verdict {
+    no_reader_sees_a_psync_early(true)
+}
+
+pub(super) fn no_reader_sees_a_psync_of_memory_early() -> Verdict {
+    no_reader_sees_a_psync_early(false)
 }
 
 /// So does that of an object that is attached, each of whose snapshots is destroyed before the next is made; one that is left shows what

@@ -161,16 +161,22 @@ impl Store {
         Ok(object)
     }
 
-    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes first writes to the rest, and to its extent, safe.
+    /// Clears the bitmap of an object that begins to rest on a base, and makes first writes to its extent safe.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
+        self.clear_bitmap(table, object)?;
+        // Its bytes are of no account: a page is read there once it was written whole.
+        let medium = table.pages().medium();
+        Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
+    }
+
+    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes first writes to the rest safe.
+    pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
-        // What does not count is of no account: a page is read there once it was written whole.
         clear_fresh(medium, start, len, 0)?;
         for summary in (start..start + len).step_by(((BITMAP_GROUP + 1) * PAGE) as usize) {
             zero_fresh(medium, summary, PAGE, table.root.virgin.get().saturating_sub(summary).min(PAGE))?;
         }
-        clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?;
         table.raise_virgin((start + len).max(object.entry.primary_offset() + object.entry.extent_len()));
         Ok(())
     }

@@ -30,6 +30,8 @@ pub struct Status {
     /// Psyncs known to be durable at a moment of the call, one that is under way left out; of a writer that died, those that
     /// recovery finds. 0, as `published`, if the progress line is torn and the lane has nothing.
     pub psyncs: u64,
+    /// Bytes of the pages that it has in the pool itself, not from its base, as far as psyncs are in place.
+    pub own: u64,
 }
 
 /// A pool in numbers.
@@ -144,7 +146,16 @@ impl Store {
         let needs_recovery = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if needs_recovery { found.newest } else { found.durable });
         let now = newest(self, table, object, in_lane.flatten(), stale.is_some())?;
-        Ok(Status { state, holder, others, needs_recovery, published: now.published, psyncs: now.psyncs })
+        let own = table.own_bytes(object)?;
+        Ok(Status {
+            state,
+            holder,
+            others,
+            needs_recovery,
+            published: now.published,
+            psyncs: now.psyncs,
+            own,
+        })
     }
 
     /// The pool in numbers.

@@ -3,6 +3,7 @@
 mod absorb;
 mod boundary;
 mod copies;
+mod diff;
 mod following;
 mod format;
 mod inspect;
@@ -11,10 +12,12 @@ mod merge;
 mod objects;
 mod resize;
 mod revive;
+mod rollback;
 mod standings;
 mod window;
 
 pub use copies::SnapshotOf;
+pub use diff::Difference;
 pub use format::FormatOptions;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
 pub use objects::Listing;

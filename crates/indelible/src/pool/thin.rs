@@ -1,0 +1,334 @@
+//! Retention of snapshots: which of those that were made again and again are kept, and which go.
+//!
+//! Such a snapshot is named after its object and the time: `ledger@2026-11-24T03:00:00Z`, with `-2` and so on behind it if there are several of one second.
+//! No other one is touched.
+
+use super::Pool;
+use crate::error::{Cause, Result};
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::FLAG_BASE;
+use indelible_store::table::Key;
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A retention policy: how many snapshots of which age are kept. Its text is a list of ages, each with a period: `24h:1h,7d:1d` keeps of
+/// those of the last 24 hours one for each hour, of the older ones of the last 7 days one for each day, and no others. The units are `s`,
+/// `m`, `h`, `d` and `w`. Periods begin at whole hours and so on, in UTC; of each the newest snapshot is kept. The newest of
+/// all is kept, whatever its age.
+///
+/// ```
+/// use indelible::Keep;
+///
+/// let keep: Keep = "24h:1h,7d:1d".parse()?;
+/// assert!("24h".parse::<Keep>().is_err());
+/// # let _ = keep;
+/// # Ok::<(), indelible::BadKeep>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// (age, period) in seconds; ages ascending.
+    rules: Vec<(u64, u64)>,
+    now: Option<SystemTime>,
+}
+
+/// A text that is no retention policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{part:?} {why}: a policy is a list such as 24h:1h,7d:1d, for one an hour within 24 hours and one a day within 7 days"
+)]
+pub struct BadKeep {
+    part: String,
+    why: &'static str,
+}
+
+impl FromStr for Keep {
+    type Err = BadKeep;
+
+    fn from_str(text: &str) -> Result<Self, BadKeep> {
+        let mut rules: Vec<(u64, u64)> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let bad = |why| BadKeep { part: part.to_owned(), why };
+            let (age, period) = part.split_once(':').ok_or_else(|| bad("has no period"))?;
+            let (age, period) = (seconds(age).map_err(bad)?, seconds(period).map_err(bad)?);
+            if period > age {
+                return Err(bad("has a period that is longer than the age"));
+            }
+            if rules.iter().any(|(other, _)| *other == age) {
+                return Err(bad("has an age that was there already"));
+            }
+            rules.push((age, period));
+        }
+        rules.sort_unstable();
+        Ok(Keep { rules, now: None })
+    }
+}
+
+/// A time span in seconds.
+fn seconds(text: &str) -> Result<u64, &'static str> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit = match &text[digits..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err("has a time that is no number with one of s, m, h, d and w"),
+    };
+    let number: u64 =
+        text[..digits].parse().map_err(|_| "has a time without a number, or too large a one")?;
+    match number.checked_mul(unit) {
+        Some(0) => Err("has a time of 0"),
+        Some(seconds) if seconds <= 1 << 40 => Ok(seconds),
+        _ => Err("has too long a time"),
+    }
+}
+
+/// When a snapshot was made by its name: seconds since 1970, and its number within the second.
+type Moment = (u64, u64);
+
+impl Keep {
+    /// The same, with ages counted back from this time, and not from that of the call.
+    #[must_use]
+    pub fn at(mut self, now: SystemTime) -> Self {
+        self.now = Some(now);
+        self
+    }
+
+    /// Chooses those that go.
+    fn surplus(&self, mut all: Vec<(Moment, String)>) -> Vec<String> {
+        let now = self.now.unwrap_or_else(SystemTime::now);
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        all.sort_unstable();
+        let (mut periods, mut surplus) = (HashSet::new(), Vec::new());
+        for (nth, ((made, _), name)) in all.into_iter().rev().enumerate() {
+            let age = now.saturating_sub(made);
+            let rule = self.rules.iter().position(|(within, _)| age <= *within);
+            let wanted = rule.is_some_and(|rule| periods.insert((rule, made / self.rules[rule].1)));
+            if nth > 0 && !wanted {
+                surplus.push(name);
+            }
+        }
+        surplus.reverse();
+        surplus
+    }
+}
+
+/// Reads `2026-11-24T03:00:00Z`, with `-2` or a higher number behind it or nothing.
+fn moment(text: &str) -> Option<Moment> {
+    let (time, number) = text.split_once('Z')?;
+    let number = match number.strip_prefix('-') {
+        Some(number) => number.parse().ok().filter(|number| *number >= 2)?,
+        None if number.is_empty() => 1,
+        None => return None,
+    };
+    let shape = |(byte, like): (u8, u8)| if like == b'0' { byte.is_ascii_digit() } else { byte == like };
+    if time.len() != 19 || !time.bytes().zip(*b"0000-00-00T00:00:00").all(shape) {
+        return None;
+    }
+    let part = |at: usize, len: usize| time[at..at + len].parse::<u64>().ok();
+    let (year, month, day) = (part(0, 4)?, part(5, 2)?, part(8, 2)?);
+    let (hour, minute, second) = (part(11, 2)?, part(14, 2)?, part(17, 2)?);
+    let possible =
+        year >= 1970 && (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60;
+    if !possible || second > 60 {
+        return None;
+    }
+    // Years are counted from March, so that the leap day comes last.
+    let years = if month > 2 { year } else { year - 1 };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = 365 * years + years / 4 - years / 100 + years / 400 + day_of_year - 719_468;
+    Some((days * 86_400 + hour * 3600 + minute * 60 + second, number))
+}
+
+impl Pool {
+    /// Snapshots of an object that a retention policy does not keep, and that nobody has attached, the oldest first: those that
+    /// [`thin`](Pool::thin) destroys. Only such are looked at that are named after the object and the time, as `pmo snapshot` names them.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the table.
+    pub fn surplus(&self, name: &str, keep: &Keep) -> Result<Vec<String>> {
+        let found = self.inner.alive().and_then(|()| Ok(self.snapshots_by_time(name)?));
+        let mut surplus = keep.surplus(self.about("look for snapshots of", name, found)?);
+        surplus.retain(|snapshot| self.stat(snapshot).is_ok_and(|stat| stat.holder.is_none()));
+        Ok(surplus)
+    }
+
+    fn snapshots_by_time(&self, name: &str) -> Result<Vec<(Moment, String)>, StoreError> {
+        let store = &self.inner.store;
+        let address = store.find(name)?.entry.address;
+        let (mut found, mut from) = (Vec::new(), Some((0, 0)));
+        while let Some(next) = from {
+            let listing = store.list(next, 1024)?;
+            for object in listing.objects {
+                let full = object.entry.name();
+                let made = full.strip_prefix(name).and_then(|rest| moment(rest.strip_prefix('@')?));
+                if let Some(made) = made
+                    && object.entry.has(FLAG_BASE)
+                    && object.entry.address == address
+                {
+                    found.push((made, full));
+                }
+            }
+            from = listing.next;
+        }
+        Ok(found)
+    }
+
+    /// Destroys the snapshots of an object that a retention policy does not keep (see [`surplus`](Pool::surplus)), and merges what can be merged then;
+    /// returns their names.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// use indelible::{Keep, Pool};
+    ///
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// pool.create("ledger", 100_000)?;
+    /// for day in 10..20 {
+    ///     pool.snapshot("ledger", &format!("ledger@2026-11-{day}T03:00:00Z"), b"")?;
+    /// }
+    /// let keep: Keep = "24h:1h,52w:1w".parse().unwrap();
+    /// assert_eq!(pool.thin("ledger", &keep, b"")?.len(), 8);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`; those of [`destroy`](Pool::destroy) and of [`collect`](Pool::collect): what was destroyed before stays so.
+    pub fn thin(&self, name: &str, keep: &Keep, key: &[u8]) -> Result<Vec<String>> {
+        let mut gone = Vec::new();
+        for snapshot in self.surplus(name, keep)? {
+            let destroyed = self.inner.store.destroy(&snapshot, Key(key));
+            match destroyed {
+                // Somebody came to read it, or has destroyed it.
+                Err(StoreError::Held { .. } | StoreError::NotFound) => {}
+                destroyed => {
+                    self.about("destroy", &snapshot, destroyed.map_err(Cause::from))?;
+                    gone.push(snapshot);
+                }
+            }
+        }
+        if !gone.is_empty() {
+            let merged = match self.inner.store.merge(name) {
+                Err(StoreError::NotFound) => Ok(0),
+                merged => merged,
+            };
+            self.about("merge what is left below", name, merged.map_err(Cause::from))?;
+        }
+        Ok(gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// 2026-11-24T12:30:00Z.
+    const NOW: u64 = 1_795_523_400;
+
+    fn keep(text: &str, now: u64) -> Keep {
+        text.parse::<Keep>().unwrap().at(UNIX_EPOCH + Duration::from_secs(now))
+    }
+
+    /// The times, in seconds before `NOW`, of those that are left.
+    fn left(policy: &str, ages: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let all: Vec<_> = ages.into_iter().map(|age| ((NOW - age, 1), age.to_string())).collect();
+        let surplus = keep(policy, NOW).surplus(all.clone());
+        let mut left: Vec<u64> = all
+            .iter()
+            .filter(|(_, name)| !surplus.contains(name))
+            .map(|(_, name)| name.parse().unwrap())
+            .collect();
+        left.sort_unstable();
+        left
+    }
+
+    #[test]
+    fn names_say_when() {
+        assert_eq!(moment("1970-01-01T00:00:00Z"), Some((0, 1)));
+        assert_eq!(moment("2000-02-29T00:00:00Z-12"), Some((951_782_400, 12)));
+        assert_eq!(moment("2024-02-29T23:59:59Z"), Some((1_709_251_199, 1)));
+        assert_eq!(moment("2025-01-01T00:00:00Z-2"), Some((1_735_689_600, 2)));
+        assert_eq!(moment("2026-11-24T12:30:00Z"), Some((NOW, 1)));
+        for text in [
+            "",
+            "yesterday",
+            "2025-01-01T00:00:00",
+            "2025-01-01T00:00:00Z-",
+            "2025-01-01T00:00:00Z-1",
+            "2025-01-01T00:00:00Z ",
+            "2025-13-01T00:00:00Z",
+            "2025-01-00T00:00:00Z",
+            "2025-01-01T24:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "+025-01-01T00:00:00Z",
+            "2025-01-01t00:00:00Z",
+            "2025-01-01T00:00:0éZ",
+        ] {
+            assert_eq!(moment(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn policies_that_make_no_sense_are_refused() {
+        for (text, part) in [
+            ("", "\"\" has no period"),
+            ("24h", "\"24h\" has no period"),
+            ("24h:1h,", "\"\" has no period"),
+            ("24h:", "no number with one of"),
+            ("24:1h", "no number with one of"),
+            ("24h:1x", "no number with one of"),
+            ("h:1h", "without a number"),
+            ("-1h:1h", "no number with one of"),
+            ("24h:0h", "a time of 0"),
+            ("1h:24h", "longer than the age"),
+            ("24h:1h,1d:2h", "there already"),
+            ("99999999999999w:1h", "too long"),
+            ("99999999999999999999999w:1h", "too large"),
+        ] {
+            let error = text.parse::<Keep>().unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("24h:1h,7d:1d"), "{text}: {error}");
+        }
+        assert_eq!("7d:1d , 24h:1h".parse::<Keep>(), "24h:1h,7d:1d".parse());
+    }
+
+    #[test]
+    fn of_each_period_the_newest_is_kept() {
+        const HOUR: u64 = 3600;
+        // Every ten minutes: hours end at half past, as seen from half past.
+        let kept = left("3h:1h", (0..400).map(|nth| nth * 600));
+        assert_eq!(kept, [0, HOUR / 2 + 600, HOUR + HOUR / 2 + 600, 2 * HOUR + HOUR / 2 + 600]);
+        assert_eq!(left("1d:1h", [2 * HOUR, 90 * HOUR, 95 * HOUR]), [2 * HOUR]);
+        // The newest stays, though it is too old.
+        assert_eq!(left("1d:1h", [90 * HOUR, 95 * HOUR]), [90 * HOUR]);
+        assert_eq!(left("1d:1h", []), []);
+    }
+
+    /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and each of the last 24 hours.
+    #[test]
+    fn what_is_thinned_again_and_again_stays_evenly_spread() {
+        let mut all: Vec<(Moment, String)> = Vec::new();
+        for hour in 0..30 * 24 {
+            let now = NOW + hour * 3600;
+            all.push(((now, 1), now.to_string()));
+            let surplus = keep("24h:1h,7d:1d", now).surplus(all.clone());
+            all.retain(|(_, name)| !surplus.contains(name));
+        }
+        let now = NOW + (30 * 24 - 1) * 3600;
+        let ages: Vec<u64> = all.iter().rev().map(|((made, _), _)| (now - made) / 3600).collect();
+        assert_eq!(ages[..25], (0..25).collect::<Vec<_>>()[..]);
+        let days: Vec<u64> = all.iter().map(|((made, _), _)| made / 86_400).collect();
+        let last = now / 86_400;
+        assert!((last - 6..=last).all(|day| days.contains(&day)), "{ages:?}");
+        assert!(all.len() <= 25 + 7, "{ages:?}");
+    }
+
+    #[test]
+    fn snapshots_of_a_clock_that_went_wrong_are_the_newest() {
+        let all = vec![((NOW + 500, 1), "later".to_owned()), ((NOW - 10, 1), "before".to_owned())];
+        assert_eq!(keep("24h:1h", NOW).surplus(all), ["before"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Differences between objects, snapshots and copies: which pages hold other bytes.
+//!
+//! Pages that both take from the same place of the pool are equal, and not read.
+//!
+//! Cost: a look at each page's layers, and reads of those pages that are not shared.
+
+use crate::error::{Result, StoreError};
+use crate::format::{PAGE, pages_for};
+use crate::medium::Medium;
+use crate::store::attachment::Reader;
+use crate::store::pool::Store;
+use crate::table::{Key, Layers, Located};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Pages compared at a time, at most.
+const PIECE: u64 = 256;
+
+/// How two objects differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Pages (4 KiB) whose bytes differ, ascending. Bytes behind the end of an object count as zeros.
+    pub pages: Vec<Range<u64>>,
+    /// Bytes of the older one.
+    pub older_size: u64,
+    /// Bytes of the newer one.
+    pub newer_size: u64,
+}
+
+impl Difference {
+    fn add(&mut self, page: u64) {
+        match self.pages.last_mut() {
+            Some(last) if last.end == page => last.end += 1,
+            _ => self.pages.push(page..page + 1),
+        }
+    }
+
+    /// Number of pages that differ.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.pages.iter().map(|pages| pages.end - pages.start).sum()
+    }
+}
+
+/// Bytes of an object that stay as they are.
+struct Still {
+    object: Located,
+    layers: Layers,
+}
+
+impl Still {
+    fn of(reader: &mut Reader) -> Still {
+        let object = *reader.object();
+        Still { layers: reader.take_layers().unwrap_or_else(|| Layers::alone(&object)), object }
+    }
+
+    /// Place of a page in the pool; `None` behind the end.
+    fn home(&self, page: u64) -> Option<u64> {
+        (page < self.object.entry.pages.get()).then(|| self.layers.home(page))
+    }
+
+    /// Reads pages from `first` on: zeros behind the end.
+    fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
+        let left = self.object.entry.size.get().saturating_sub(first * PAGE);
+        let (there, behind) = bytes.split_at_mut(left.min(bytes.len() as u64) as usize);
+        behind.fill(0);
+        Ok(self.layers.read(medium, first * PAGE, there)?)
+    }
+}
+
+impl Store {
+    /// Compares what the last psyncs of two objects left, or what snapshots hold, in any mix, whoever has them attached. The key opens
+    /// both.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Store::attach_snapshot), by which those are held that are no snapshots. In a
+    /// read-only store, which holds nothing: `TableInMotion` if writers keep coming.
+    pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
+        let begin = Instant::now();
+        loop {
+            let mut readers = Vec::new();
+            let difference = self.diff_held(older, newer, key, &mut readers);
+            let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
+            for reader in readers {
+                // A base that is left goes with the next `reap`.
+                let _ = if self.read_only { reader.detach() } else { self.end_snapshot(reader) };
+            }
+            match current {
+                Ok(false) if begin.elapsed() < self.patience() => {}
+                Ok(false) => {
+                    return Err(StoreError::TableInMotion { seconds: self.patience().as_secs_f64() });
+                }
+                Ok(true) => return difference,
+                Err(error) => return difference.and(Err(error)),
+            }
+        }
+    }
+
+    fn diff_held(
+        self: &Arc<Self>,
+        older: &str,
+        newer: &str,
+        key: Key<'_>,
+        readers: &mut Vec<Reader>,
+    ) -> Result<Difference> {
+        for name in [older, newer] {
+            readers.push(match self.read_only {
+                true => self.attach_reader(name, key)?,
+                false => self.attach_snapshot(name, key)?,
+            });
+        }
+        let [older, newer] = &mut readers[..] else { unreachable!("there are two") };
+        self.compare(&Still::of(older), &Still::of(newer))
+    }
+
+    fn compare(&self, older: &Still, newer: &Still) -> Result<Difference> {
+        let [older_size, newer_size] = [older, newer].map(|still| still.object.entry.size.get());
+        let mut difference = Difference { pages: Vec::new(), older_size, newer_size };
+        let pages = pages_for(older_size.max(newer_size));
+        let medium = self.latch.enter();
+        let (mut then, mut now) = (Vec::new(), Vec::new());
+        let mut page = 0;
+        while page < pages {
+            let first = page;
+            while page < pages && page - first < PIECE && older.home(page) != newer.home(page) {
+                page += 1;
+            }
+            if page == first {
+                // The same place, but one of the two may end within it.
+                let end = (page + 1) * PAGE;
+                if older_size.min(newer_size) >= end || older_size == newer_size {
+                    page += 1;
+                    continue;
+                }
+                page += 1;
+            }
+            let len = ((page - first) * PAGE) as usize;
+            then.resize(len, 0);
+            now.resize(len, 0);
+            older.read(&medium, first, &mut then)?;
+            newer.read(&medium, first, &mut now)?;
+            let pairs = then.chunks(PAGE as usize).zip(now.chunks(PAGE as usize));
+            for (page, _) in (first..).zip(pairs).filter(|(_, (then, now))| then != now) {
+                difference.add(page);
+            }
+        }
+        Ok(difference)
+    }
+}

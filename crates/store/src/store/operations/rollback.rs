@@ -1,0 +1,159 @@
+//! Rollback: an object holds what one of its snapshots holds, and has no page of its own above it.
+//!
+//! One batch of the table makes it real: the object gets a bitmap without pages of its own, rests on the snapshot, and leaves what it rested
+//! on. It keeps its extent if that is long enough, as nothing there counts any more; so a full pool is no obstacle. Until the batch is durable nothing is
+//! written that the object had before.
+//!
+//! Cost: of the object's size only the bitmap.
+
+use super::boundary::Right;
+use crate::error::{Result, StoreError};
+use crate::format::LINE;
+use crate::format::entry::{FLAG_BASE, FLAG_READ_ONLY, FLAG_TYPED};
+use crate::lane::Batch;
+use crate::medium::clear_fresh;
+use crate::mutant::Mutant;
+use crate::recovery::Standing;
+use crate::space::TableTransaction;
+use crate::store::attachment::{renumber, undefined};
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Located};
+use std::sync::Arc;
+
+impl Store {
+    /// Lets an object that nobody has attached hold what `snapshot` holds, which stays. Name, keys and identity of the object stay, too, and
+    /// its psyncs go on being counted.
+    ///
+    /// # Errors
+    /// `NotItsSnapshot`: it is none, or that of an object with other addresses. `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`; `NoRoom`
+    /// if the snapshot is larger than the object and there is no free piece that large; `NoAddresses`. Nothing has changed then.
+    pub fn rollback(self: &Arc<Self>, name: &str, snapshot: &str, key: Key<'_>) -> Result<()> {
+        self.reap()?;
+        // Before the object is recovered for nothing.
+        self.view(|table| snapshot_of(table, &table.object(name)?, snapshot, key))?;
+        let (object, object_lock) = self.take_to_roll_back(name, snapshot, key)?;
+        let unused = self.update_then(
+            |table| {
+                let object = table.entry(object.offset)?;
+                let base = snapshot_of(table, &object, snapshot, key)?;
+                let unused = self.roll_back(table, object, base)?;
+                Self::prove(table)?;
+                Ok((object, unused))
+            },
+            |(left, unused)| {
+                self.give_back_all(&left);
+                drop(object_lock);
+                unused
+            },
+        )?;
+        // The object is back: a base that cannot be removed now is removed by the next resize or snapshot.
+        let _ = self.remove_bases(unused);
+        Ok(())
+    }
+
+    /// Takes the object, recovered, with a progress that covers every byte of the snapshot.
+    fn take_to_roll_back(
+        self: &Arc<Self>,
+        name: &str,
+        snapshot: &str,
+        key: Key<'_>,
+    ) -> Result<(Located, ObjectLock)> {
+        loop {
+            let (object, object_lock) =
+                self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
+            let short = self.view(|table| {
+                let base = snapshot_of(table, &object, snapshot, key)?;
+                let published = Standing::in_line(&table.progress(&base)?).published;
+                let own = Standing::in_line(&table.progress(&object)?).published;
+                Ok((own < published || undefined(table, &object)?.is_some()).then_some(published))
+            })?;
+            let Some(published) = short else { return Ok((object, object_lock)) };
+            drop(object_lock);
+            self.raise_progress(name, key, published)?;
+        }
+    }
+
+    /// Lets the progress of an object cover `published` bytes: the snapshot is that of a copy, or a direct write was left. Only a psync
+    /// changes progress as one step; it has a line as it is.
+    fn raise_progress(self: &Arc<Self>, name: &str, key: Key<'_>, published: u64) -> Result<()> {
+        let mut writer = self.attach_writer(name, key)?;
+        let mut line = [0; LINE as usize];
+        self.view(|table| table.read_object(writer.object(), 0, &mut line))?;
+        writer.psync(&mut |primary, batch: &mut Batch| {
+            batch.copy_lines(primary, &line);
+            Ok(published)
+        })?;
+        writer.detach()
+    }
+
+    /// Changes the entries; returns the base that the object rested on if nothing needs that any more.
+    fn roll_back(
+        &self,
+        table: &mut TableTransaction<'_>,
+        left: Located,
+        mut base: Located,
+    ) -> Result<Option<Located>> {
+        table.stock_up(true)?;
+        let (pages, had) = (base.entry.pages.get(), left.entry.pages.get());
+        let mut object = left;
+        object.entry.pages = base.entry.pages;
+        object.entry.size = base.entry.size;
+        object.entry.fingerprint = base.entry.fingerprint;
+        object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
+        let kept = (pages <= had).then_some(left.entry.primary.get());
+        // Space is taken before any is given back: what is taken is written to, and what is given back may be needed still.
+        if Mutant::BitmapGivenUp.is_on() {
+            table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
+        }
+        table.rest_in(&mut object, &mut base, kept)?;
+        let unused = table.leave_base(&mut { left })?;
+        match kept {
+            Some(first) => table.give_extent(first + pages, had - pages)?,
+            None => table.give_extent(left.entry.primary.get(), had)?,
+        }
+        renumber(table, &mut object)?;
+        table.put_entry(&object)?;
+        self.clear_bitmap(table, &object)?;
+        if kept.is_none() {
+            let medium = table.pages().medium();
+            clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?;
+        }
+        Ok(unused)
+    }
+}
+
+/// The snapshot that the object is to go back to.
+fn snapshot_of(
+    table: &TableTransaction<'_>,
+    object: &Located,
+    snapshot: &str,
+    key: Key<'_>,
+) -> Result<Located> {
+    if object.entry.has(FLAG_BASE) || object.entry.has(FLAG_READ_ONLY) {
+        return Err(StoreError::ObjectReadOnly);
+    }
+    if !object.opens_for_writing(key) {
+        return Err(StoreError::WrongKey);
+    }
+    let refused = |why| StoreError::NotItsSnapshot { snapshot: snapshot.to_owned(), why };
+    let base = match table.object(snapshot) {
+        Err(StoreError::NotFound) => return Err(refused("there is no such object")),
+        base => base?,
+    };
+    if !base.entry.has(FLAG_BASE) {
+        return Err(refused("it can be written to"));
+    }
+    // Pointers in it would be wrong.
+    if base.entry.address != object.entry.address {
+        return Err(refused("it has other addresses"));
+    }
+    if !base.opens_for_reading(key) {
+        return Err(StoreError::WrongKey);
+    }
+    let (needed, largest) = (base.entry.extent_len(), object.entry.reserved.get());
+    if needed > largest {
+        return Err(StoreError::NoAddresses { needed, largest });
+    }
+    Ok(base)
+}
