@@ -81,8 +81,9 @@ impl ReadCore {
         Ok(core)
     }
 
-    /// Maps what the newest psync left, if there was one. After an error in which the object could not be mapped, it has no bytes.
-    pub(crate) fn refresh(&mut self) -> Result<bool, Cause> {
+    /// Maps what the newest psync left, if there was one, after `unmapping` the bytes that are there. After an error in which the object could
+    /// not be mapped, it has no bytes. The address stays.
+    pub(crate) fn refresh(&mut self, unmapping: impl FnOnce()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
         pool.alive()?;
         let (Some(key), Some(reader)) = (&self.follows, &self.reader) else { return Ok(false) };
@@ -90,7 +91,12 @@ impl ReadCore {
             return Ok(false);
         }
         let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(key))?))?;
+        if newer.object().entry.address != reader.object().entry.address {
+            let _ = pool.store.end_snapshot(newer);
+            return Err(Cause::Replaced);
+        }
         let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
+        unmapping();
         self.shadow = None;
         let shadow = pool.map(&newer.object().entry, layers.into(), false);
         let before = self.reader.replace(newer);
@@ -119,7 +125,7 @@ impl ReadCore {
         Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
     }
 
-    fn end(&mut self) -> Result<(), Cause> {
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
         self.inherited = Inherited::No;
@@ -230,11 +236,12 @@ impl ReadObject {
     /// Costs a snapshot, and a copy of the pages that the writer changed since the last one.
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was. If it cannot be mapped, it has no bytes until a
-    /// later call succeeds.
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was. `NotFound`, too, if another object, at other
+    /// addresses, has its name now. If it cannot be mapped, it has no bytes until a later call succeeds.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
-        core.refresh().map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
+        core.refresh(|| {})
+            .map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
     }
 
     /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.
