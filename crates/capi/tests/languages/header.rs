@@ -2,8 +2,8 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, Collected, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith,
-    Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Type,
+    CODES, Collected, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo,
+    PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
