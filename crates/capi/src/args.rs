@@ -70,16 +70,25 @@ pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Room for a value that the caller may do without.
+/// Room of the caller's for a value that it may do without.
+pub(crate) struct Room<'a, T>(Option<&'a mut MaybeUninit<T>>);
+
+impl<T> Room<'_, T> {
+    pub(crate) fn fill(self, value: T) {
+        self.0.map(|room| room.write(value));
+    }
+}
+
+/// Looks at such room before anything else happens.
 ///
 /// # Safety
 /// NULL, or room for a `T` that nobody uses as long as the result is.
-pub(crate) unsafe fn wanted<'a, T>(out: *mut T) -> Result<Option<&'a mut MaybeUninit<T>>> {
+pub(crate) unsafe fn room<'a, T>(out: *mut T) -> Result<Room<'a, T>> {
     if !out.is_aligned() {
         return Err(Failure::argument("the value to be filled in is misaligned"));
     }
     // SAFETY: the caller's promise; bytes of any kind are a MaybeUninit.
-    Ok(unsafe { out.cast::<MaybeUninit<T>>().as_mut() })
+    Ok(Room(unsafe { out.cast::<MaybeUninit<T>>().as_mut() }))
 }
 
 /// Fills `len` bytes of the caller's with zeros.

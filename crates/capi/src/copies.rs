@@ -1,6 +1,6 @@
 //! Copies, snapshots, and what is read beside a writer.
 
-use crate::args::{array, borrow, bytes, text, wanted};
+use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::objects::{CreateOptions, READ_ONLY};
@@ -110,13 +110,13 @@ pub unsafe extern "C" fn pmo_attach_snapshot(
 pub unsafe extern "C" fn pmo_refresh(object: *mut c_void, newer: *mut c_int) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let newer = unsafe { wanted(newer) }?;
+        let newer = unsafe { room(newer) }?;
         // SAFETY: the caller's promise.
         let refreshed = unsafe { raw::refresh(object.cast()) }?;
         let was_newer = refreshed.ok_or_else(|| {
             Failure::argument("only an object that pmo_attach_snapshot attached goes to a newer psync: detach it, and attach it so")
         })?;
-        newer.map(|newer| newer.write(c_int::from(was_newer)));
+        newer.fill(c_int::from(was_newer));
         Ok(())
     })
 }
@@ -140,10 +140,10 @@ pub unsafe extern "C" fn pmo_collect(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let collected = unsafe { wanted(collected) }?;
+        let collected = unsafe { room(collected) }?;
         let mut told = |done, all| each.iter().for_each(|each| each(done, all, context));
         let done = pool(handle)?.collect(&mut told)?;
-        collected.map(|collected| collected.write(Collected { removed: done.removed, copied: done.copied }));
+        collected.fill(Collected { removed: done.removed, copied: done.copied });
         Ok(())
     })
 }

@@ -89,7 +89,7 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// What they stand for, of the flags `known`.
+    /// The options that they stand for, of which a function knows the flags `known`.
     ///
     /// # Safety
     /// As the header has them.

@@ -1,17 +1,6 @@
 // A map that one process changes and others follow: beside POOL write, which adds a step with each psync until it is killed; beside POOL follow,
 // which refreshes for each line that it reads, and looks at everything; beside POOL once, the same of the object as it is.
-#include <pmo.hpp>
-
-#include <iostream>
-#include <stdexcept>
-
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            std::cerr << __LINE__ << ": " #condition ": " << pmo_error_message() << "\n";         \
-            std::exit(1);                                                                         \
-        }                                                                                         \
-    } while (0)
+#include "check.hpp"
 
 struct steps {
     explicit steps(const pmo::allocator<std::byte> &in) : words(in) {}

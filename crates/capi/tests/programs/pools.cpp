@@ -1,16 +1,7 @@
 // Keys, sizes, names, lists, tracking, media, cuts, snapshots and copies in C++: pools POOL.
-#include <pmo.hpp>
+#include "check.hpp"
 
 #include <algorithm>
-#include <iostream>
-
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            std::cerr << __LINE__ << ": " #condition ": " << pmo_error_message() << "\n";         \
-            std::exit(1);                                                                         \
-        }                                                                                         \
-    } while (0)
 
 struct handler;
 template <> struct pmo::type_of<pmo::vector<handler>> : pmo::opaque<pmo::vector<handler>> {
