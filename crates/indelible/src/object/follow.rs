@@ -6,7 +6,7 @@ use super::reader::ReadCore;
 use crate::error::Cause;
 use crate::shadow::Shadow;
 use crate::sys::PAGE;
-use indelible_store::store::{Followed, Lines};
+use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -53,35 +53,47 @@ impl Follows {
 }
 
 impl ReadCore {
-    /// Shows what the newest psync left; returns whether there was one. After an error in which the object could not be mapped, it has no
-    /// bytes.
+    /// Shows what the newest psync left, once `changing` has heard that bytes are about to change; returns whether there was one. After an error in
+    /// which the object could not be mapped, it has no bytes. The address stays.
     ///
     /// # Safety
     /// Nobody reads the object meanwhile or has a reference into it.
-    pub(super) unsafe fn refresh(&mut self) -> Result<bool, Cause> {
+    pub(crate) unsafe fn refresh(&mut self, changing: impl FnOnce()) -> Result<bool, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&mut self.follows, &mut self.reader) else { return Ok(false) };
         let shown = reader.shown();
         if let Some(shadow) = &mut self.shadow {
             match self.pool.store.follow(reader) {
                 Followed::Newest => return Ok(false),
-                // SAFETY: the caller's promise.
-                Followed::Newer(lines) if unsafe { follows.lay(shadow, &lines) } => return Ok(true),
-                // The reader counts as showing what the shadow does not.
-                Followed::Newer(_) => self.shadow = None,
+                Followed::Newer(lines) => {
+                    changing();
+                    // SAFETY: the caller's promise.
+                    if unsafe { follows.lay(shadow, &lines) } {
+                        return Ok(true);
+                    }
+                    // The reader counts as showing what the shadow does not.
+                    self.shadow = None;
+                    return self.attach_newer(shown, || {});
+                }
                 Followed::Lost => {}
             }
         }
-        self.attach_newer(shown)
+        self.attach_newer(shown, changing)
     }
 
     /// Maps what the last psync left in the place of what is shown, psync number `shown`.
-    fn attach_newer(&mut self, shown: Option<u64>) -> Result<bool, Cause> {
+    fn attach_newer(&mut self, shown: Option<u64>, changing: impl FnOnce()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
         let Some(follows) = &mut self.follows else { return Ok(false) };
         let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&follows.key))?))?;
+        let address = |reader: &Reader| reader.object().entry.address;
+        if self.reader.as_ref().is_some_and(|before| address(before) != address(&newer)) {
+            let _ = pool.store.end_snapshot(newer);
+            return Err(Cause::Replaced);
+        }
         let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
         let changed = newer.shown() != shown || self.shadow.is_none();
+        changing();
         follows.laid.clear();
         self.shadow = None;
         let shadow = pool.map(&newer.object().entry, layers.into(), false);

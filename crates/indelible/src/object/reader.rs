@@ -101,7 +101,7 @@ impl ReadCore {
         Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
     }
 
-    fn end(&mut self) -> Result<(), Cause> {
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
         self.inherited = Inherited::No;
@@ -215,11 +215,11 @@ impl ReadObject {
     ///
     /// # Errors
     /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was, or has no bytes until a later call
-    /// succeeds.
+    /// succeeds. `NotFound`, too, if another object, at other addresses, has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
         // SAFETY: references into the object borrow this value, which is borrowed here for changes.
-        let done = unsafe { core.refresh() };
+        let done = unsafe { core.refresh(|| {}) };
         done.map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
     }
 
