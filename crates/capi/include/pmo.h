@@ -179,7 +179,11 @@ enum {
     /** Reading needs a key. */
     PMO_STAT_READ_KEY = 8,
     /** Writing needs a key. */
-    PMO_STAT_WRITE_KEY = 16
+    PMO_STAT_WRITE_KEY = 16,
+    /** It is a snapshot, which nobody ever writes to. */
+    PMO_STAT_SNAPSHOT = 32,
+    /** Pages that it did not change are shared with snapshots or copies. */
+    PMO_STAT_SHARES = 64
 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
@@ -334,6 +338,59 @@ struct pmo_pointer {
  * blocks in use, or of the whole object if it has no heap: a number that looks like an address counts as one, and so do bytes
  * that a block had before it was allocated. Its first argument is valid until it returns. It must not throw. */
 int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
+
+/* ---- copies and snapshots ---- */
+
+/** Keeps the object's bytes, as its last psync left them, under the name snapshot: that object can be attached for reading, and be the
+ * source of pmo_create_from. It takes no time, whatever the size, and whoever has the object attached: a process that writes it goes
+ * on, and its next psync waits a moment. The pool needs a free piece as large as the object, of which only pages that
+ * the object changes from now on take space. PMO_ERR_BUSY: the writer is in the middle of something for longer than pmo_wait says. After an error
+ * nothing happened. The key is the one for writing, if the object has any; where the object has a key, this one is the snapshot's. */
+int pmo_snapshot(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
+
+/** An object, and the name of its snapshot. */
+struct pmo_snapshot {
+    const char *name;
+    const char *snapshot;
+};
+
+/** As pmo_snapshot, of count objects as of one moment: either all snapshots are made or none. Psyncs of several objects
+ * are in all of them or in none. PMO_ERR_NO_ROOM, too, if there are more than some 50. The key is that of each object that has one. */
+int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
+
+/** Creates an object named copy that holds the bytes of an object, as its last psync left them, or those of a snapshot. It takes no time, whatever the size, and
+ * whoever has the object attached: the first change of a page that both share writes the page whole. Both have the same
+ * address, so that pointers in them are right; a process attaches one of the two at a time. The pool needs a free piece as large as the object, or two if it is
+ * no snapshot, of which only pages that change take space. The options, which may be NULL, give keys and PMO_STAT_READ_ONLY; size and
+ * reach are the object's, and 0 there. Without keys in the options the copy has the key of this call, if the object has any. */
+int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
+                    const struct pmo_create_options *options);
+
+/** Attaches an object for reading as its last psync left it, while another process writes it: that one goes on, and so does any that attaches it later. Of a
+ * snapshot, attaches that. Returns its first byte, which is where the writer has it; a process that has the object attached itself
+ * gets PMO_ERR_ADDRESS_TAKEN. Its bytes, and its heap, stay as they are until pmo_refresh. The pool needs a free piece as large as the
+ * object, and is not opened for reading only. It is detached by pmo_detach. */
+void *pmo_attach_snapshot(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** Goes to the bytes that the newest psync left, of an object that pmo_attach_snapshot attached. newer, which may be NULL, is set to 1 if there
+ * was a newer psync, else to 0. The object keeps its address, and may have another size; pointers into it, also roots and blocks of its heap, are to be
+ * looked up again, as the memory behind them may be used for something else. No other thread uses the object meanwhile. After an error
+ * the object is as it was, unless it could not be mapped, as something else is mapped where it grew to, say: then an access to it is a SIGSEGV until
+ * another call succeeds. PMO_ERR_NOT_FOUND: the object was destroyed, or renamed. */
+int pmo_refresh(void *object, int *newer);
+
+/** Work that pmo_collect did: objects without a name that were removed, and bytes that were copied. */
+struct pmo_collected {
+    uint64_t removed;
+    uint64_t copied;
+};
+
+/** Merges what objects share with nobody any more, and removes what is left of snapshots and copies that are gone, so that each object
+ * takes no more space than one that was never copied. Others may use the pool meanwhile. It costs the pages that are copied. Calls each, which may be
+ * NULL, as it goes on, with the number of objects that were looked at, and of all. Fills in collected, which may be NULL. After an error,
+ * work that was done before stays done. each must not throw. */
+int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
+                struct pmo_collected *collected);
 
 /* ---- the heap of an object ---- */
 

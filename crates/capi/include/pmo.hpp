@@ -74,6 +74,28 @@ private:
     std::exception_ptr failed_;
 };
 
+// Calls a function of the program's from C; its exceptions wait until the function of C has returned.
+template <class F> struct caller {
+    F &function;
+    std::exception_ptr failed;
+
+    static void call(std::uint64_t first, std::uint64_t second, void *context) noexcept
+    {
+        auto *self = static_cast<caller *>(context);
+        try {
+            if (!self->failed)
+                self->function(first, second);
+        } catch (...) {
+            self->failed = std::current_exception();
+        }
+    }
+    void rethrow()
+    {
+        if (failed)
+            std::rethrow_exception(failed);
+    }
+};
+
 } // namespace detail
 
 // ---- attached objects ----
@@ -106,6 +128,14 @@ public:
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
     // Takes the object and its heap back to the last psync (pmo_revert). Pointers to what was allocated since are gone.
     void revert() { detail::check(pmo_revert(base_)); }
+    // Of an object from pool::attach_snapshot or heap_snapshot: goes to what the newest psync left; whether there was a newer one. References into
+    // the object, also to roots and elements of containers, are to be looked up again (pmo_refresh).
+    bool refresh()
+    {
+        int newer = 0;
+        detail::check(pmo_refresh(base_, &newer));
+        return newer != 0;
+    }
     // How stores are found.
     pmo_tracking tracking() const { return static_cast<pmo_tracking>(known().tracking); }
     std::string name() const { return known().name; }
@@ -331,6 +361,42 @@ public:
     {
         detail::check(pmo_rename(handle_, name, new_name, key.data(), key.size()));
     }
+    // Keeps what the last psync of an object left, under another name (pmo_snapshot).
+    void snapshot(const char *name, const char *snapshot, std::string_view key = {})
+    {
+        detail::check(pmo_snapshot(handle_, name, snapshot, key.data(), key.size()));
+    }
+    // The same of several objects, {name, name of the snapshot}, as of one moment: all or none.
+    void snapshot_all(const std::vector<struct ::pmo_snapshot> &snapshots, std::string_view key = {})
+    {
+        detail::check(pmo_snapshot_all(handle_, snapshots.data(), snapshots.size(), key.data(), key.size()));
+    }
+    // Creates an object that holds what another one, or a snapshot, holds (pmo_create_from).
+    void create_from(const char *name, const char *copy, std::string_view key = {})
+    {
+        detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), nullptr));
+    }
+    // The same with keys of its own, or read-only.
+    void create_from(const char *name, const char *copy, std::string_view key, const pmo_create_options &options)
+    {
+        detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
+    }
+    // Merges and removes what snapshots and copies left and nothing needs (pmo_collect).
+    struct ::pmo_collected collect()
+    {
+        struct ::pmo_collected collected;
+        detail::check(pmo_collect(handle_, nullptr, nullptr, &collected));
+        return collected;
+    }
+    // The same; calls progress with the number of objects that were looked at, and of all. Its exceptions pass once all is done.
+    template <class F> struct ::pmo_collected collect(F &&progress)
+    {
+        detail::caller<std::remove_reference_t<F>> caller{progress, {}};
+        struct ::pmo_collected collected;
+        detail::check(pmo_collect(handle_, caller.call, &caller, &collected));
+        caller.rethrow();
+        return collected;
+    }
     struct ::pmo_pool_info info() const
     {
         struct ::pmo_pool_info info;
@@ -372,6 +438,11 @@ public:
     {
         return object(pmo_attach(handle_, name, PMO_READ, key.data(), key.size()));
     }
+    // For reading, while another process writes it (pmo_attach_snapshot): what the last psync left, until refresh.
+    object attach_snapshot(const char *name, std::string_view key = {}) const
+    {
+        return object(pmo_attach_snapshot(handle_, name, key.data(), key.size()));
+    }
 
     // The heap in the object of that name; an object of size bytes is created if there is none, with the key for reading
     // and writing. Flags: those of a heap and of attach.
@@ -394,6 +465,11 @@ public:
     }
     // The same for reading: any number of processes at a time.
     pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }
+    // The same, while another process writes it.
+    pmo::heap heap_snapshot(const char *name, std::string_view key = {}) const
+    {
+        return pmo::heap(attach_snapshot(name, key));
+    }
 
 private:
     explicit pool(pmo_pool *handle) : handle_(detail::check(handle)) {}

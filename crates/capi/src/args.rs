@@ -3,6 +3,7 @@
 use crate::guard::{Failure, Result};
 use indelible::raw::Permission;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::MaybeUninit;
 use std::slice;
 
 /// A string that has to be there.
@@ -67,6 +68,27 @@ pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// Room of the caller's for a value that it may do without.
+pub(crate) struct Room<'a, T>(Option<&'a mut MaybeUninit<T>>);
+
+impl<T> Room<'_, T> {
+    pub(crate) fn fill(self, value: T) {
+        self.0.map(|room| room.write(value));
+    }
+}
+
+/// Looks at such room before anything else happens.
+///
+/// # Safety
+/// NULL, or room for a `T` that nobody uses as long as the result is.
+pub(crate) unsafe fn room<'a, T>(out: *mut T) -> Result<Room<'a, T>> {
+    if !out.is_aligned() {
+        return Err(Failure::argument("the value to be filled in is misaligned"));
+    }
+    // SAFETY: the caller's promise; bytes of any kind are a MaybeUninit.
+    Ok(Room(unsafe { out.cast::<MaybeUninit<T>>().as_mut() }))
 }
 
 /// Fills `len` bytes of the caller's with zeros.

@@ -11,6 +11,7 @@
 mod args;
 mod audit;
 mod codes;
+mod copies;
 mod describe;
 mod described;
 mod extensions;
@@ -29,6 +30,8 @@ mod types;
 #[doc(hidden)]
 pub use audit::StrayPointer;
 pub use codes::CODES;
+#[doc(hidden)]
+pub use copies::{Collected, SnapshotOf};
 #[doc(hidden)]
 pub use extensions::{Extension, Extensions};
 #[doc(hidden)]

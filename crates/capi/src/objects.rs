@@ -10,11 +10,13 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
 
-const READ_ONLY: c_uint = 1;
+pub(crate) const READ_ONLY: c_uint = 1;
 const SPARSE: c_uint = 2;
 const NEEDS_RECOVERY: c_uint = 4;
 const READ_KEY: c_uint = 8;
 const WRITE_KEY: c_uint = 16;
+const SNAPSHOT: c_uint = 32;
+const SHARES: c_uint = 64;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -41,6 +43,8 @@ impl Stat {
             (NEEDS_RECOVERY, stat.needs_recovery),
             (READ_KEY, stat.read_key),
             (WRITE_KEY, stat.write_key),
+            (SNAPSHOT, stat.snapshot),
+            (SHARES, stat.shares),
         ];
         Stat {
             name: name(&stat.name),
@@ -84,6 +88,27 @@ pub struct CreateOptions {
     pub reserved: u32,
 }
 
+impl CreateOptions {
+    /// The options that they stand for, of which a function knows the flags `known`.
+    ///
+    /// # Safety
+    /// As the header has them.
+    pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
+        if self.reserved != 0 {
+            return Err(Failure::argument("the reserved field of the options is not 0"));
+        }
+        flags(self.flags & !known, [])?;
+        let has = |flag: c_uint| self.flags & flag != 0;
+        // SAFETY: the caller's promise.
+        let read_key = unsafe { bytes(self.read_key, self.read_key_len, "read key") }?;
+        // SAFETY: the caller's promise.
+        let write_key = unsafe { bytes(self.write_key, self.write_key_len, "write key") }?;
+        let with = indelible::CreateOptions::new(self.size).reach(self.reach);
+        let with = with.read_key(read_key).write_key(write_key);
+        Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)))
+    }
+}
+
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
@@ -102,17 +127,7 @@ pub unsafe extern "C" fn pmo_create_with(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let options = unsafe { borrow(options, "struct of options") }?;
-        if options.reserved != 0 {
-            return Err(Failure::argument("the reserved field of the options is not 0"));
-        }
-        let [read_only, sparse] = flags(options.flags, [READ_ONLY, SPARSE])?;
-        // SAFETY: the caller's promise.
-        let read_key = unsafe { bytes(options.read_key, options.read_key_len, "read key") }?;
-        // SAFETY: the caller's promise.
-        let write_key = unsafe { bytes(options.write_key, options.write_key_len, "write key") }?;
-        let with = indelible::CreateOptions::new(options.size).reach(options.reach);
-        let with = with.read_key(read_key).write_key(write_key).read_only(read_only).sparse(sparse);
+        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE) }?;
         // SAFETY: the caller's promise.
         Ok(pool(handle)?.create_with(unsafe { text(name, "name") }?, &with)?)
     })

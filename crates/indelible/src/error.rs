@@ -123,6 +123,8 @@ pub(crate) enum Cause {
     NotAttached(usize),
     #[error("the attachment is no longer in force")]
     Detached,
+    #[error("another object, at other addresses, has its name now")]
+    Replaced,
     #[error("the pool was opened by another process, of which this one is a fork")]
     Forked,
     #[error("the object is attached for reading")]
@@ -214,6 +216,7 @@ impl Error {
             Cause::Shadow(ShadowError::Dirty(error)) => dirty_kind(error),
             Cause::Shadow(error) => error.medium().map_or(ErrorKind::Io, medium_kind),
             Cause::NotAttached(_) | Cause::Detached => ErrorKind::NotAttached,
+            Cause::Replaced => ErrorKind::NotFound,
             Cause::Forked => ErrorKind::Forked,
             Cause::ForReading => ErrorKind::ReadOnly,
             Cause::Copy(_) => ErrorKind::Unsuitable,
@@ -241,6 +244,7 @@ impl Error {
         }
         match &self.0.cause {
             Cause::ForReading => return "attach for writing",
+            Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
             Cause::Store(StoreError::Version { found, known, .. }) if found < known => {
                 return "`pmo upgrade` converts it in place";

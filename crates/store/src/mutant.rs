@@ -121,6 +121,8 @@ mutants! {
         EarlyExchange,
         /// The first change of a page that is the base's logs the lines that changed, and not the whole page.
         PageInPart,
+        /// The first change of a page that is the base's is published before the rest of the page is durable.
+        PageUnproven,
         /// The first change of a page that is the base's does not say that the page is the object's own.
         PageUnclaimed,
         /// A base is removed with the first of the objects that rest on it.
@@ -141,6 +143,10 @@ mutants! {
         AbsorbedEarly,
         /// A base does not say that pages that it absorbed are its own.
         AbsorbedUnclaimed,
+        /// A reader that follows takes psyncs over a gap in the lane.
+        TailGap,
+        /// A reader that follows takes psyncs that are not durable yet.
+        TailUnproven,
         /// A merge is real before the pages are durable where they were copied to.
         MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.

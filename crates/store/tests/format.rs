@@ -175,6 +175,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::SIZE", number(entry::SIZE)),
         ("entry::PROGRESS", number(entry::PROGRESS)),
         ("entry::NAME_MAX", number(entry::NAME_MAX as u64)),
+        ("entry::BITMAP_GROUP", number(entry::BITMAP_GROUP)),
         ("entry::NO_LANE", number(entry::NO_LANE.into())),
         ("entry::STATE_D", number(entry::STATE_D.into())),
         ("entry::STATE_R", number(entry::STATE_R.into())),

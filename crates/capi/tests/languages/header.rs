@@ -2,8 +2,8 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo, PoolInfo, PoolWith,
-    Reset, Root, RootOptions, Stat, StrayPointer, Type,
+    CODES, Collected, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo,
+    PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -115,6 +115,9 @@ fn rust(c: &str) -> String {
         "struct pmo_type" => "Type",
         "struct pmo_root" => "Root",
         "struct pmo_root_options" => "RootOptions",
+        "struct pmo_snapshot" => "SnapshotOf",
+        "struct pmo_collected" => "Collected",
+        "int" => "c_int",
         other => panic!("no word for {other:?} *"),
     };
     format!("*{}{target}", if constant { "const" } else { "mut" })
@@ -213,6 +216,8 @@ fn structs_have_the_same_layout_on_both_sides() {
             "reserved" reserved }
         "pmo_object" ObjectInfo { "base" base, "size" size, "psyncs" psyncs, "recovered_bytes" recovered_bytes,
             "writable" writable, "tracking" tracking, "name" name }
+        "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }
+        "pmo_collected" Collected { "removed" removed, "copied" copied }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,
             "overhead" overhead, "roots" roots }

@@ -1,5 +1,6 @@
 //! The interfaces as C and C++ programs meet them: installed in a fresh folder, compiled, killed.
 
+mod beside;
 mod boundary;
 mod c;
 mod convert;

@@ -1,17 +1,8 @@
 // Allocators: what is thrown when there is no room, the current object, containers that construct elements themselves: allocators POOL.
-#include <pmo.hpp>
+#include "check.hpp"
 
 #include <cstring>
-#include <iostream>
 #include <thread>
-
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            std::cerr << __LINE__ << ": " #condition "\n";                                        \
-            std::exit(1);                                                                         \
-        }                                                                                         \
-    } while (0)
 
 // The kinds of exceptions as which a call's failure can be caught.
 template <class Exception, class F> static bool throws(F f)

@@ -1,8 +1,7 @@
 // Bad input from C++: errors.cpp POOL; what ends the program: errors.cpp POOL WHICH.
-#include <pmo.hpp>
+#include "check.hpp"
 
 #include <cstring>
-#include <iostream>
 
 struct point {
     double x, y;
@@ -34,14 +33,6 @@ struct twice {
     int i, j;
 };
 PMO_DESCRIBE(twice, PMO_MEMBER(j), PMO_MEMBER(i), PMO_MEMBER(j))
-
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            std::cerr << __LINE__ << ": " #condition ": " << pmo_error_message() << "\n";         \
-            std::exit(1);                                                                         \
-        }                                                                                         \
-    } while (0)
 
 template <class F> void fails(int line, int code, const char *words, F f)
 {

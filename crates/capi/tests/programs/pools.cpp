@@ -1,16 +1,7 @@
-// Keys, sizes, names, lists, tracking, media and cuts in C++: pools POOL.
-#include <pmo.hpp>
+// Keys, sizes, names, lists, tracking, media, cuts, snapshots and copies in C++: pools POOL.
+#include "check.hpp"
 
 #include <algorithm>
-#include <iostream>
-
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            std::cerr << __LINE__ << ": " #condition ": " << pmo_error_message() << "\n";         \
-            std::exit(1);                                                                         \
-        }                                                                                         \
-    } while (0)
 
 struct handler;
 template <> struct pmo::type_of<pmo::vector<handler>> : pmo::opaque<pmo::vector<handler>> {
@@ -113,6 +104,64 @@ static void cuts(pmo::pool &pool)
     CHECK(*pool.heap_read("one").find<long>("n") == 1 && *pool.heap_read("two").find<long>("n") == 2);
 }
 
+static void copies(pmo::pool &pool)
+{
+    struct pmo_stat before = pool.stat("one");
+    pool.snapshot("one", "yesterday");
+    pool.snapshot_all({{"one", "today"}});
+    pool.snapshot_all({{"one", "one today"}, {"two", "two today"}});
+    pmo::heap one = pool.heap("one", 1 << 20);
+    CHECK(!(before.flags & PMO_STAT_SHARES) && (pool.stat("one").flags & PMO_STAT_SHARES));
+    one.root<long>("n") = 4;
+    one.psync();
+    pool.create_from("yesterday", "trial");
+    pmo_create_options options{};
+    options.write_key = "w";
+    options.write_key_len = 1;
+    pool.create_from("one", "locked", {}, options);
+    one.detach();
+    // All of them have one address, and are read one after the other.
+    auto number = [&](const char *name) { return *pool.heap_read(name).find<long>("n"); };
+    CHECK(number("yesterday") == 1);
+    CHECK(number("locked") == 4);
+    CHECK(code([&] { pool.attach("locked"); }) == PMO_ERR_WRONG_KEY);
+    pmo::heap trial = pool.heap("trial", 1 << 20);
+    trial.root<long>("n") = 5;
+    trial.psync();
+    trial.detach();
+    pmo::heap read = pool.heap_snapshot("trial");
+    CHECK(*read.find<long>("n") == 5 && !read.writable() && !read.refresh());
+    read.detach();
+    CHECK(code([&] { pool.attach_snapshot("none"); }) == PMO_ERR_NOT_FOUND);
+    CHECK(code([&] { pool.attach_snapshot("locked", "v"); }) == 0); // it takes no key to read
+    CHECK(code([&] { pool.snapshot("locked", "s", "v"); }) == PMO_ERR_WRONG_KEY);
+    CHECK(code([&] { pool.snapshot_all({{"one", "s"}, {"none", "t"}}); }) == PMO_ERR_NOT_FOUND && !pool.contains("s"));
+    CHECK(code([&] { pool.create_from("one", "two"); }) == PMO_ERR_EXISTS);
+    CHECK(code([&] { pool.attach_read("one").refresh(); }) == PMO_ERR_ARGUMENT);
+    for (const char *name : {"yesterday", "today", "one today", "two today", "trial"})
+        pool.destroy(name);
+    pool.destroy("locked", "w");
+    struct stopped {};
+    std::uint64_t calls = 0, last = 0;
+    try {
+        pool.collect([&](std::uint64_t done, std::uint64_t all) {
+            CHECK(done <= all);
+            calls++;
+            throw stopped{};
+        });
+        CHECK(false);
+    } catch (const stopped &) {
+        CHECK(calls == 1);
+    }
+    // It was not stopped.
+    CHECK(!(pool.stat("one").flags & PMO_STAT_SHARES) && !(pool.stat("two").flags & PMO_STAT_SHARES));
+    pool.snapshot("one", "s");
+    CHECK(pool.collect([&](std::uint64_t done, std::uint64_t) { last = done; }).copied == 0 && last == 1);
+    pool.destroy("s");
+    pool.collect();
+    CHECK(!(pool.stat("one").flags & PMO_STAT_SHARES) && number("one") == 4);
+}
+
 struct handler {
     int number;
     int (*call)(int);
@@ -140,6 +189,7 @@ int main(int, char **argv)
     pmo::pool pool = pmo::pool::open_or_format(path, 64 << 20);
     keys(pool);
     cuts(pool);
+    copies(pool);
     audits(pool);
     chosen(path + ".chosen");
     std::cout << "done\n";

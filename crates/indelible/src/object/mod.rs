@@ -4,6 +4,7 @@ mod attach;
 mod batch_source;
 mod compare;
 mod engine;
+mod follow;
 mod origin;
 mod prefault;
 mod reader;

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::follow::Follows;
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Stat};
@@ -17,11 +18,11 @@ use std::sync::{Arc, Mutex};
 /// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
 pub(crate) struct ReadCore {
     /// Goes first: nothing is mapped once the lock is given up.
-    shadow: Option<Shadow>,
-    reader: Option<Reader>,
+    pub(super) shadow: Option<Shadow>,
+    pub(super) reader: Option<Reader>,
     inherited: Inherited,
-    /// The key of an object beside whose writer it reads.
-    follows: Option<Vec<u8>>,
+    /// How it reads beside a writer, if it does.
+    pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
 }
@@ -77,27 +78,8 @@ impl ReadCore {
         pool.store.reap()?;
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(key))?))?;
         let mut core = ReadCore::attach(pool, name, reader)?.ok_or(Cause::Detached)?;
-        core.follows = Some(key.to_vec());
+        core.follows = Some(Follows::new(key));
         Ok(core)
-    }
-
-    /// Maps what the newest psync left, if there was one. After an error in which the object could not be mapped, it has no bytes.
-    pub(crate) fn refresh(&mut self) -> Result<bool, Cause> {
-        let (pool, name) = (self.pool.clone(), self.name.clone());
-        pool.alive()?;
-        let (Some(key), Some(reader)) = (&self.follows, &self.reader) else { return Ok(false) };
-        if self.shadow.is_some() && pool.store.is_newest(&name, reader)? {
-            return Ok(false);
-        }
-        let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(key))?))?;
-        let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
-        self.shadow = None;
-        let shadow = pool.map(&newer.object().entry, layers.into(), false);
-        let before = self.reader.replace(newer);
-        // Space that cannot be given back now is given back later.
-        let _ = before.map(|before| pool.store.end_snapshot(before));
-        self.shadow = Some(shadow?);
-        Ok(true)
     }
 
     pub(crate) fn base(&self) -> *const u8 {
@@ -119,7 +101,7 @@ impl ReadCore {
         Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
     }
 
-    fn end(&mut self) -> Result<(), Cause> {
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         self.shadow = None;
         self.inherited = Inherited::No;
@@ -227,14 +209,18 @@ impl ReadObject {
     /// Goes to what the newest psync of the object left; returns whether there was one. Only of an object that
     /// [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
     ///
-    /// Costs a snapshot, and a copy of the pages that the writer changed since the last one.
+    /// Costs the bytes of the psyncs since the last call, which are taken from the writer's log without the writer noticing. If the writer has
+    /// begun its log anew since, which it does every 8 MiB, or the object was moved, resized or kept as a snapshot, it costs a snapshot, for which
+    /// the writer waits a moment.
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was. If it cannot be mapped, it has no bytes until a
-    /// later call succeeds.
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was, or has no bytes until a later call
+    /// succeeds. `NotFound`, too, if another object, at other addresses, has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
-        core.refresh().map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
+        // SAFETY: references into the object borrow this value, which is borrowed here for changes.
+        let done = unsafe { core.refresh(|| {}) };
+        done.map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
     }
 
     /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.

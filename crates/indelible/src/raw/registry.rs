@@ -13,7 +13,7 @@
 
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
-use crate::heap::{Extent, Growable, RawHeap};
+use crate::heap::{Extent, Growable, HeapOptions, RawHeap};
 use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, Tracking};
 use crate::sys::fork;
@@ -52,6 +52,8 @@ pub(super) struct Attachment {
 enum Mapping {
     Writer(Box<Mutex<Core>>),
     Reader(Arc<ReadCore>),
+    /// Beside a writer.
+    Beside(Box<Mutex<ReadCore>>),
 }
 
 // SAFETY: `base` is an address; what lies there is the callers' affair.
@@ -63,7 +65,7 @@ impl Attachment {
     pub(super) fn core(&self) -> Option<MutexGuard<'_, Core>> {
         match &self.mapping {
             Mapping::Writer(core) => Some(core.lock().unwrap_or_else(PoisonError::into_inner)),
-            Mapping::Reader(..) => None,
+            Mapping::Reader(..) | Mapping::Beside(..) => None,
         }
     }
 
@@ -72,6 +74,7 @@ impl Attachment {
         prefault(range, self.len(), |pages| match &self.mapping {
             Mapping::Writer(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
             Mapping::Reader(core) => core.prefault(pages),
+            Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
         })
     }
 
@@ -124,6 +127,11 @@ impl Attachment {
         }
     }
 
+    /// The options of the heap, if it is open.
+    pub(super) fn heap_options(&self) -> Option<HeapOptions> {
+        self.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options())
+    }
+
     /// Ends the heap.
     pub(super) fn close_heap(&self) {
         let mut heap = self.heap.write().unwrap_or_else(PoisonError::into_inner);
@@ -172,6 +180,25 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
             (base, core.len(), Mapping::Reader(core))
         }
     };
+    Ok(enter(name, base, len, mapping))
+}
+
+/// Attaches what the last psync of `name` left, whoever writes it, and returns its address: see
+/// [`Pool::attach_snapshot`].
+///
+/// # Errors
+/// As for [`Pool::attach_snapshot`].
+pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
+    let inner = pool.inner();
+    inner.alive().map_err(failed)?;
+    let core = ReadCore::beside(inner.clone(), name, key).map_err(failed)?;
+    let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
+    Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
+}
+
+/// Makes an attachment known.
+fn enter(name: &str, base: NonNull<u8>, len: usize, mapping: Mapping) -> NonNull<u8> {
     let reader = matches!(mapping, Mapping::Reader(..));
     let attachment = Arc::new(Attachment {
         heap: RwLock::new(None),
@@ -190,7 +217,36 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
             all.insert(base.addr().get(), Slot { attachment, count: 1 });
         }
     }
-    Ok(base)
+    base
+}
+
+/// Goes to what the newest psync left of the object that has `address`, or begins there, which [`attach_snapshot`] attached; returns whether
+/// there was one: see [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: it was attached otherwise.
+///
+/// # Errors
+/// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). An object that could not be mapped has no bytes until this
+/// succeeds, or it is detached.
+///
+/// # Safety
+/// No other thread uses the object until this returns, and references into it are not used any more.
+pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
+    let found = match ATTACHED.read().unwrap_or_else(PoisonError::into_inner).get(&address.addr()) {
+        // Also one without bytes.
+        Some(slot) if !fork::is_stale(slot.attachment.generation) => slot.attachment.clone(),
+        _ => find("refresh", address.addr())?,
+    };
+    let Mapping::Beside(core) = &found.mapping else { return Ok(None) };
+    let options = found.heap_options();
+    let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's promise.
+    let result = unsafe { core.refresh(|| found.close_heap()) };
+    found.len.store(core.len(), Ordering::Release);
+    drop(core);
+    if let (Ok(true), Some(options)) = (&result, options) {
+        // If that psync left no heap, the next use of it says so.
+        let _ = found.opened(Some(options));
+    }
+    result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
 /// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
@@ -214,7 +270,10 @@ pub fn detach(address: *const u8) -> Result<()> {
     let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };
     drop(all);
     attachment.close_heap();
-    let result = attachment.core().map_or(Ok(()), |mut core| core.detach());
+    let result = match &attachment.mapping {
+        Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).end(),
+        _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
+    };
     result.map_err(|cause| attachment.error("detach", cause))
 }
 

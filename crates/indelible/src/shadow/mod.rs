@@ -333,6 +333,31 @@ impl Shadow {
         }
     }
 
+    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.
+    ///
+    /// # Safety
+    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory ([`prefault`](Self::prefault)), and nobody
+    /// reads the object meanwhile or has a reference into it.
+    pub(crate) unsafe fn lay_over<'b>(
+        &mut self,
+        pages: Range<usize>,
+        bytes: impl Iterator<Item = (u64, &'b [u8])>,
+    ) -> Result<(), ShadowError> {
+        let (start, len) = (self.mapping.addr() + pages.start * PAGE, pages.len() * PAGE);
+        // SAFETY: pages of our own mapping; of a private one, so that stores stay in this process.
+        let protect = |wanted| unsafe { mmap::protect(start, len, wanted) }.map_err(ShadowError::Protect);
+        protect(Protection::ReadWrite)?;
+        for (offset, bytes) in bytes {
+            debug_assert!(
+                pages.start * PAGE <= offset as usize && offset as usize + bytes.len() <= pages.end * PAGE
+            );
+            let at = self.base().as_ptr().wrapping_add(offset as usize);
+            // SAFETY: within the object, writable now, and nobody looks: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        }
+        protect(Protection::Read)
+    }
+
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
     /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one. On failure the shadow is as before.
     pub(crate) fn grow(&mut self, new_len: usize, extent: u64) -> Result<(), ShadowError> {

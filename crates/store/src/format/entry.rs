@@ -20,6 +20,8 @@ pub const PROGRESS: u64 = SIZE - 128;
 pub const NAME_MAX: usize = 511;
 /// `lane` of an entry that no writer has attached.
 pub const NO_LANE: u32 = u32::MAX;
+/// Pages of a bitmap for which there is a page that says which of them count.
+pub const BITMAP_GROUP: u64 = 8 * PAGE;
 
 /// Wrong bits in an ID that still show whose it was: two random ones differ in 64 or so.
 pub(super) const NEAR: u32 = 16;
@@ -299,10 +301,11 @@ impl Entry {
         self.pages.get() * PAGE
     }
 
-    /// Pages of the bitmap that says which pages are the object's own; 0 without a base.
+    /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0 without a base.
     #[must_use]
     pub fn bitmap_pages(&self) -> u64 {
-        if self.has(FLAG_OVERLAY) { self.based.get().div_ceil(8 * PAGE) } else { 0 }
+        let pages = if self.has(FLAG_OVERLAY) { self.based.get().div_ceil(8 * PAGE) } else { 0 };
+        pages + pages.div_ceil(BITMAP_GROUP)
     }
 
     /// First byte of the bitmap.

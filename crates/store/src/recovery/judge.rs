@@ -16,8 +16,8 @@ use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::table::{Located, SlotFound, slot_at};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The pool that a lane is judged against, with its table up to date.
 pub struct LaneView<'v> {
@@ -70,7 +70,9 @@ pub struct Judgement {
     pub start: LaneLog,
     /// The lane's log after its last batch.
     pub end: LaneLog,
-    /// How.
+    /// The log before the first batch that is not known to be durable.
+    pub durable: LaneLog,
+    /// How it ends.
     pub ending: Ending,
     /// Objects with batches to be redone, by entry.
     pub objects: BTreeMap<u64, Waiting>,
@@ -95,12 +97,36 @@ impl Judgement {
 /// # Errors
 /// The lane cannot be read, or nothing tells its generation.
 pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Search) -> Result<Judgement> {
+    let (offset, len) = (directory.offset.get(), directory.len.get());
+    let start = LaneLog::read(view.medium, view.seed, offset, len, directory.generation.get())?;
+    judge_from(view, lane, directory, search, start)
+}
+
+/// As [`judge`], of the batches behind `start` alone.
+///
+/// # Errors
+/// As for [`judge`].
+pub(super) fn judge_from(
+    view: &LaneView<'_>,
+    lane: u32,
+    directory: &Directory,
+    search: Search,
+    start: LaneLog,
+) -> Result<Judgement> {
     let (medium, seed) = (view.medium, view.seed);
-    let start =
-        LaneLog::read(medium, seed, directory.offset.get(), directory.len.get(), directory.generation.get())?;
     let mut end = start;
+    // The log before each batch that is not known to be durable.
+    let mut unproven = VecDeque::new();
     let mut met = Met { view, lane, directory, objects: BTreeMap::new(), newest: 0, refused: None };
     scan(medium, seed, &mut end, &mut |batch| {
+        while unproven.front().is_some_and(|before: &LaneLog| before.sequence < batch.durable) {
+            unproven.pop_front();
+        }
+        unproven.push_back(LaneLog {
+            tail: batch.at - start.offset,
+            sequence: batch.log.sequence - 1,
+            ..start
+        });
         let mut runs = batch.runs;
         for section in batch.sections {
             let (own, later) = runs.split_at(section.runs.get() as usize);
@@ -121,7 +147,8 @@ pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Sear
     } else if let Some(proof) = objects.values().find_map(|object| applied_beyond(view, object)) {
         refused = refused.or(Some(damaged(&end, proof)));
     }
-    Ok(Judgement { start, end, ending, objects, newest, refused })
+    let durable = unproven.pop_front().unwrap_or(end);
+    Ok(Judgement { start, end, durable, ending, objects, newest, refused })
 }
 
 /// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is counted in the

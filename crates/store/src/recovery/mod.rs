@@ -23,6 +23,7 @@ mod progress;
 mod redo;
 mod table;
 
+use judge::judge_from;
 pub use judge::{Judgement, LaneView, Waiting, judge};
 pub use progress::{Standing, clear, clear_left, put_progress, put_progress_at};
 pub use table::catch_up;
@@ -61,11 +62,24 @@ pub fn replay(
     lane: u32,
     directory: &Directory,
 ) -> Result<(LaneLog, Recovered)> {
-    redo(table, lane, directory, false)
+    let (medium, seed) = (table.pages().medium(), table.seed());
+    mend_lane(medium, seed, directory).map_err(|cause| refused(lane, cause))?;
+    let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
+    let mut found = judged().map_err(|cause| refused(lane, cause))?;
+    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
+    if found.end.sequence > 0 {
+        found.end.confirm(medium, seed, found.start.position())?;
+        // Of a write that failed, pages that were seen may be gone by then: what counts is what is there now.
+        found = judged().map_err(|cause| refused(lane, cause))?;
+    }
+    redo(table, lane, directory, &found, false)
 }
 
 /// As [`replay`], of a lane that a process has, which is held still, and goes on with the lane as it is afterwards. No byte of a primary
-/// goes back to an earlier psync meanwhile, as that process may see it. Memory: that of `WriteCombiner` for all of the lane.
+/// goes back to an earlier psync meanwhile, as that process may see it. `redone`: the end of the lane when this process replayed it before.
+///
+/// The lane is read twice, from there on; only batches that no later one says to be durable are made durable first. Memory: that of
+/// `WriteCombiner` for all of the lane.
 ///
 /// # Errors
 /// As for [`replay`]; `Failed`: blocks that the system lost, which only recovery mends.
@@ -73,39 +87,59 @@ pub fn replay_beside(
     table: &TableTransaction<'_>,
     lane: u32,
     directory: &Directory,
+    redone: Option<LaneLog>,
 ) -> Result<(LaneLog, Recovered)> {
-    redo(table, lane, directory, true)
+    let (medium, seed) = (table.pages().medium(), table.seed());
+    let view = LaneView::of(table);
+    let (offset, len) = (directory.offset.get(), directory.len.get());
+    let start = LaneLog::read(medium, seed, offset, len, directory.generation.get())
+        .map_err(|cause| refused(lane, cause))?;
+    let place = |log: &LaneLog| (log.offset, log.len, log.generation);
+    let start = redone.filter(|redone| place(redone) == place(&start)).unwrap_or(start);
+    let judged = |from| {
+        let judged = judge_from(&view, lane, directory, Search::Near, from).and_then(Judgement::accepted);
+        judged.map_err(|cause| refused(lane, cause))
+    };
+    let mut judgement = judged(start);
+    // A single wrong bit may be all that is wrong with the batch at which it ends.
+    let end = judgement.as_ref().map_or(start, |found| found.end);
+    if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
+        judgement = judged(start);
+    }
+    let mut found = judgement?;
+    if found.durable != found.end {
+        found.end.confirm(medium, seed, found.durable.position())?;
+        if judged(found.durable)?.end != found.end {
+            found = judged(start)?;
+        }
+    }
+    redo(table, lane, directory, &found, true)
+}
+
+fn refused(lane: u32, cause: StoreError) -> StoreError {
+    match cause {
+        // A write failed: that is no judgement.
+        StoreError::Failed(_) => cause,
+        cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
+    }
 }
 
 fn redo(
     table: &TableTransaction<'_>,
     lane: u32,
     directory: &Directory,
+    found: &Judgement,
     seen: bool,
 ) -> Result<(LaneLog, Recovered)> {
-    let (medium, seed) = (table.pages().medium(), table.seed());
-    let refused = |cause| match cause {
-        // A write failed: that is no judgement.
-        StoreError::Failed(_) => cause,
-        cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
-    };
-    mend_lane(medium, seed, directory).map_err(refused)?;
-    let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
-    let mut found = judged().map_err(refused)?;
-    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
-    if found.end.sequence > 0 {
-        found.end.confirm(medium, seed, found.start.position())?;
-        // Of a write that failed, pages that were seen may be gone by then: what counts is what is there now.
-        found = judged().map_err(refused)?;
-    }
     let Judgement { start, end, objects, .. } = found;
-    let redo = Redo { medium, seed, directory, start, end, objects: &objects, seen };
+    let (medium, seed) = (table.pages().medium(), table.seed());
+    let redo = Redo { medium, seed, directory, start: *start, end: *end, objects, seen };
     let bytes = redo.make_durable().map_err(|cause| match cause {
-        cause @ StoreError::Damaged { .. } => refused(cause),
+        cause @ StoreError::Damaged { .. } => refused(lane, cause),
         cause => cause,
     })?;
-    let (batches, lane_bytes) = (end.sequence, end.used());
-    Ok((end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
+    let (batches, lane_bytes) = (end.sequence - start.sequence, end.tail - start.tail);
+    Ok((*end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
 }
 
 /// Puts single wrong bits of the lane's batches right; returns where.

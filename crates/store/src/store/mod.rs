@@ -30,7 +30,7 @@ mod repair;
 mod upgrade;
 
 pub use attachment::{
-    Changes, Pending, Primary, Psync, Reader, Staged, StillObject, Writer, psync_all, stage,
+    Changes, Followed, Lines, Pending, Primary, Psync, Reader, Staged, StillObject, Writer, psync_all, stage,
 };
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};

@@ -7,17 +7,15 @@
 //! 3. A page that the uppermost layer has is whole there: it was logged whole with the batch that set its bit
 //!    (`store/attachment/cover.rs`).
 
-use super::Located;
+use super::{Bitmap, Located, Writes};
 use crate::error::{Part, Result, StoreError};
+use crate::format::PAGE;
 use crate::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY};
-use crate::format::{LINE, PAGE};
 use crate::medium::{Medium, MediumError};
 use crate::space::TableTransaction;
 use crate::sync::Mutex;
 use std::sync::Arc;
 
-/// Pages that a line of a bitmap tells of.
-pub const PAGES_A_LINE: u64 = 8 * LINE;
 /// Most layers: a longer chain is one that leads back to itself.
 const MOST: usize = 1 << 16;
 
@@ -26,13 +24,12 @@ struct Layer {
     start: u64,
     /// Pages from the first on that may be those of the layer below.
     based: u64,
-    /// The bitmap, bit by bit.
-    own: Vec<u8>,
+    own: Bitmap,
 }
 
 impl Layer {
     fn has(&self, page: u64) -> bool {
-        page >= self.based || self.own[(page / 8) as usize] >> (page % 8) & 1 == 1
+        page >= self.based || self.own.has(page)
     }
 }
 
@@ -49,7 +46,7 @@ impl Layers {
     /// Those of an object whose pages are all its own.
     #[must_use]
     pub fn alone(object: &Located) -> Self {
-        let top = Layer { start: object.entry.primary_offset(), based: 0, own: Vec::new() };
+        let top = Layer { start: object.entry.primary_offset(), based: 0, own: Bitmap::default() };
         Layers { top, below: Vec::new() }
     }
 
@@ -59,35 +56,22 @@ impl Layers {
         self.top.has(page)
     }
 
-    /// The object's own pages before page `to`, ascending. Costs a look at eight pages at a time.
+    /// The object's own pages before page `to`, ascending.
     pub fn own_pages(&self, to: u64) -> impl Iterator<Item = u64> {
         let based = self.top.based.min(to);
-        let bytes = self.top.own.iter().zip((0_u64..).step_by(8)).filter(|(byte, _)| **byte != 0);
-        let bits = bytes.flat_map(|(byte, first)| {
-            (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| first + bit)
-        });
-        bits.take_while(move |page| *page < based).chain(based..to)
+        self.top.own.own().take_while(move |page| *page < based).chain(based..to)
     }
 
     /// The page is the object's own from now on.
     pub fn claim(&mut self, page: u64) {
         if page < self.top.based {
-            self.top.own[(page / 8) as usize] |= 1 << (page % 8);
+            self.top.own.claim(page);
         }
     }
 
-    /// Lets `amend` change the bitmap.
-    pub(crate) fn amend(&mut self, amend: impl FnOnce(&mut [u8])) {
-        amend(&mut self.top.own);
-    }
-
-    /// The line of the bitmap that tells of this page.
-    #[must_use]
-    pub fn line_of(&self, page: u64) -> [u8; LINE as usize] {
-        let first = (page / PAGES_A_LINE * LINE) as usize;
-        let mut line = [0; LINE as usize];
-        line.copy_from_slice(&self.top.own[first..first + LINE as usize]);
-        line
+    /// What has to be written to make pages the object's own: see [`Bitmap::claiming`].
+    pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
+        self.top.own.claiming(pages)
     }
 
     /// Offset of the page in the pool, in bytes, as its last psync left it.
@@ -147,16 +131,23 @@ impl TableTransaction<'_> {
         Ok(read_pages(self.pages().medium(), object, layers.as_ref(), offset, bytes)?)
     }
 
-    /// The layers of an object; `None` if all of its pages are its own. Costs a read of each layer's bitmap, which has a bit
-    /// for each page.
+    /// The layers of an object; `None` if all of its pages are its own. Costs what counts of the bitmaps.
     ///
     /// # Errors
     /// A base is damaged, or is none. The medium's.
     pub fn layers(&self, object: &Located) -> Result<Option<Layers>> {
+        self.layers_with(object, &|_, _| {})
+    }
+
+    /// As [`layers`](Self::layers), with lines of the object's bitmap that are not in the pool yet: `amend(offset, bytes)` lays them over what was read.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn layers_with(&self, object: &Located, amend: &dyn Fn(u64, &mut [u8])) -> Result<Option<Layers>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
         }
-        let top = self.layer(&object.entry)?;
+        let top = self.layer(&object.entry, amend)?;
         let mut below = Vec::new();
         let mut upper = *object;
         while upper.entry.has(FLAG_OVERLAY) {
@@ -164,20 +155,27 @@ impl TableTransaction<'_> {
             if below.len() == MOST {
                 return Err(StoreError::damaged(Part::Entry, base.offset));
             }
-            below.push(self.layer(&base.entry)?);
+            below.push(self.layer(&base.entry, &|_, _| {})?);
             upper = base;
         }
         Ok(Some(Layers { top, below }))
     }
 
-    fn layer(&self, entry: &Entry) -> Result<Layer> {
-        let mut own = vec![0; (entry.bitmap_pages() * PAGE) as usize];
-        self.pages().medium().read(entry.bitmap_offset(), &mut own)?;
-        let based = if entry.has(FLAG_OVERLAY) { entry.based.get() } else { 0 };
-        Ok(Layer { start: entry.primary_offset(), based, own })
+    fn layer(&self, entry: &Entry, amend: &dyn Fn(u64, &mut [u8])) -> Result<Layer> {
+        let medium = self.pages().medium();
+        let start = entry.primary_offset();
+        if !entry.has(FLAG_OVERLAY) {
+            return Ok(Layer { start, based: 0, own: Bitmap::default() });
+        }
+        let own = Bitmap::read(entry, |offset, bytes| {
+            medium.read(offset, bytes)?;
+            amend(offset, bytes);
+            Ok::<(), MediumError>(())
+        })?;
+        Ok(Layer { start, based: entry.based.get(), own })
     }
 
-    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs a read of its bitmap.
+    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what counts of its bitmap.
     ///
     /// # Errors
     /// The medium's.
@@ -185,13 +183,9 @@ impl TableTransaction<'_> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(object.entry.extent_len());
         }
-        let Layer { based, mut own, .. } = self.layer(&object.entry)?;
+        let Layer { based, own, .. } = self.layer(&object.entry, &|_, _| {})?;
         // Bits behind the last page that may be the base's say nothing.
-        own.truncate(based.div_ceil(8) as usize);
-        if let Some(last) = own.last_mut().filter(|_| based % 8 != 0) {
-            *last &= (1 << (based % 8)) - 1;
-        }
-        let marked: u64 = own.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        let marked = own.own().take_while(|page| *page < based).count() as u64;
         Ok((object.entry.pages.get() - based + marked) * PAGE)
     }
 
@@ -205,23 +199,6 @@ impl TableTransaction<'_> {
             Ok(base)
         } else {
             Err(StoreError::damaged(Part::Entry, object.offset))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn own_pages_are_those_that_are_owned() {
-        for based in [0, 1, 7, 8, 20, 24] {
-            let own = vec![0b1000_0001, 0, 0b1110_0000];
-            let layers = Layers { top: Layer { start: 0, based, own }, below: Vec::new() };
-            for to in 0..30 {
-                let owned: Vec<_> = (0..to).filter(|page| layers.owns(*page)).collect();
-                assert_eq!(layers.own_pages(to).collect::<Vec<_>>(), owned, "{based} {to}");
-            }
         }
     }
 }

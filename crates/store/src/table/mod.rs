@@ -1,6 +1,7 @@
 //! The object table: names, IDs, entries, addresses and the lane directory, as changes to a transaction.
 
 mod bases;
+mod bitmap;
 mod lanes;
 mod layers;
 mod names;
@@ -8,8 +9,9 @@ mod objects;
 mod revived;
 mod slots;
 
+pub(crate) use bitmap::{Bitmap, Writes};
 pub use lanes::{directory, directory_slot, put_directory};
-pub use layers::{Layers, PAGES_A_LINE, SharedLayers, read_pages};
+pub use layers::{Layers, SharedLayers, read_pages};
 pub use names::check_name;
 pub use objects::{CreateOptions, Key, Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};

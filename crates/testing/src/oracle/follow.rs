@@ -1,8 +1,9 @@
 //! A process of a program that follows an object, whoever writes it.
 
+use super::NAMES;
 use indelible_store::error::Result;
 use indelible_store::format::entry::FLAG_HIDDEN;
-use indelible_store::store::{Reader, Store};
+use indelible_store::store::{Followed, Reader, Store};
 use indelible_store::table::{Key, Layers};
 use std::sync::Arc;
 
@@ -12,17 +13,42 @@ pub(super) struct Follower {
     reader: Reader,
     /// As they were when it came: it knows them by heart.
     layers: Layers,
+    object: usize,
+    /// Content of its base.
+    based: Vec<u8>,
     pub(super) shown: Vec<u8>,
 }
 
 impl Follower {
     /// Looks at what the last psync left.
-    pub(super) fn begin(store: &Arc<Store>, name: &str) -> Result<Follower> {
-        let mut reader = store.attach_snapshot(name, Key::default())?;
+    pub(super) fn begin(store: &Arc<Store>, object: usize) -> Result<Follower> {
+        let mut reader = store.attach_snapshot(NAMES[object], Key::default())?;
         let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(reader.object()));
-        let mut follower = Follower { store: store.clone(), reader, layers, shown: Vec::new() };
-        follower.shown = follower.look()?;
+        let (based, shown) = (Vec::new(), Vec::new());
+        let mut follower = Follower { store: store.clone(), reader, layers, object, based, shown };
+        follower.based = follower.look()?;
+        follower.shown.clone_from(&follower.based);
         Ok(follower)
+    }
+
+    /// Looks at what the newest psync left, if it follows that object and the writer's log tells.
+    pub(super) fn again(&mut self, object: usize) -> bool {
+        if object != self.object || self.has_the_name() {
+            return false;
+        }
+        match self.store.follow(&mut self.reader) {
+            Followed::Newest => true,
+            Followed::Newer(lines) => {
+                for (offset, bytes) in lines.iter() {
+                    // The last line may reach beyond the object.
+                    let from = offset as usize;
+                    let len = bytes.len().min(self.shown.len().saturating_sub(from));
+                    self.shown[from..from + len].copy_from_slice(&bytes[..len]);
+                }
+                true
+            }
+            Followed::Lost => false,
+        }
     }
 
     /// Whether it has the object of that name attached.
@@ -38,7 +64,7 @@ impl Follower {
 
     /// Looks once more, and ends. `false`: what it follows has changed beneath it.
     pub(super) fn end(self) -> Result<bool> {
-        let same = self.look()? == self.shown;
+        let same = self.look()? == self.based;
         self.store.end_snapshot(self.reader)?;
         Ok(same)
     }

@@ -202,8 +202,17 @@ impl Process {
                 }
             }
             Step::Follow { object } => {
+                if let Some(now) = follower.as_mut()
+                    && now.again(object)
+                {
+                    // Of a psync that failed it may show what a power cut undoes.
+                    if world.writing(object) != Some(Writing::Poisoned) {
+                        seen.shown = Some((object, now.shown.clone()));
+                    }
+                    return Ok(());
+                }
                 seen.moved = !follower.take().map_or(Ok(true), Follower::end)?;
-                let now = follower.insert(Follower::begin(store, NAMES[object])?);
+                let now = follower.insert(Follower::begin(store, object)?);
                 seen.shown = Some((object, now.shown.clone()));
                 if now.has_the_name() {
                     // A snapshot is attached itself, and could not be destroyed meanwhile.

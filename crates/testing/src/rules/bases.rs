@@ -1,9 +1,9 @@
 //! Copies that rest on bases.
 
-use super::{CONFIG, KEY, Verdict, crash, create, of, open};
+use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
-use crate::sim::{Choice, Fault, OpKind, SimMedium};
+use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::Result;
 use indelible_store::store::{SnapshotOf, Store};
 use std::sync::Arc;
@@ -58,7 +58,17 @@ pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
 
 /// The same, with the power cut everywhere.
 pub(super) fn first_changes_are_whole_after_a_power_cut() -> Verdict {
-    crash(
+    first_changes(CONFIG)
+}
+
+/// The same where the medium is memory.
+pub(super) fn first_changes_in_memory_are_whole_after_a_power_cut() -> Verdict {
+    first_changes(SimConfig { disk: false, ..CONFIG })
+}
+
+fn first_changes(config: SimConfig) -> Verdict {
+    crash_on(
+        config,
         |store| source(store).unwrap(),
         |run| {
             run.step(|store| store.create_from("a", KEY, "b", &of(0)))?;
@@ -70,6 +80,27 @@ pub(super) fn first_changes_are_whole_after_a_power_cut() -> Verdict {
                 run.step_to(after, |_| psync(&mut b, &[(at as u64, &[2; 8])]))?;
             }
             run.quiet(|_| b.detach())
+        },
+    )
+}
+
+/// All pages in one psync, of an object that a process wrote when it was kept.
+pub(super) fn first_changes_of_several_pages_in_memory_are_whole_after_a_power_cut() -> Verdict {
+    crash_on(
+        SimConfig { disk: false, ..CONFIG },
+        |store| source(store).unwrap(),
+        |run| {
+            let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+            run.step(|store| store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }]))?;
+            let mut after = run.last();
+            let (_, _, bytes) = after.get_mut("a").expect("it was created");
+            let edits = [(70_usize, [3; 8]), (4200, [4; 8]), (8500, [5; 8])];
+            for (at, value) in &edits {
+                bytes[*at..at + 8].copy_from_slice(value);
+            }
+            let edits: Vec<_> = edits.iter().map(|(at, value)| (*at as u64, &value[..])).collect();
+            run.step_to(after, |_| psync(&mut a, &edits))?;
+            run.quiet(|_| a.detach())
         },
     )
 }

@@ -109,6 +109,8 @@ rule_tests! {
     repairs::objects_the_table_lost_count_as_written => UnwrittenKept;
     bases::first_changes_keep_the_rest_of_their_pages => PageInPart | PageUnclaimed;
     bases::first_changes_are_whole_after_a_power_cut => PageInPart | PageUnclaimed;
+    bases::first_changes_in_memory_are_whole_after_a_power_cut => PageInPart | PageUnclaimed | PageUnproven;
+    bases::first_changes_of_several_pages_in_memory_are_whole_after_a_power_cut => PageInPart | PageUnproven;
     bases::a_base_outlives_the_first_of_its_users => BaseFreed;
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
     bases::a_rollback_is_whole_after_a_power_cut => BaseUnproven | BitmapGivenUp;
@@ -123,6 +125,10 @@ rule_tests! {
     beside::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     beside::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     beside::bases_are_absorbed_whole => AbsorbedEarly;
+    beside::readers_follow_by_the_log => TailGap | RevisionKept;
+    beside::readers_do_not_miss_the_last_psync => TailGap;
+    beside::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
+    beside::no_reader_sees_a_psync_of_memory_early => TailUnproven;
     beside::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;

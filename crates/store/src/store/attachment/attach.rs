@@ -1,5 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
+use super::tail::Tail;
 use super::writer::Writer;
 use super::written::Direct;
 use crate::entropy::{now, random_id};
@@ -27,6 +28,8 @@ pub struct Reader {
     object: Located,
     /// Its own extent and those of its bases; `None`: it has no base.
     layers: Option<Layers>,
+    /// What it knows of the lane of an object that it follows.
+    tail: Option<Tail>,
 }
 
 impl Store {
@@ -44,7 +47,7 @@ impl Store {
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), object_lock, object, layers })
+        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None })
     }
 
     fn open_for_reading(
@@ -226,14 +229,26 @@ struct Unbound {
 }
 
 impl Reader {
-    /// A reader of a base, whose lock the caller has.
+    /// A reader of a base, whose lock the caller has, and that was made of the object that `tail` tells of.
     pub(in crate::store) fn of_base(
         store: &Arc<Store>,
         object_lock: ObjectLock,
         base: Located,
         layers: Option<Layers>,
+        tail: Tail,
     ) -> Self {
-        Reader { store: store.clone(), object_lock: Some(object_lock), object: base, layers }
+        let (store, object_lock) = (store.clone(), Some(object_lock));
+        Reader { store, object_lock, object: base, layers, tail: Some(tail) }
+    }
+
+    /// Psyncs of the object that it follows that it shows.
+    #[must_use]
+    pub fn shown(&self) -> Option<u64> {
+        self.tail.map(|tail| tail.shown())
+    }
+
+    pub(super) fn tail(&mut self) -> Option<&mut Tail> {
+        self.tail.as_mut()
     }
 
     /// The object as it was when attached.

@@ -1,15 +1,19 @@
-//! First changes of pages that are the base's: a batch has them whole, and says in the object's bitmap that they are its own.
+//! First changes of pages that are the base's: with the batch comes the whole page, and it says in the object's bitmap that the page is the
+//! object's own.
 //!
 //! The bitmap's lines are lines of the batch as the object's are, so that redo, checkpoint and recovery know nothing of bases: a
 //! page and its bit are durable together or not at all. The caller, who collects changes, knows nothing of them either: lines that are
 //! not in the batch are the base's, and are added here.
+//!
+//! Where a barrier costs little, as in memory, the base's page is copied to its place before the batch is published, and is durable by then: until the bit
+//! is set, nobody reads it there. That spares the page's way through the lane, and its checksum. Elsewhere a barrier costs more than the lines.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::table::{Layers, Located, PAGES_A_LINE};
+use crate::table::{Layers, Located};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -19,7 +23,7 @@ const LINES: u64 = PAGE / LINE;
 /// Returns them: once the batch is durable they are.
 ///
 /// # Errors
-/// The base cannot be read.
+/// The base cannot be read. `NoSpace`: nothing happened.
 pub(super) fn cover(
     batch: &mut Batch,
     first: usize,
@@ -40,23 +44,33 @@ pub(super) fn cover(
         }
     }
     let mut bytes = [0; PAGE as usize];
+    let (ahead, mut copied) = (medium.capabilities().byte_addressable, false);
     for (page, have) in &fresh {
         if *have == u64::MAX || Mutant::PageInPart.is_on() {
             continue;
         }
         layers.read(medium, page * PAGE, &mut bytes)?;
+        if ahead {
+            let place = start + page * PAGE;
+            medium.reserve(place, PAGE)?;
+            medium.write(place, &bytes)?;
+            copied = true;
+            continue;
+        }
         for lines in gaps(*have) {
             let (from, to) = (lines.start * LINE, lines.end * LINE);
             batch.copy_lines(start + page * PAGE + from, &bytes[from as usize..to as usize]);
         }
     }
-    let mut bits: BTreeMap<u64, [u8; LINE as usize]> = BTreeMap::new();
-    for page in fresh.keys() {
-        let line = bits.entry(page / PAGES_A_LINE).or_insert_with(|| layers.line_of(*page));
-        line[(page % PAGES_A_LINE / 8) as usize] |= 1 << (page % 8);
+    if copied && !Mutant::PageUnproven.is_on() {
+        medium.barrier()?;
     }
-    for (index, line) in bits.iter().filter(|_| !Mutant::PageUnclaimed.is_on()) {
-        batch.copy_lines(object.entry.bitmap_offset() + index * LINE, line);
+    let (first, then) = layers.claiming(fresh.keys().copied());
+    for (offset, page) in &first {
+        medium.reserve(*offset, page.len() as u64)?;
+    }
+    for (offset, bytes) in first.iter().chain(&then).filter(|_| !Mutant::PageUnclaimed.is_on()) {
+        batch.copy_lines(*offset, bytes);
     }
     Ok(fresh.into_keys().collect())
 }

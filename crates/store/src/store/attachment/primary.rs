@@ -121,11 +121,10 @@ impl Store {
 
     /// The layers of an object; lines of its bitmap may wait in memory as those of its pages do.
     fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
-        let mut layers = self.view(|table| table.layers(object))?;
-        if let (Some(layers), Some(page_cache)) = (&mut layers, waiting) {
-            layers.amend(|bitmap| page_cache.amend(object.entry.bitmap_offset(), bitmap));
-        }
-        Ok(layers)
+        self.view(|table| match waiting {
+            Some(page_cache) => table.layers_with(object, &|at, bytes| page_cache.amend(at, bytes)),
+            None => table.layers(object),
+        })
     }
 }
 

@@ -70,7 +70,7 @@ impl Writer {
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
         if !(start..end).contains(&target) {
-            // The bitmap of an object with a base has its space from the beginning.
+            // The bitmap of an object with a base: its pages got their space when they came to count.
             return Ok(());
         }
         let len = len.min(end - target);

@@ -133,8 +133,9 @@ impl Writer {
             return Ok(());
         }
         if self.based {
-            let (medium, layers) = (&*self.store.device, lock(&self.layers));
-            claimed.push((self.object.offset, cover(batch, first, &self.object, &layers, medium)?));
+            let layers = lock(&self.layers);
+            let pages = cover(batch, first, &self.object, &layers, self.lane.medium())?;
+            claimed.push((self.object.offset, pages));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };

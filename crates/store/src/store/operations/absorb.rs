@@ -18,7 +18,8 @@ use crate::space::TableTransaction;
 use crate::store::attachment::renumber;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Layers, Located};
+use crate::table::{Key, Layers, Located, Writes};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
@@ -32,10 +33,10 @@ struct Absorption {
     base: Located,
     /// From the next one below on.
     absorbed: Vec<Located>,
-    /// Pages of the base afterwards, bit by bit.
-    own: Vec<u8>,
     /// Pages to be copied, ascending: (page, its place in the pool).
     pages: Vec<(u64, u64)>,
+    /// What makes them the base's: see [`Layers::claiming`].
+    claims: (Writes, Writes),
 }
 
 impl Absorption {
@@ -49,34 +50,28 @@ impl Absorption {
             return Ok(None);
         }
         let based = base.entry.based.get();
-        let mut own = vec![0; based.div_ceil(8) as usize];
-        let mut count = base.entry.pages.get() - based;
-        for page in layers.own_pages(based) {
-            own[(page / 8) as usize] |= 1 << (page % 8);
-            count += 1;
-        }
+        let mut own: BTreeSet<u64> = layers.own_pages(based).collect();
+        let beyond = base.entry.pages.get() - based;
         let (mut absorbed, mut pages, mut upper) = (Vec::new(), Vec::new(), *base);
         while upper.entry.has(FLAG_OVERLAY) {
             let lower = table.base(&upper)?;
-            let layers = table.layers(&lower)?.unwrap_or_else(|| Layers::alone(&lower));
-            let theirs = layers.own_pages(lower.entry.pages.get()).count() as u64;
-            if !lower.entry.has(FLAG_HIDDEN) || theirs > count.saturating_mul(RATIO) {
+            let below = table.layers(&lower)?.unwrap_or_else(|| Layers::alone(&lower));
+            let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
+            if !lower.entry.has(FLAG_HIDDEN) || theirs > (own.len() as u64 + beyond).saturating_mul(RATIO) {
                 break;
             }
-            for page in layers.own_pages(based.min(lower.entry.pages.get())) {
-                let (at, bit) = ((page / 8) as usize, 1 << (page % 8));
-                if own[at] & bit == 0 {
-                    own[at] |= bit;
-                    count += 1;
-                    pages.push((page, layers.home(page)));
+            for page in below.own_pages(based.min(lower.entry.pages.get())) {
+                if own.insert(page) {
+                    pages.push((page, below.home(page)));
                 }
             }
             absorbed.push(lower);
             upper = lower;
         }
         pages.sort_unstable();
+        let claims = layers.claiming(pages.iter().map(|(page, _)| *page));
         let (object, base) = (*object, *base);
-        Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, own, pages }))
+        Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
     /// Copies the pages and says that they are the base's; durable on return.
@@ -99,12 +94,17 @@ impl Absorption {
             medium.reserve(start + page * PAGE, bytes.len() as u64)?;
             medium.write(start + page * PAGE, &bytes)?;
         }
+        let (first, then) = &self.claims;
+        for (offset, bytes) in first {
+            medium.reserve(*offset, bytes.len() as u64)?;
+            medium.write(*offset, bytes)?;
+        }
         // The object rests on the base already: a page is there before its bit says so.
         if !Mutant::AbsorbedEarly.is_on() {
             medium.barrier()?;
         }
-        if !Mutant::AbsorbedUnclaimed.is_on() {
-            medium.write(self.base.entry.bitmap_offset(), &self.own)?;
+        for (offset, bytes) in then.iter().filter(|_| !Mutant::AbsorbedUnclaimed.is_on()) {
+            medium.write(*offset, bytes)?;
         }
         if !Mutant::MergeUnproven.is_on() {
             medium.barrier()?;

@@ -12,7 +12,7 @@ use crate::mutant::Mutant;
 use crate::recovery::replay_beside;
 use crate::space::TableTransaction;
 use crate::store::attachment::undefined;
-use crate::store::locks::{ApplyLock, ObjectLock};
+use crate::store::locks::{ApplyLock, ObjectLock, lock};
 use crate::store::pool::Store;
 use crate::table::{Key, Located, directory, directory_slot};
 use std::collections::BTreeMap;
@@ -148,7 +148,9 @@ impl Store {
             for lane in held.keys().filter(|_| !Mutant::BaseBehind.is_on()) {
                 let directory = directory(table, *lane)?
                     .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(*lane)))?;
-                replay_beside(table, *lane, &directory)?;
+                let redone = lock(&self.redone).remove(lane);
+                let (end, _) = replay_beside(table, *lane, &directory, redone)?;
+                lock(&self.redone).insert(*lane, end);
             }
             for object in found.iter().filter(|object| object.is_bound()) {
                 if undefined(table, object)?.is_some() && !Mutant::BaseUndefined.is_on() {

@@ -3,13 +3,14 @@
 //! One batch of the table makes it real: the base's entry, and the object's, which has a new extent that nobody has written to. The
 //! base's progress line and the bitmaps, none of which anybody uses before, are durable by then.
 //!
-//! Cost: of the object's size only the bitmap, a bit for each page. The new extent is as long as the object, and has blocks where it was
+//! Cost: of the object's size only the summary of the bitmap, a page for 4 TiB. The new extent is as long as the object, and has blocks where it was
 //! written to.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::FLAG_BASE;
+use crate::format::PAGE;
+use crate::format::entry::{BITMAP_GROUP, FLAG_BASE};
 use crate::medium::{LockMode, clear_fresh, zero_fresh};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, clear_left, put_progress};
@@ -168,11 +169,14 @@ impl Store {
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
 
-    /// Clears the bitmap of an object that begins to rest on a base.
+    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes first writes to the rest safe.
     pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
+        let medium = table.pages().medium();
         let (start, len) = object.bitmap();
-        let used = table.root.virgin.get().saturating_sub(start).min(len);
-        zero_fresh(table.pages().medium(), start, len, used)?;
+        clear_fresh(medium, start, len, 0)?;
+        for summary in (start..start + len).step_by(((BITMAP_GROUP + 1) * PAGE) as usize) {
+            zero_fresh(medium, summary, PAGE, table.root.virgin.get().saturating_sub(summary).min(PAGE))?;
+        }
         table.raise_virgin((start + len).max(object.entry.primary_offset() + object.entry.extent_len()));
         Ok(())
     }

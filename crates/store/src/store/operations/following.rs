@@ -3,13 +3,12 @@
 //! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A process that dies has it locked no longer.
 
 use super::boundary::Right;
-use super::standings::{LaneStandings, newest};
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN};
 use crate::medium::LockMode;
 use crate::recovery::Standing;
-use crate::store::attachment::Reader;
+use crate::store::attachment::{Reader, Tail};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::Key;
@@ -26,22 +25,24 @@ impl Store {
             return self.attach_reader(name, key);
         }
         let (id, now) = (random_id()?, now());
-        let (object_lock, base) = self.at_boundary(&[(name, key)], Right::Read, |table, objects| {
-            let object = objects.first_mut().ok_or(StoreError::NotFound)?;
-            let mut base = self.freeze(table, object, None, Key::default(), (id, now))?;
-            self.go_on(table, object, &mut base)?;
-            Self::prove(table)?;
-            // Before others can see it: they may merge a base without a lock.
-            let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Shared)?;
-            Ok((object_lock, base))
-        })?;
+        let (object_lock, object, base) =
+            self.at_boundary(&[(name, key)], Right::Read, |table, objects| {
+                let object = objects.first_mut().ok_or(StoreError::NotFound)?;
+                let mut base = self.freeze(table, object, None, Key::default(), (id, now))?;
+                self.go_on(table, object, &mut base)?;
+                Self::prove(table)?;
+                // Before others can see it: they may merge a base without a lock.
+                let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Shared)?;
+                Ok((object_lock, *object, base))
+            })?;
         // The chain below is longer without it, and nothing else is wrong.
         let _ = self.absorb(name, &base);
-        let (base, layers) = self.view(|table| {
+        let (base, layers, tail) = self.view(|table| {
             let base = table.entry(base.offset)?;
-            Ok((base, table.layers(&base)?))
+            let shown = Standing::in_line(&table.progress(&base)?).psyncs;
+            Ok((base, table.layers(&base)?, Tail::of(self, table, &object, shown)?))
         })?;
-        Ok(Reader::of_base(self, object_lock, base, layers))
+        Ok(Reader::of_base(self, object_lock, base, layers, tail))
     }
 
     /// Ends a reader that [`attach_snapshot`](Store::attach_snapshot) attached, and gives back what nobody else reads.
@@ -52,26 +53,5 @@ impl Store {
         let object = *reader.object();
         drop(reader);
         self.remove_bases(object.entry.has(FLAG_HIDDEN).then_some(object)).map(drop)
-    }
-
-    /// Whether no psync of the object came after what the reader has, which it attached by [`attach_snapshot`](Store::attach_snapshot).
-    ///
-    /// # Errors
-    /// `NotFound`; those of the table.
-    pub fn is_newest(&self, name: &str, reader: &Reader) -> Result<bool> {
-        self.view(|table| {
-            let object = table.object(name)?;
-            if object.entry.base.get() != reader.object().offset {
-                return Ok(object.offset == reader.object().offset);
-            }
-            let lane = object.entry.lane.get();
-            let in_lane = match object.is_bound() {
-                true => LaneStandings::default().of(self, table, lane, &object)?,
-                false => None,
-            };
-            let seen = in_lane.and_then(|standing| standing.newest);
-            let then = Standing::in_line(&table.progress(reader.object())?);
-            Ok(newest(self, table, &object, seen, true)?.psyncs == then.psyncs)
-        })
     }
 }

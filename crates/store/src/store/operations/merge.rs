@@ -18,7 +18,7 @@ use crate::space::TableTransaction;
 use crate::store::attachment::renumber;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Layers, Located};
+use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
 /// Pages copied at a time, at most.
@@ -125,15 +125,18 @@ impl Pair {
     /// Says in the bitmap of the lower one that it has the pages of the upper one, too. Nobody sees these there before the upper one takes its place.
     fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
         let (upper, lower) = self.both();
-        let (start, len) = lower.bitmap();
-        let mut own = vec![0; len as usize];
-        medium.read(start, &mut own)?;
-        for page in 0..lower.entry.based.get().min(upper.entry.pages.get()) {
-            if layers.owns(page) {
-                own[(page / 8) as usize] |= 1 << (page % 8);
-            }
+        let bitmap = Bitmap::read(&lower.entry, |offset, bytes| medium.read(offset, bytes))?;
+        let both = lower.entry.based.get().min(upper.entry.pages.get());
+        let (first, then) = bitmap.claiming(layers.own_pages(both).filter(|page| !bitmap.has(*page)));
+        for (offset, bytes) in &first {
+            medium.reserve(*offset, bytes.len() as u64)?;
+            medium.write(*offset, bytes)?;
         }
-        Ok(medium.write(start, &own)?)
+        if !first.is_empty() {
+            // A part that counts is durable: others see the lower one.
+            medium.barrier()?;
+        }
+        then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))
     }
 
     /// Changes the entries; returns the one that is gone, to be given back.

@@ -9,6 +9,7 @@ pub(in crate::store) use lanes::LaneSearch;
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
+use crate::lane::LaneLog;
 use crate::medium::{Device, FaultLatch, Medium, read_struct};
 use crate::space::TableTransaction;
 use crate::store::access::Table;
@@ -58,6 +59,8 @@ pub struct Store {
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
     /// Lanes that writers had: the next need not acquire one.
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
+    /// Ends of lanes up to which this process, holding them still, has redone them durably.
+    pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
     /// Lanes of dead processes that could not be redone when some lane was looked for, with their generations.
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
@@ -91,6 +94,7 @@ impl Store {
             lane_locks: Arc::default(),
             object_locks: ObjectLocks::new(device.clone(), identity.realm()),
             kept: Mutex::default(),
+            redone: Mutex::default(),
             passed_over: Mutex::default(),
             latch,
             device,

@@ -1,0 +1,149 @@
+//! Copies, snapshots, and what is read beside a writer.
+
+use crate::args::{array, borrow, bytes, room, text};
+use crate::guard::{Failure, guarded, status};
+use crate::handles::{pmo_pool, pool};
+use crate::objects::{CreateOptions, READ_ONLY};
+use indelible::raw;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+/// `struct pmo_snapshot`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct SnapshotOf {
+    pub name: *const c_char,
+    pub snapshot: *const c_char,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_snapshot(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    snapshot: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        Ok(pool(handle)?.snapshot(name, unsafe { text(snapshot, "name of the snapshot") }?, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_snapshot_all(
+    handle: *mut pmo_pool,
+    snapshots: *const SnapshotOf,
+    count: usize,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (snapshots, key) =
+            unsafe { (array(snapshots, count, "list of snapshots")?, bytes(key, key_len, "key")?) };
+        let names = |of: &SnapshotOf| {
+            // SAFETY: the caller's promise.
+            unsafe { Ok((text(of.name, "name")?, text(of.snapshot, "name of the snapshot")?)) }
+        };
+        let names = snapshots.iter().map(names).collect::<Result<Vec<_>, Failure>>()?;
+        Ok(pool(handle)?.snapshot_all(&names, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create_from(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    copy: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    options: *const CreateOptions,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, copy, key) =
+            unsafe { (text(name, "name")?, text(copy, "name of the copy")?, bytes(key, key_len, "key")?) };
+        let mut with = indelible::CreateOptions::new(0);
+        if !options.is_null() {
+            // SAFETY: the caller's promise.
+            let options = unsafe { borrow(options, "struct of options") }?;
+            if (options.size, options.reach) != (0, 0) {
+                return Err(Failure::argument(
+                    "a copy has the size and the reach of its object: both are 0 in the options",
+                ));
+            }
+            // SAFETY: the caller's promise.
+            with = unsafe { options.read(READ_ONLY) }?;
+        }
+        Ok(pool(handle)?.create_from(name, copy, key, &with)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_attach_snapshot(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(raw::attach_snapshot(&pool(handle)?, name, key)?.as_ptr().cast())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_refresh(object: *mut c_void, newer: *mut c_int) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let newer = unsafe { room(newer) }?;
+        // SAFETY: the caller's promise.
+        let refreshed = unsafe { raw::refresh(object.cast()) }?;
+        let was_newer = refreshed.ok_or_else(|| {
+            Failure::argument("only an object that pmo_attach_snapshot attached goes to a newer psync: detach it, and attach it so")
+        })?;
+        newer.fill(c_int::from(was_newer));
+        Ok(())
+    })
+}
+
+/// `struct pmo_collected`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Collected {
+    pub removed: u64,
+    pub copied: u64,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_collect(
+    handle: *mut pmo_pool,
+    each: Option<extern "C" fn(u64, u64, *mut c_void)>,
+    context: *mut c_void,
+    collected: *mut Collected,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let collected = unsafe { room(collected) }?;
+        let mut told = |done, all| each.iter().for_each(|each| each(done, all, context));
+        let done = pool(handle)?.collect(&mut told)?;
+        collected.fill(Collected { removed: done.removed, copied: done.copied });
+        Ok(())
+    })
+}

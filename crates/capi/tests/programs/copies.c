@@ -1,0 +1,303 @@
+/* Snapshots, copies, and reading beside a writer: copies.c POOL. The writer of what is followed is a child of the program. */
+#define _DEFAULT_SOURCE
+#include "check.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void store(pmo_pool *pool, const char *name, long value)
+{
+    long *object = pmo_attach(pool, name, PMO_WRITE, NULL, 0);
+    CHECK(object);
+    *object = value;
+    CHECK(pmo_psync(object) == 0 && pmo_detach(object) == 0);
+}
+
+static long load(pmo_pool *pool, const char *name)
+{
+    long *object = pmo_attach(pool, name, PMO_READ, NULL, 0);
+    CHECK(object);
+    long value = *object;
+    CHECK(pmo_detach(object) == 0);
+    return value;
+}
+
+static void count(uint64_t done, uint64_t all, void *context)
+{
+    CHECK(done <= all);
+    ++*(long *)context;
+}
+
+static void kept(pmo_pool *pool)
+{
+    struct pmo_pool_info before, after;
+    struct pmo_stat stat;
+    CHECK(pmo_create(pool, "a", 1 << 20) == 0 && pmo_create(pool, "b", 1 << 20) == 0);
+    CHECK(pmo_pool_info(pool, &before) == 0);
+    store(pool, "a", 1);
+    store(pool, "b", 1);
+    CHECK(pmo_snapshot(pool, "a", "a1", NULL, 0) == 0);
+    /* Beside the writer, which is this process; unsynced stores are not in it. */
+    long *a = pmo_attach(pool, "a", PMO_WRITE, NULL, 0);
+    CHECK(a);
+    *a = 2;
+    CHECK(pmo_psync(a) == 0);
+    *a = 3;
+    struct pmo_snapshot both[] = {{"a", "a2"}, {"b", "b2"}};
+    CHECK(pmo_snapshot_all(pool, both, 2, NULL, 0) == 0 && pmo_snapshot_all(pool, NULL, 0, NULL, 0) == 0);
+    CHECK(*a == 3 && pmo_psync(a) == 0 && pmo_detach(a) == 0);
+    CHECK(load(pool, "a1") == 1 && load(pool, "a2") == 2 && load(pool, "b2") == 1 && load(pool, "a") == 3);
+    CHECK(pmo_stat(pool, "a2", &stat) == 0 && (stat.flags & PMO_STAT_SNAPSHOT));
+    CHECK(pmo_stat(pool, "a", &stat) == 0 && (stat.flags & (PMO_STAT_SHARES | PMO_STAT_SNAPSHOT)) == PMO_STAT_SHARES);
+
+    /* Copies of an object and of a snapshot. */
+    CHECK(pmo_create_from(pool, "a1", "one", NULL, 0, NULL) == 0);
+    struct pmo_create_options options = {.read_key = "r", .read_key_len = 1, .flags = PMO_STAT_READ_ONLY};
+    CHECK(pmo_create_from(pool, "a", "three", NULL, 0, &options) == 0);
+    store(pool, "one", 10);
+    CHECK(load(pool, "a1") == 1 && load(pool, "one") == 10 && load(pool, "a") == 3);
+    FAILS(!pmo_attach(pool, "three", PMO_READ, NULL, 0), PMO_ERR_WRONG_KEY, "\"three\"");
+    FAILS(!pmo_attach(pool, "three", PMO_WRITE, "r", 1), PMO_ERR_OBJECT_READ_ONLY, "\"three\"");
+
+    /* Nobody writes to a snapshot. */
+    FAILS(!pmo_attach(pool, "a1", PMO_WRITE, NULL, 0), PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
+    FAILS(pmo_resize(pool, "a1", 1 << 16, NULL, 0) == -1, PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
+
+    /* Nothing is left of them. */
+    const char *gone[] = {"a1", "a2", "b2", "one", "three"};
+    for (int i = 0; i < 5; i++)
+        CHECK(pmo_destroy(pool, gone[i], "r", i == 4) == 0);
+    long calls = 0;
+    struct pmo_collected collected;
+    CHECK(pmo_collect(pool, count, &calls, &collected) == 0 && calls > 0 && collected.copied > 0);
+    CHECK(pmo_stat(pool, "a", &stat) == 0 && (stat.flags & PMO_STAT_SHARES) == 0);
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == 2);
+    CHECK(load(pool, "a") == 3 && load(pool, "b") == 1);
+    CHECK(pmo_collect(pool, NULL, NULL, &collected) == 0 && collected.copied == 0 && collected.removed == 0);
+    CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
+}
+
+static void keys(pmo_pool *pool)
+{
+    struct pmo_create_options options = {
+        .size = 4096, .read_key = "r", .read_key_len = 1, .write_key = "w", .write_key_len = 1};
+    CHECK(pmo_create_with(pool, "locked", &options) == 0);
+    FAILS(pmo_snapshot(pool, "locked", "s", NULL, 0) == -1, PMO_ERR_WRONG_KEY, "\"locked\"");
+    FAILS(pmo_snapshot(pool, "locked", "s", "r", 1) == -1, PMO_ERR_WRONG_KEY, "\"locked\"");
+    FAILS(pmo_create_from(pool, "locked", "s", "r", 1, NULL) == -1, PMO_ERR_WRONG_KEY, "\"locked\"");
+    FAILS(!pmo_attach_snapshot(pool, "locked", NULL, 0), PMO_ERR_WRONG_KEY, "\"locked\"");
+    struct pmo_snapshot both[] = {{"a", "s"}, {"locked", "t"}};
+    FAILS(pmo_snapshot_all(pool, both, 2, "r", 1) == -1, PMO_ERR_WRONG_KEY, "");
+    FAILS(!pmo_attach(pool, "s", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"s\"");
+    CHECK(pmo_snapshot_all(pool, both, 2, "w", 1) == 0);
+    /* Those of the snapshot are the one of the call. */
+    FAILS(!pmo_attach_snapshot(pool, "t", "r", 1), PMO_ERR_WRONG_KEY, "\"t\"");
+    void *t = pmo_attach_snapshot(pool, "t", "w", 1);
+    CHECK(t && pmo_detach(t) == 0 && load(pool, "s") == 3);
+    FAILS(pmo_destroy(pool, "t", "r", 1) == -1, PMO_ERR_WRONG_KEY, "\"t\"");
+    CHECK(pmo_destroy(pool, "t", "w", 1) == 0 && pmo_destroy(pool, "s", NULL, 0) == 0);
+    void *locked = pmo_attach_snapshot(pool, "locked", "r", 1);
+    CHECK(locked && pmo_detach(locked) == 0 && pmo_destroy(pool, "locked", "w", 1) == 0);
+}
+
+static void arguments(pmo_pool *pool, const char *path)
+{
+    FAILS(pmo_snapshot(pool, NULL, "s", NULL, 0) == -1, PMO_ERR_ARGUMENT, "name is NULL");
+    FAILS(pmo_snapshot(pool, "a", NULL, NULL, 0) == -1, PMO_ERR_ARGUMENT, "name of the snapshot is NULL");
+    FAILS(pmo_snapshot(pool, "a", "s", NULL, 1) == -1, PMO_ERR_ARGUMENT, "key is NULL");
+    FAILS(pmo_snapshot(NULL, "a", "s", NULL, 0) == -1, PMO_ERR_ARGUMENT, "PMO_POOL");
+    FAILS(pmo_snapshot(pool, "none", "s", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_snapshot(pool, "a", "b", NULL, 0) == -1, PMO_ERR_EXISTS, "\"a\"");
+    FAILS(pmo_snapshot(pool, "a", "", NULL, 0) == -1, PMO_ERR_BAD_NAME, "\"a\"");
+    FAILS(pmo_snapshot_all(pool, NULL, 1, NULL, 0) == -1, PMO_ERR_ARGUMENT, "list of snapshots is NULL");
+    struct pmo_snapshot hollow[] = {{"a", "s"}, {"b", NULL}}, twice[] = {{"a", "s"}, {"b", "s"}};
+    FAILS(pmo_snapshot_all(pool, hollow, 2, NULL, 0) == -1, PMO_ERR_ARGUMENT, "name of the snapshot is NULL");
+    FAILS(pmo_snapshot_all(pool, twice, 2, NULL, 0) == -1, PMO_ERR_EXISTS, "");
+    FAILS(pmo_create_from(pool, "a", NULL, NULL, 0, NULL) == -1, PMO_ERR_ARGUMENT, "name of the copy is NULL");
+    FAILS(pmo_create_from(pool, "none", "s", NULL, 0, NULL) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_create_from(pool, "a", "b", NULL, 0, NULL) == -1, PMO_ERR_EXISTS, "\"a\"");
+    struct pmo_create_options sized = {.size = 1 << 20}, sparse = {.flags = PMO_STAT_SPARSE};
+    FAILS(pmo_create_from(pool, "a", "s", NULL, 0, &sized) == -1, PMO_ERR_ARGUMENT, "both are 0");
+    FAILS(pmo_create_from(pool, "a", "s", NULL, 0, &sparse) == -1, PMO_ERR_ARGUMENT, "flags 0x2");
+    FAILS(!pmo_attach_snapshot(pool, NULL, NULL, 0), PMO_ERR_ARGUMENT, "name is NULL");
+    FAILS(!pmo_attach_snapshot(pool, "none", NULL, 0), PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_collect((pmo_pool *)0x1234, NULL, NULL, NULL) == -1, PMO_ERR_ARGUMENT, "not open");
+    FAILS(pmo_collect(pool, NULL, NULL, (struct pmo_collected *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    FAILS(!pmo_attach(pool, "s", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"s\"");
+
+    /* Only what follows is refreshed. */
+    int newer = 5;
+    FAILS(pmo_refresh(NULL, &newer) == -1, PMO_ERR_NOT_ATTACHED, "0x0");
+    FAILS(pmo_refresh(&newer, &newer) == -1, PMO_ERR_NOT_ATTACHED, "");
+    long *a = pmo_attach(pool, "a", PMO_WRITE, NULL, 0);
+    CHECK(a);
+    *a = 4;
+    FAILS(pmo_refresh(a, &newer) == -1, PMO_ERR_ARGUMENT, "pmo_attach_snapshot");
+    FAILS(!pmo_attach_snapshot(pool, "a", NULL, 0), PMO_ERR_ADDRESS_TAKEN, "\"a\"");
+    CHECK(*a == 4 && newer == 5 && pmo_detach(a) == 0);
+    CHECK((a = pmo_attach(pool, "a", PMO_READ, NULL, 0)) != NULL);
+    FAILS(pmo_refresh(a, &newer) == -1, PMO_ERR_ARGUMENT, "pmo_attach_snapshot");
+    CHECK(*a == 3 && pmo_detach(a) == 0);
+    FAILS(pmo_refresh(a, &newer) == -1, PMO_ERR_NOT_ATTACHED, "");
+    CHECK((a = pmo_attach_snapshot(pool, "a", NULL, 0)) != NULL);
+    FAILS(pmo_refresh(a, (int *)((char *)&newer + 1)) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    CHECK(newer == 5 && pmo_refresh(a, &newer) == 0 && newer == 0 && pmo_refresh(a + 1, NULL) == 0);
+    CHECK(pmo_detach(a) == 0);
+    FAILS(pmo_refresh(a, &newer) == -1, PMO_ERR_NOT_ATTACHED, "");
+    pmo_pool *reading = pmo_open(path, PMO_READ_ONLY);
+    CHECK(reading);
+    FAILS(!pmo_attach_snapshot(reading, "a", NULL, 0), PMO_ERR_READ_ONLY, "\"a\"");
+    FAILS(pmo_snapshot(reading, "a", "s", NULL, 0) == -1, PMO_ERR_READ_ONLY, "\"a\"");
+    FAILS(pmo_create_from(reading, "a", "s", NULL, 0, NULL) == -1, PMO_ERR_READ_ONLY, "\"a\"");
+    FAILS(pmo_collect(reading, NULL, NULL, NULL) == -1, PMO_ERR_READ_ONLY, "");
+    CHECK(pmo_close(reading) == 0);
+}
+
+static void full(const char *path)
+{
+    char small[4096];
+    CHECK(snprintf(small, sizeof small, "%s.small", path) < (int)sizeof small);
+    pmo_pool *pool = pmo_format(small, 16 << 20, 0);
+    struct pmo_pool_info info, after;
+    CHECK(pool && pmo_pool_info(pool, &info) == 0);
+    CHECK(pmo_create(pool, "most", info.largest_free / 2 / 4096 * 4096 + 4096) == 0);
+    store(pool, "most", 7);
+    CHECK(pmo_pool_info(pool, &info) == 0);
+    FAILS(pmo_snapshot(pool, "most", "s", NULL, 0) == -1, PMO_ERR_NO_ROOM, "\"most\"");
+    FAILS(pmo_create_from(pool, "most", "s", NULL, 0, NULL) == -1, PMO_ERR_NO_ROOM, "\"most\"");
+    FAILS(!pmo_attach_snapshot(pool, "most", NULL, 0), PMO_ERR_NO_ROOM, "\"most\"");
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == info.free && after.objects == 1);
+    CHECK(load(pool, "most") == 7 && pmo_close(pool) == 0);
+}
+
+/* The child that writes: it does what it is told, one letter at a time, and answers with it. */
+struct writer {
+    int orders, answers;
+    pid_t pid;
+};
+
+static void work(const char *path, int orders, int answers)
+{
+    pmo_pool *pool = pmo_open(path, 0);
+    char *object = NULL, order;
+    while (read(orders, &order, 1) == 1) {
+        if (order == 'a')
+            CHECK((object = pmo_attach(pool, "w", PMO_WRITE, NULL, 0)) != NULL);
+        else if (order == 'd')
+            CHECK(pmo_detach(object) == 0);
+        else if (order == '+')
+            CHECK(++*(long *)object && pmo_psync(object) == 0);
+        else if (order == '~')
+            ++*(long *)object;
+        else if (order == 'g')
+            CHECK(pmo_grow(object, 1 << 20) == 0 && (object[(1 << 20) - 1] = 9) && pmo_psync(object) == 0);
+        CHECK(write(answers, &order, 1) == 1);
+    }
+    exit(0);
+}
+
+static struct writer begin(const char *path)
+{
+    int orders[2], answers[2];
+    CHECK(pipe(orders) == 0 && pipe(answers) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        close(orders[1]);
+        work(path, orders[0], answers[1]);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    return (struct writer){orders[1], answers[0], pid};
+}
+
+static void tell(const struct writer *writer, const char *orders)
+{
+    for (char answer; *orders; orders++)
+        CHECK(write(writer->orders, orders, 1) == 1 && read(writer->answers, &answer, 1) == 1 && answer == *orders);
+}
+
+static void end(const struct writer *writer)
+{
+    int status;
+    CHECK(kill(writer->pid, SIGKILL) == 0 && waitpid(writer->pid, &status, 0) == writer->pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(writer->orders);
+    close(writer->answers);
+}
+
+static int refreshed(void *object)
+{
+    int newer = -1;
+    CHECK(pmo_refresh(object, &newer) == 0 && (newer == 0 || newer == 1));
+    return newer;
+}
+
+static void follow(pmo_pool *pool, const char *path)
+{
+    struct pmo_object known;
+    CHECK(pmo_create(pool, "w", 8192) == 0);
+    struct writer writer = begin(path);
+    tell(&writer, "a+");
+    FAILS(!pmo_attach(pool, "w", PMO_READ, NULL, 0), PMO_ERR_HELD, "\"w\"");
+    volatile long *w = pmo_attach_snapshot(pool, "w", NULL, 0);
+    char *bytes = (char *)(uintptr_t)w;
+    CHECK(w && *w == 1 && !refreshed(bytes));
+    CHECK(pmo_object(bytes, &known) == 0 && !known.writable && known.size == 8192 && strcmp(known.name, "w") == 0);
+    FAILS(!pmo_attach_snapshot(pool, "w", NULL, 0), PMO_ERR_ADDRESS_TAKEN, "\"w\"");
+    FAILS(pmo_grow(bytes, 1 << 20) == -1, PMO_ERR_READ_ONLY, "attached for reading");
+    CHECK(pmo_psync(bytes) == 0 && pmo_revert(bytes) == 0 && pmo_mark_dirty(bytes, 8) == 0 && pmo_prefault(bytes, 8) == 8);
+
+    /* It stays until it is told, and then has what was psynced, not what was stored. */
+    tell(&writer, "++~");
+    CHECK(*w == 1 && refreshed(bytes + 100) && *w == 3);
+    tell(&writer, "+");
+    CHECK(refreshed(bytes) && *w == 5 && !refreshed(bytes));
+
+    /* The object grows under something else of this process: it has no bytes until that is gone. */
+    void *taken = mmap(bytes + (64 << 10), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(taken == bytes + (64 << 10));
+    tell(&writer, "g");
+    FAILS(pmo_refresh(bytes, NULL) == -1, PMO_ERR_ADDRESS_TAKEN, "refresh object \"w\"");
+    FAILS(pmo_refresh(bytes, NULL) == -1, PMO_ERR_ADDRESS_TAKEN, "refresh object \"w\"");
+    FAILS(pmo_object(bytes, &known) == -1, PMO_ERR_NOT_ATTACHED, "");
+    CHECK(munmap(taken, 4096) == 0 && refreshed(bytes) && *w == 5 && bytes[(1 << 20) - 1] == 9);
+    CHECK(pmo_object(bytes + (1 << 20) - 1, &known) == 0 && known.size == 1 << 20);
+
+    /* The writer dies, and another one goes on. */
+    tell(&writer, "+~");
+    end(&writer);
+    CHECK(*w == 5 && refreshed(bytes) && *w == 6 && !refreshed(bytes));
+    writer = begin(path);
+    tell(&writer, "a+++d");
+    CHECK(refreshed(bytes) && *w == 9);
+
+    /* Another object has its name. */
+    CHECK(pmo_rename(pool, "w", "v", NULL, 0) == 0);
+    FAILS(pmo_refresh(bytes, NULL) == -1, PMO_ERR_NOT_FOUND, "\"w\"");
+    CHECK(pmo_create(pool, "w", 8192) == 0);
+    FAILS(pmo_refresh(bytes, NULL) == -1, PMO_ERR_NOT_FOUND, "another object");
+    CHECK(*w == 9 && bytes[(1 << 20) - 1] == 9);
+    CHECK(pmo_destroy(pool, "w", NULL, 0) == 0 && pmo_rename(pool, "v", "w", NULL, 0) == 0);
+    tell(&writer, "a+");
+    CHECK(refreshed(bytes) && *w == 10 && pmo_detach(bytes) == 0);
+    FAILS(pmo_detach(bytes) == -1, PMO_ERR_NOT_ATTACHED, "");
+    end(&writer);
+    CHECK(load(pool, "w") == 10);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    pmo_pool *pool = pmo_open_or_format(argv[1], 64 << 20, 0);
+    CHECK(pool);
+    kept(pool);
+    arguments(pool, argv[1]);
+    keys(pool);
+    full(argv[1]);
+    follow(pool, argv[1]);
+    CHECK(pmo_close(pool) == 0);
+    puts("done");
+    return 0;
+}

@@ -1,0 +1,105 @@
+//! Readers that follow a writer: each refresh lays the psyncs since the last one over what the reader shows, or shows a newer base.
+
+#![allow(unsafe_code)]
+
+use super::reader::ReadCore;
+use crate::error::Cause;
+use crate::shadow::Shadow;
+use crate::sys::PAGE;
+use indelible_store::store::{Followed, Lines, Reader};
+use indelible_store::table::Key;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// Pages that may lie over a base, whatever the object's size.
+const PAGES: usize = 4096;
+
+/// A read attachment beside a writer.
+pub(crate) struct Follows {
+    key: Vec<u8>,
+    /// Pages over which lines were laid: this process has a copy of each.
+    laid: BTreeSet<usize>,
+}
+
+impl Follows {
+    pub(super) fn new(key: &[u8]) -> Self {
+        Follows { key: key.to_vec(), laid: BTreeSet::new() }
+    }
+
+    /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.
+    ///
+    /// # Safety
+    /// Nobody reads the object meanwhile or has a reference into it.
+    unsafe fn lay(&mut self, shadow: &mut Shadow, lines: &Lines) -> bool {
+        let mut touched = BTreeSet::new();
+        for (offset, bytes) in lines.iter() {
+            let (from, to) = (offset as usize / PAGE, (offset as usize + bytes.len()).div_ceil(PAGE));
+            touched.extend(from..to);
+        }
+        let (Some(first), Some(last)) = (touched.first(), touched.last()) else { return true };
+        let (pages, all) = (*first..last + 1, shadow.len() / PAGE);
+        if pages.end > all {
+            return false;
+        }
+        for page in &touched {
+            if self.laid.insert(*page) && shadow.prefault(*page..page + 1).is_err() {
+                return false;
+            }
+        }
+        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Where no more pages may be filled ahead, this
+        // thread's stores bring them, as any access of the program would.
+        self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
+    }
+}
+
+impl ReadCore {
+    /// Shows what the newest psync left, once `changing` has heard that bytes are about to change; returns whether there was one. After an error in
+    /// which the object could not be mapped, it has no bytes. The address stays.
+    ///
+    /// # Safety
+    /// Nobody reads the object meanwhile or has a reference into it.
+    pub(crate) unsafe fn refresh(&mut self, changing: impl FnOnce()) -> Result<bool, Cause> {
+        self.pool.alive()?;
+        let (Some(follows), Some(reader)) = (&mut self.follows, &mut self.reader) else { return Ok(false) };
+        let shown = reader.shown();
+        if let Some(shadow) = &mut self.shadow {
+            match self.pool.store.follow(reader) {
+                Followed::Newest => return Ok(false),
+                Followed::Newer(lines) => {
+                    changing();
+                    // SAFETY: the caller's promise.
+                    if unsafe { follows.lay(shadow, &lines) } {
+                        return Ok(true);
+                    }
+                    // The reader counts as showing what the shadow does not.
+                    self.shadow = None;
+                    return self.attach_newer(shown, || {});
+                }
+                Followed::Lost => {}
+            }
+        }
+        self.attach_newer(shown, changing)
+    }
+
+    /// Maps what the last psync left in the place of what is shown, psync number `shown`.
+    fn attach_newer(&mut self, shown: Option<u64>, changing: impl FnOnce()) -> Result<bool, Cause> {
+        let (pool, name) = (self.pool.clone(), self.name.clone());
+        let Some(follows) = &mut self.follows else { return Ok(false) };
+        let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&follows.key))?))?;
+        let address = |reader: &Reader| reader.object().entry.address;
+        if self.reader.as_ref().is_some_and(|before| address(before) != address(&newer)) {
+            let _ = pool.store.end_snapshot(newer);
+            return Err(Cause::Replaced);
+        }
+        let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
+        let changed = newer.shown() != shown || self.shadow.is_none();
+        changing();
+        follows.laid.clear();
+        self.shadow = None;
+        let shadow = pool.map(&newer.object().entry, layers.into(), false);
+        // Space that cannot be given back now is given back later.
+        let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
+        self.shadow = Some(shadow?);
+        Ok(changed)
+    }
+}

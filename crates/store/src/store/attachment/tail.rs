@@ -1,0 +1,285 @@
+//! The tail of a reader that follows a writer: the psyncs that came after the reader's base, taken from the log of the writer's lane. The
+//! pool is not changed, and the writer is not held still.
+//!
+//! Psyncs of an object count up by one, each is in one batch, and a batch has whole lines. So the lines of the psyncs `n + 1`, `n + 2` and so
+//! on, laid over a base that has the object as psync `n` left it, are the object as the last of them left it.
+//!
+//! Invariants:
+//! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is a gap, which a checkpoint
+//!    leaves whose batches were not read, and so is a progress line that counts more: the tail is lost, and the reader needs another base.
+//! 2. Lines are handed over only of batches that are durable, by the rules of `standings`. A batch of an earlier generation is.
+//! 3. Lines are handed over only if the table, read after the lane, says that the object lies where it did: another
+//!    extent, size or base is published before psyncs rely on it.
+//! 4. Nothing is handed over of a writer that died: recovery decides about its last psync.
+//!
+//! Cost: the batches since the last call, and a view of the table. Memory: the lines, [`MOST`] bytes.
+
+use super::Reader;
+use crate::error::Result;
+use crate::format::batch::{Section, kind};
+use crate::format::entry::{Entry, FLAG_HIDDEN, FLAG_OVERLAY};
+use crate::lane::{BatchView, LaneLog, scan};
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::pool::Store;
+use crate::table::{Located, directory};
+
+/// Bytes of lines at most: beyond that another base costs less.
+const MOST: usize = 64 << 20;
+/// Generations that are followed in one call.
+const GENERATIONS: usize = 4;
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct Tail {
+    /// The object when the base was made.
+    object: Located,
+    /// See invariant 1.
+    shown: u64,
+    /// Behind the batches that were read; `None`: no writer had the object.
+    log: Option<LaneLog>,
+}
+
+/// Outcome of a look at the lane.
+pub enum Followed {
+    /// The reader shows the newest psync.
+    Newest,
+    /// These lines, laid over what the reader shows, are a newer psync, and the reader counts as showing it.
+    Newer(Lines),
+    /// The log does not tell: [`attach_snapshot`](Store::attach_snapshot) does.
+    Lost,
+}
+
+/// Lines of an object, in the order of psyncs.
+#[derive(Default)]
+pub struct Lines {
+    /// Offset in the object, and length.
+    runs: Vec<(u64, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Lines {
+    /// The lines: offset in the object, bytes. Later ones count.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut rest = &self.bytes[..];
+        self.runs.iter().map(move |(offset, len)| {
+            let (now, later) = rest.split_at(*len);
+            rest = later;
+            (*offset, now)
+        })
+    }
+
+    /// Adds bytes; those of the runs before number `first` stay as they are.
+    fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        match self.runs[first..].last_mut() {
+            Some((at, len)) if *at + *len as u64 == offset => *len += bytes.len(),
+            _ => self.runs.push((offset, bytes.len())),
+        }
+    }
+}
+
+/// A position behind a batch.
+#[derive(Clone, Copy)]
+struct Cut {
+    log: LaneLog,
+    shown: u64,
+    runs: usize,
+    bytes: usize,
+}
+
+/// Batches of the lane that were read.
+struct Ahead<'a> {
+    entry: &'a Entry,
+    slot: u64,
+    lines: Lines,
+    /// Behind the last batch that is known to be durable.
+    proven: Cut,
+    /// Behind later ones, with their numbers.
+    unproven: Vec<(u64, Cut)>,
+    shown: u64,
+    lost: bool,
+}
+
+impl Ahead<'_> {
+    /// Batches before number `durable` are.
+    fn prove(&mut self, durable: u64) {
+        let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
+        if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
+            self.proven = cut;
+        }
+    }
+
+    fn batch(&mut self, batch: &mut BatchView<'_, '_>) -> Result<()> {
+        self.prove(if Mutant::TailUnproven.is_on() { u64::MAX } else { batch.durable });
+        let sections = batch.sections;
+        for (index, section) in sections.iter().enumerate() {
+            let binding = section.binding.get();
+            // Batches of before are in the base.
+            if section.is_of_object()
+                && section.entry.get() == self.slot
+                && binding >= self.entry.binding.get()
+            {
+                self.section(batch, index, section)?;
+            }
+        }
+        let (runs, bytes) = (self.lines.runs.len(), self.lines.bytes.len());
+        self.lost |= bytes > MOST;
+        let cut = Cut { log: batch.log, shown: self.shown, runs, bytes };
+        self.unproven.push((batch.log.sequence - 1, cut));
+        Ok(())
+    }
+
+    fn section(&mut self, batch: &mut BatchView<'_, '_>, index: usize, section: &Section) -> Result<()> {
+        let next = section.kind.get() == kind::PSYNC && section.psyncs.get() == self.shown + 1;
+        if !next && !Mutant::TailGap.is_on() {
+            self.lost = true;
+        }
+        self.shown = section.psyncs.get();
+        // No run goes on from one batch to the next, so that lines can be cut between batches.
+        let (entry, first) = (self.entry, self.lines.runs.len());
+        let (lines, lost) = (&mut self.lines, &mut self.lost);
+        batch.redo(index, &mut |mut target, mut bytes| {
+            while !bytes.is_empty() && !*lost {
+                // One run may end in the bitmap that begins where the extent ends.
+                let Some(range) = entry.ranges().find(|range| range.contains(&target)) else {
+                    *lost = true;
+                    break;
+                };
+                let (now, later) = bytes.split_at(bytes.len().min((range.end - target) as usize));
+                if range.start == entry.primary_offset() {
+                    lines.add(first, target - range.start, now);
+                }
+                (target, bytes) = (range.end, later);
+            }
+            Ok(())
+        })
+    }
+
+    /// Goes on in another generation, which began once all before was durable.
+    fn begin(&mut self, log: LaneLog) {
+        self.prove(u64::MAX);
+        self.proven.log = log;
+    }
+
+    /// Reads the batches behind those that are known to be durable, until all are that could be seen at first: psyncs that have returned are
+    /// among them.
+    fn read(&mut self, store: &Store) -> Result<()> {
+        let lane = self.entry.lane.get();
+        let (mut seen, mut deadline) = (None, store.apply_locks.deadline());
+        loop {
+            let mut log = self.go_back();
+            scan(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
+            if !store.apply_locks.is_changing(lane)? {
+                self.prove(u64::MAX);
+            }
+            let seen = *seen.get_or_insert(log.sequence);
+            // Nothing is behind what is durable any more if another generation has begun.
+            if self.proven.log.sequence >= seen || self.unproven.is_empty() {
+                return Ok(());
+            }
+            // One that died does not go on.
+            self.lost |= !store.is_taken(lane)?;
+            if self.lost {
+                return Ok(());
+            }
+            store.apply_locks.pause_changed(lane, &mut deadline)?;
+        }
+    }
+
+    /// Forgets what is not known to be durable; returns the log before that.
+    fn go_back(&mut self) -> LaneLog {
+        let Cut { log, shown, runs, bytes } = self.proven;
+        self.unproven.clear();
+        self.shown = shown;
+        self.lines.runs.truncate(runs);
+        self.lines.bytes.truncate(bytes);
+        log
+    }
+}
+
+impl Tail {
+    /// That of a reader whose base was made of `object`, as psync number `shown` left it. The table is as of now.
+    pub(in crate::store) fn of(
+        store: &Store,
+        table: &TableTransaction<'_>,
+        object: &Located,
+        shown: u64,
+    ) -> Result<Tail> {
+        let log = match object.is_bound() {
+            true => lane_log(store, table, object.entry.lane.get())?,
+            false => None,
+        };
+        Ok(Tail { object: *object, shown, log })
+    }
+
+    pub(super) fn shown(&self) -> u64 {
+        self.shown
+    }
+
+    /// Whether the object has its name, and lies where it did. Upkeep of what it rests on gives it another binding.
+    fn is_there(&self, now: &Located) -> bool {
+        let of = |entry: &Entry| {
+            let place = (entry.primary, entry.pages, entry.size);
+            let base = (entry.base, entry.overlay, entry.based, entry.has(FLAG_OVERLAY));
+            (entry.id, entry.name, entry.has(FLAG_HIDDEN), entry.state, entry.lane, place, base)
+        };
+        of(&now.entry) == of(&self.object.entry)
+    }
+}
+
+/// The log of a lane before its first batch.
+fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Option<LaneLog>> {
+    let Some(found) = directory(table, lane)? else { return Ok(None) };
+    let (offset, len) = (found.offset.get(), found.len.get());
+    LaneLog::read(table.pages().medium(), store.seed, offset, len, found.generation.get()).map(Some)
+}
+
+impl Store {
+    /// Looks for psyncs that came after what the reader shows, which [`attach_snapshot`](Store::attach_snapshot) attached, in the log of the writer's
+    /// lane. The writer takes no notice.
+    pub fn follow(&self, reader: &mut Reader) -> Followed {
+        let Some(tail) = reader.tail() else { return Followed::Newest };
+        // Whatever went wrong, the caller's next step says so, or does better.
+        let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
+        let newer = shown != tail.shown;
+        (tail.log, tail.shown) = (log, shown);
+        if newer { Followed::Newer(lines) } else { Followed::Newest }
+    }
+
+    /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
+    fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
+        let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
+        // Where the object is, the log of its lane before the first batch, and the psyncs that checkpoints have hidden.
+        let look = || {
+            self.view(|table| {
+                let now = table.entry(slot)?;
+                let Some(there) = tail.is_there(&now).then_some(&now) else { return Ok(None) };
+                let start = if tail.log.is_some() { lane_log(self, table, lane)? } else { None };
+                Ok(Some((start, there.progress(self.seed)?.psyncs.get())))
+            })
+        };
+        let Some(log) = tail.log else {
+            return Ok(look()?.map(|_| (None, tail.shown, Lines::default())));
+        };
+        let proven = Cut { log, shown: tail.shown, runs: 0, bytes: 0 };
+        let (entry, shown) = (&tail.object.entry, tail.shown);
+        let mut ahead =
+            Ahead { entry, slot, lines: Lines::default(), proven, unproven: Vec::new(), shown, lost: false };
+        for _ in 0..GENERATIONS {
+            ahead.read(self)?;
+            let Some((Some(start), hidden)) = look()?.filter(|_| !ahead.lost) else { return Ok(None) };
+            let place = |log: &LaneLog| (log.offset, log.len, log.generation);
+            if place(&start) == place(&ahead.proven.log) {
+                let log = ahead.go_back();
+                if hidden > ahead.shown && !Mutant::TailGap.is_on() {
+                    return Ok(None);
+                }
+                // Only recovery tells whether the last psync of a writer that died took place.
+                return Ok(self.is_taken(lane)?.then_some((Some(log), ahead.shown, ahead.lines)));
+            }
+            ahead.begin(start);
+        }
+        Ok(None)
+    }
+}
