@@ -27,6 +27,7 @@ mod rm;
 mod rollback;
 mod snapshot;
 mod stat;
+mod top;
 mod types;
 mod upgrade;
 mod verify;
@@ -68,6 +69,7 @@ pub enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     Metrics(metrics::Metrics),
+    Top(top::Top),
 }
 
 /// Does it.
@@ -103,5 +105,6 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Metrics(args) => metrics::run(context, args),
+        Command::Top(args) => top::run(context, args),
     }
 }
