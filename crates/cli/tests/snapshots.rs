@@ -1,8 +1,9 @@
 //! Work with snapshots: go back, compare, thin them, read beside writers.
 
-use crate::common::Rig;
+use crate::common::{self, Rig};
 use indelible::collections::PVec;
 use indelible::{Heap, Pool};
+use std::process::Stdio;
 
 /// A pool with an object `a` of three pages, its snapshot `then`, and a change of the second page.
 fn changed() -> Rig {
@@ -39,11 +40,12 @@ fn s2_02_objects_are_compared_page_by_page() {
     let run = rig.pmo(["diff"], ["then", "a"]).fine();
     assert_eq!(run.out, "4 KiB at 4096\n1 of 3 pages differ in object \"then\" and object \"a\"\n");
     assert!(rig.pmo(["diff"], ["a", "a"]).fine().out.starts_with("0 of 3 pages"));
-    rig.pmo(["resize"], ["a", "5000"]).fine();
+    rig.pmo(["resize"], ["a", "5000", "--shrink"]).fine();
     let json = rig.pmo(["diff"], ["then", "a", "--json"]).fine().json();
     let expected = serde_json::json!({
         "older_size": 12_288, "newer_size": 5000, "pages": 2, "bytes": 8192,
         "ranges": [{"offset": 4096, "length": 8192}],
+        "roots": null,
     });
     assert_eq!(json, expected);
     rig.pmo(["diff"], ["then", "absent"]).fails(5, "cannot compare object \"absent\"");
@@ -51,6 +53,43 @@ fn s2_02_objects_are_compared_page_by_page() {
     let held = rig.hold("a", true);
     assert!(rig.pmo(["diff"], ["then", "a"]).fine().out.contains("2 of 3 pages"));
     held.release();
+}
+
+/// Roots are known by their values: one that lies beside a change, in the same page, does not differ.
+#[test]
+fn s2_02_roots_that_differ_are_named() {
+    let rig = Rig::new();
+    let pool = Pool::open(&rig.pool).unwrap();
+    let mut heap = Heap::format(pool.create_attached("words", 1 << 20).unwrap()).unwrap();
+    for name in ["same", "grown", "stored", "gone", "retyped"] {
+        heap.root_or_default::<PVec<'_, u64>>(name).unwrap().extend([1, 2, 3]);
+    }
+    heap.psync().unwrap();
+    pool.snapshot("words", "then", b"").unwrap();
+    assert_eq!(rig.pmo(["diff"], ["then", "words", "--json"]).fine().json()["roots"], serde_json::json!([]));
+    heap.root_or_default::<PVec<'_, u64>>("grown").unwrap().extend(0..1000);
+    heap.root_or_default::<PVec<'_, u64>>("stored").unwrap()[1] = 7;
+    heap.root_or_default::<PVec<'_, u64>>("new").unwrap();
+    for name in ["gone", "retyped"] {
+        heap.remove_root(name).unwrap();
+    }
+    heap.root_or_default::<PVec<'_, u32>>("retyped").unwrap();
+    heap.psync().unwrap();
+    drop(heap);
+    let json = rig.pmo(["diff"], ["then", "words", "--json"]).fine().json();
+    let expected = serde_json::json!([
+        {"name": "grown", "change": "changed", "type": "PVec<u64>"},
+        {"name": "new", "change": "added", "type": "PVec<u64>"},
+        {"name": "retyped", "change": "retyped", "type": "PVec<u32>", "was": "PVec<u64>"},
+        {"name": "stored", "change": "changed", "type": "PVec<u64>"},
+        {"name": "gone", "change": "removed", "type": "PVec<u64>"},
+    ]);
+    assert_eq!(json["roots"], expected);
+    let run = rig.pmo(["diff"], ["then", "words"]).fine();
+    for line in ["root grown differs: PVec<u64>", "root gone was removed: PVec<u64>", "was PVec<u64>"] {
+        assert!(run.out.contains(line), "{run:?}");
+    }
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
 #[test]
@@ -112,6 +151,93 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
+/// Two processes merge what a third one writes, and a fourth one reads: nobody is in anybody's way.
+#[test]
+fn s2_02_two_merge_at_once_beside_a_writer() {
+    let rig = Rig::new();
+    rig.feed("put", ["a", "--create"], &[1; 40_960]).fine();
+    let pool = Pool::open(&rig.pool).unwrap();
+    let mut expected = vec![1; 40_960];
+    for round in 0..10_u8 {
+        for number in 0..4 {
+            pool.snapshot("a", &format!("s{number}"), b"").unwrap();
+            let mut a = pool.attach("a").unwrap();
+            let at = usize::from(round) * 4096 + number;
+            a.range_mut(at..at + 1).fill(round);
+            expected[at] = round;
+            a.psync().unwrap();
+            a.detach().unwrap();
+        }
+        let mut a = pool.attach("a").unwrap();
+        (0..4).for_each(|number| pool.destroy(&format!("s{number}")).unwrap());
+        let both = [(); 2]
+            .map(|()| rig.command(["gc"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        for nth in 0..20 {
+            a.range_mut(nth..nth + 1).fill(round + 100);
+            expected[nth] = round + 100;
+            a.psync().unwrap();
+        }
+        for gc in both {
+            let output = gc.wait_with_output().unwrap();
+            assert!(output.status.success(), "round {round}: {output:?}");
+        }
+        assert!(a.as_slice() == expected, "round {round}");
+        a.detach().unwrap();
+        assert!(rig.pmo(["cat"], ["a"]).fine().raw == expected, "round {round}");
+    }
+    drop(pool);
+    rig.pmo(["gc"], [""; 0]).fine();
+    let json = rig.pmo(["stat"], ["--json"]).fine().json();
+    assert_eq!(json["objects"], 1);
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
+}
+
+/// Within a pool at once, to another one page by page; and with its identity, by `mv`.
+#[test]
+fn s2_04_objects_are_copied_and_moved_between_pools() {
+    let rig = changed();
+    let other = rig.path("other.pmo");
+    let to = other.to_str().unwrap();
+    common::pmo(["format", to, "--size", "16M"]).fine();
+    let run = rig.pmo(["cp"], ["then", "again"]).fine();
+    assert_eq!(run.out, "copied object \"then\" as object \"again\": 12 KiB\n");
+    assert_eq!(rig.pmo(["cat"], ["again"]).fine().raw, [1; 12_288]);
+    rig.pmo(["cp"], ["a", "again"]).fails(7, "exists");
+    rig.pmo(["cp"], ["absent", "b"]).fails(5, "no such object");
+    let held = rig.hold("a", true);
+    rig.pmo(["cp"], ["a", "b", "--to", to]).fine();
+    rig.pmo(["mv"], ["a", "--to", to]).fails(4, "as writer");
+    held.release();
+    let now = rig.pmo(["cat"], ["a"]).fine().raw;
+    assert_eq!(common::pmo(["cat", to, "b"]).fine().raw, now);
+    rig.pmo(["cp"], ["a", "b", "--to", to]).fails(7, "cannot create object \"b\"");
+    rig.pmo(["mv"], ["then", "--to", to]).fails(6, "read-only");
+    rig.pmo(["mv"], ["a", "--to", rig.pool.to_str().unwrap()]).fails(2, "that it is in");
+    rig.pmo(["mv"], ["a", "b", "--to", to]).fails(2, "cannot be used with");
+    let id = |pool: &str, name: &str| common::pmo(["stat", pool, name, "--json"]).fine().json()["id"].clone();
+    let before = id(rig.pool.to_str().unwrap(), "a");
+    rig.pmo(["mv"], ["a", "--to", to]).fine();
+    assert_eq!((id(to, "a"), common::pmo(["cat", to, "a"]).fine().raw), (before, now));
+    rig.pmo(["stat"], ["a"]).fails(5, "no such object");
+    assert_eq!(rig.pmo(["cat"], ["then"]).fine().raw, [1; 12_288]);
+    for pool in [rig.pool.to_str().unwrap(), to] {
+        assert_eq!(common::pmo(["check", pool]).code, Some(0));
+    }
+}
+
+/// The object is in both pools, as if the process that moved it had died at the end.
+#[test]
+fn a_move_that_was_cut_short_says_what_to_do() {
+    let rig = changed();
+    std::fs::copy(&rig.pool, rig.path("before.pmo")).unwrap();
+    let (other, before) = (rig.path("other.pmo"), rig.path("before.pmo"));
+    let (to, from) = (other.to_str().unwrap(), before.to_str().unwrap());
+    common::pmo(["format", to, "--size", "16M"]).fine();
+    rig.pmo(["mv"], ["a", "--to", to]).fine();
+    let run = common::pmo(["mv", from, "a", "--to", to]).fails(7, "exists");
+    assert!(run.err.contains("it is in both pools") && run.err.contains("ends the move"), "{run:?}");
+}
+
 /// The process of the test writes; the tool looks at what its last psync left.
 #[test]
 fn s2_02_heaps_are_looked_into_beside_their_writer() {
@@ -127,7 +253,7 @@ fn s2_02_heaps_are_looked_into_beside_their_writer() {
         assert!(rig.pmo(["heap", what], ["words"]).fine().out.contains("2 blocks in use, 2 owned"), "{what}");
     }
     assert!(rig.pmo(["types"], ["words"]).fine().out.starts_with("list: PVec<u64>"));
-    assert_eq!(rig.pmo(["cat"], ["words", "--offset", "1M"]).fine().raw, []);
+    assert_eq!(rig.pmo(["cat"], ["words"]).fine().raw.len(), 1 << 20);
     heap.psync().unwrap();
     assert!(rig.pmo(["heap", "roots"], ["words"]).fine().out.contains("later"));
     drop(heap);

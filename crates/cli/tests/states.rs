@@ -90,6 +90,7 @@ fn a_writer_is_shown() {
     let json = rig.pmo(["ls", "--json"], [""; 0]).fine().json();
     let expected = serde_json::json!([{
         "name": "a", "state": "W", "holder": {"pid": held.pid(), "command": "pmo"}, "needs_recovery": false, "size": 4096,
+        "own": 4096,
     }]);
     assert_eq!(json, expected);
     let run = rig.pmo(["attach-check"], ["a"]).fails(4, "held by process");

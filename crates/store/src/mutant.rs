@@ -127,6 +127,8 @@ mutants! {
         PageUnclaimed,
         /// A base is removed with the first of the objects that rest on it.
         BaseFreed,
+        /// An object comes from another pool, or from a backup, before its bytes are durable.
+        RevivedUnproven,
         /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.
         BitmapGivenUp,
         /// An object becomes a base before its progress as one is durable.

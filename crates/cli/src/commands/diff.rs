@@ -1,5 +1,7 @@
 //! `pmo diff`: how two objects, or snapshots, differ.
 
+mod roots;
+
 use crate::alike;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
@@ -20,13 +22,18 @@ const PAGE: u64 = 4096;
 ///
 /// Either may be an object, a snapshot or a copy. Of an object, what its last psync left is looked at, whoever has it attached. Pages that
 /// the two share are known to be equal, and not read: two snapshots of a large object are compared as fast as little changed in between.
+///
+/// Of heaps, the roots are named that are of another type in the two, or in only one, or one of whose values is another, as far as the types of the roots are
+/// described. Values that only raw pointers lead to belong to no root.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo diff data.pmo ledger@2026-11-24T03:00:00Z ledger
   pmo diff data.pmo monday tuesday --json | jq .bytes
 
-JSON: {\"older_size\":9000,\"newer_size\":9000,\"pages\":1,\"bytes\":4096,\"ranges\":[{\"offset\":4096,\"length\":4096}]}
+JSON: {\"older_size\":9000,\"newer_size\":9000,\"pages\":1,\"bytes\":4096,\"ranges\":[{\"offset\":4096,\"length\":4096}],
+   \"roots\":[{\"name\":\"list\",\"change\":\"changed\",\"type\":\"PVec<u64>\"}]}
+  change is added, removed, retyped (with the older type in \"was\"), changed, or unknown; roots is null if the two are no heaps
   all of it in bytes, but for pages, which are those that differ; bytes behind the end of an object count as zeros")]
 pub struct Diff {
     /// The pool
@@ -51,6 +58,7 @@ struct Report {
     pages: u64,
     bytes: u64,
     ranges: Vec<Range>,
+    roots: Option<Vec<roots::RootChange>>,
 }
 
 #[derive(Serialize)]
@@ -66,11 +74,12 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    show(context.json, &Report::of(&found), |report, out| report.text(args, out))
+    let roots = roots::changed(&pool, (&args.older, &args.newer), &key, &found)?;
+    show(context.json, &Report::of(&found, roots), |report, out| report.text(args, out))
 }
 
 impl Report {
-    fn of(found: &Difference) -> Report {
+    fn of(found: &Difference, roots: Option<Vec<roots::RootChange>>) -> Report {
         let range = |pages: &std::ops::Range<u64>| Range {
             offset: pages.start * PAGE,
             length: (pages.end - pages.start) * PAGE,
@@ -81,6 +90,7 @@ impl Report {
             pages: found.count(),
             bytes: found.count() * PAGE,
             ranges: found.pages.iter().map(range).collect(),
+            roots,
         }
     }
 
@@ -88,6 +98,7 @@ impl Report {
         for Range { offset, length } in &self.ranges {
             out.line(&format!("{} at {offset}", human(*length)))?;
         }
+        self.roots.iter().flatten().try_for_each(|root| root.text(out))?;
         let (older, newer) = (object(&args.older), object(&args.newer));
         if self.older_size != self.newer_size {
             let sizes = [self.older_size, self.newer_size].map(exactly);

@@ -5,6 +5,7 @@ mod backup;
 mod cat;
 mod check;
 mod completions;
+mod cp;
 mod create;
 mod diff;
 mod doctor;
@@ -44,6 +45,7 @@ pub enum Command {
     Put(put::Put),
     Cat(cat::Cat),
     Resize(resize::Resize),
+    Cp(cp::Cp),
     Mv(mv::Mv),
     Snapshot(snapshot::Snapshot),
     Rollback(rollback::Rollback),
@@ -78,6 +80,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Put(args) => put::run(context, args),
         Command::Cat(args) => cat::run(context, args),
         Command::Resize(args) => resize::run(context, args),
+        Command::Cp(args) => cp::run(context, args),
         Command::Mv(args) => mv::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args),
         Command::Rollback(args) => rollback::run(context, args),

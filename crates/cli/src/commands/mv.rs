@@ -1,23 +1,30 @@
-//! `pmo mv`: another name for an object.
+//! `pmo mv`: another name for an object, or another pool.
 
 use crate::alike;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
-use crate::failure::{Result, object};
+use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::show;
+use crate::progress;
 use crate::terminal::detail;
 use crate::values::pool;
 use clap::Args;
-use std::path::PathBuf;
+use indelible::{ErrorKind, Pool};
+use std::path::{Path, PathBuf};
 
-/// Give an object another name; everything else about it stays
+/// Give an object another name, or move it to another pool; everything else about it stays
 ///
-/// The object must not be attached, and the new name must be free: nothing is replaced.
+/// The object must not be attached, and the name must be free: nothing is replaced.
+///
+/// In another pool, on whatever medium, the object has the identity, the keys and the addresses that it had. Its snapshots and copies stay where they are. It is removed
+/// here once it is durable there: if the command is cut short before, the object is here and nothing is there; if it is cut short in
+/// between, the object is in both pools, the next `pmo mv` says so, and `pmo rm` removes one of the two.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   pmo mv data.pmo counters counters.old
+  pmo mv data.pmo counters --to /dev/shm/fast.pmo
 
 JSON: the object, as `pmo stat` has it")]
 pub struct Mv {
@@ -29,7 +36,12 @@ pub struct Mv {
     old: String,
 
     /// Name it is to have
-    new: String,
+    #[arg(required_unless_present = "to")]
+    new: Option<String>,
+
+    /// The pool that it is moved to
+    #[arg(long, value_name = "POOL", value_parser = pool(), conflicts_with = "new")]
+    to: Option<PathBuf>,
 
     #[command(flatten)]
     key: KeyArgs,
@@ -38,9 +50,47 @@ pub struct Mv {
 pub fn run(context: &Context, args: &Mv) -> Result {
     let key = args.key.read()?;
     let pool = context.open(&args.pool)?;
-    let renamed = pool.rename(&args.old, &args.new, &key);
-    renamed.map_err(|error| alike::explain(&pool, &args.old, error))?;
-    alike::warn(&pool, &args.new);
-    detail(|| format!("renamed {} to {}", object(&args.old), object(&args.new)));
-    if context.json { show(true, &ObjectReport::of(&pool.stat(&args.new)?), |_, _| Ok(())) } else { Ok(()) }
+    let (pool, name) = match (&args.to, &args.new) {
+        (Some(to), _) => (move_to(context, args, &pool, to, &key)?, &args.old),
+        (None, new) => {
+            let new = new.as_ref().unwrap_or(&args.old);
+            let renamed = pool.rename(&args.old, new, &key);
+            renamed.map_err(|error| alike::explain(&pool, &args.old, error))?;
+            detail(|| format!("renamed {} to {}", object(&args.old), object(new)));
+            (pool, new)
+        }
+    };
+    alike::warn(&pool, name);
+    if context.json { show(true, &ObjectReport::of(&pool.stat(name)?), |_, _| Ok(())) } else { Ok(()) }
+}
+
+fn move_to(context: &Context, args: &Mv, from: &Pool, to: &Path, key: &[u8]) -> Result<Pool> {
+    let other = context.open(to)?;
+    if from.id() == other.id() {
+        return Err(Failure::usage("cannot move an object to the pool that it is in"));
+    }
+    let bar = progress::bytes("moving", Some(0));
+    let moved = from.move_to(&args.old, key, &other, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    moved.map_err(|error| {
+        let ids = [from, &other].map(|pool| pool.stat(&args.old).ok().map(|stat| stat.id));
+        let (kind, failure) = (error.kind(), alike::explain(from, &args.old, error));
+        match (kind, ids) {
+            (_, [Some(here), Some(there)]) if here == there => failure.with_help(format!(
+                "it is in both pools, as a move was cut short once it was whole there: compare the two, then \
+                 `pmo rm {} NAME` ends the move, and `pmo rm {} NAME` undoes it",
+                args.pool.display(),
+                to.display()
+            )),
+            (ErrorKind::ObjectReadOnly, _) => {
+                failure.with_help("a snapshot stays where it is: `pmo cp` copies what it holds")
+            }
+            _ => failure,
+        }
+    })?;
+    detail(|| format!("moved {} to {}", object(&args.old), to.display()));
+    Ok(other)
 }

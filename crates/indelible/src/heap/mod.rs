@@ -41,6 +41,8 @@ mod roots;
 mod span;
 mod state;
 mod table;
+#[doc(hidden)]
+pub mod touched;
 mod trusted;
 mod walk;
 mod window;

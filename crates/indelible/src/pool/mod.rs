@@ -6,6 +6,7 @@ mod mapped;
 mod options;
 mod registry;
 mod thin;
+mod transfer;
 mod wait;
 mod windows;
 

@@ -35,8 +35,8 @@ pub use attachment::{
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
-    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Listing, Revived, SnapshotOf, Status,
-    StoreInfo, Window, likely_use,
+    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Listing, Revived, SnapshotOf,
+    Status, StoreInfo, Window, likely_use,
 };
 pub use pool::{Identity, Store};
 pub use repair::{RepairAction, RepairOptions};

@@ -82,8 +82,13 @@ impl<'a> CreateOptions<'a> {
 
     /// Sets the verifiers of the keys in an entry that has its ID.
     pub(super) fn keep_keys(&self, entry: &mut Entry) {
-        entry.read_key = self.read_key.verifier(&entry.id, "read");
-        entry.write_key = self.write_key.verifier(&entry.id, "write");
+        [entry.read_key, entry.write_key] = self.verifiers(&entry.id);
+    }
+
+    /// The verifiers of the keys, for reading and for writing, of an object with this ID.
+    #[must_use]
+    pub fn verifiers(&self, id: &[u8; 16]) -> [[u8; 16]; 2] {
+        [self.read_key.verifier(id, "read"), self.write_key.verifier(id, "write")]
     }
 }
 

@@ -13,6 +13,7 @@ pub mod errors;
 mod joined;
 mod lanes;
 mod later;
+mod moved;
 mod reading;
 mod recovery;
 mod repairs;
@@ -114,6 +115,7 @@ rule_tests! {
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
     bases::a_rollback_is_whole_after_a_power_cut => BaseUnproven | BitmapGivenUp;
     bases::whoever_rolls_back_may_die => BitmapGivenUp;
+    moved::an_object_is_in_one_of_two_pools_wherever_the_move_ends => RevivedUnproven;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;

@@ -8,7 +8,7 @@
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{FLAG_BASE, FLAG_SPARSE};
+use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN, FLAG_SPARSE};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
@@ -227,11 +227,18 @@ impl Store {
         let mut reaped = 0;
         let hidden = self.view(|table| table.hidden())?;
         for object in hidden {
+            if object.entry.has(FLAG_BASE) {
+                if object.is_unused_base() {
+                    reaped += self.remove_bases(Some(object))?;
+                }
+                continue;
+            }
             let removed = self.update_then(
                 |table| {
                     // The slot may be another object's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
-                    if object.entry.has(FLAG_BASE) {
+                    if !object.entry.has(FLAG_HIDDEN) {
+                        // It came from a backup or another pool, and is whole by now.
                         return Ok(None);
                     }
                     let Ok(object_lock) = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)
@@ -244,9 +251,6 @@ impl Store {
                 |object_lock| object_lock.is_some(),
             )?;
             reaped += u64::from(removed);
-            if object.is_unused_base() {
-                reaped += self.remove_bases(Some(object))?;
-            }
         }
         Ok(reaped)
     }

@@ -21,10 +21,11 @@ impl Survey {
         let bases: BTreeMap<u64, Object> =
             self.objects.iter().filter(|object| object.is_base).map(|base| (base.offset, *base)).collect();
         let users = users(&self.objects);
+        let mut chains = Chains { bases: &bases, known: BTreeMap::new() };
         for object in &resting {
             let what = match bases.get(&object.base) {
                 Some(base) if base.pages < object.based => "its base is smaller than what it takes from it",
-                Some(_) if leads_back(object, &bases) => "its bases rest on each other",
+                Some(_) if !chains.ends(object) => "its bases rest on each other",
                 Some(_) => continue,
                 None => "its base is gone, or damaged: pages that it never changed are lost",
             };
@@ -45,14 +46,30 @@ impl Survey {
     }
 }
 
-fn leads_back(object: &Object, bases: &BTreeMap<u64, Object>) -> bool {
-    let mut met = BTreeSet::from([object.offset]);
-    let mut at = object.base;
-    while at != 0 {
-        if !met.insert(at) {
-            return true;
-        }
-        at = bases.get(&at).map_or(0, |base| base.base);
+/// Chains of bases, each looked at once: snapshots of one object rest on each other, and may be thousands.
+struct Chains<'b> {
+    bases: &'b BTreeMap<u64, Object>,
+    /// Whether the chain from an object on, by its entry, comes to an end.
+    known: BTreeMap<u64, bool>,
+}
+
+impl Chains<'_> {
+    /// Whether the bases of an object do not lead back to one of them.
+    fn ends(&mut self, object: &Object) -> bool {
+        let (mut met, mut at) = (BTreeSet::from([object.offset]), object.base);
+        let ends = loop {
+            if at == 0 {
+                break true;
+            }
+            if let Some(ends) = self.known.get(&at) {
+                break *ends;
+            }
+            if !met.insert(at) {
+                break false;
+            }
+            at = self.bases.get(&at).map_or(0, |base| base.base);
+        };
+        self.known.extend(met.into_iter().map(|offset| (offset, ends)));
+        ends
     }
-    false
 }

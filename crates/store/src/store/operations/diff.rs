@@ -84,7 +84,7 @@ impl Store {
             let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
             for reader in readers {
                 // A base that is left goes with the next `reap`.
-                let _ = if self.read_only { reader.detach() } else { self.end_snapshot(reader) };
+                let _ = self.end_snapshot(reader);
             }
             match current {
                 Ok(false) if begin.elapsed() < self.patience() => {}

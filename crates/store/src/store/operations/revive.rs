@@ -2,13 +2,16 @@
 //!
 //! One that a crash leaves is hidden, and removed as what a resize left is ([`Store::reap`]).
 
-use crate::error::Result;
-use crate::format::entry::Entry;
+use super::window::{ANY, Window};
+use crate::entropy::{now, random_id};
+use crate::error::{Result, StoreError};
+use crate::format::entry::{Entry, FLAG_FOREIGN};
 use crate::medium::{LockMode, Medium};
+use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Located, check_name};
+use crate::table::{CreateOptions, Key, Located, check_name};
 use std::sync::Arc;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
@@ -45,6 +48,17 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// The same for another object, with an identity of its own, whose keys are `read` and `write`.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn renewed(mut self, read: Key<'_>, write: Key<'_>) -> Result<Self> {
+        (self.id, self.created) = (random_id()?, now());
+        let keys = CreateOptions { read_key: read, write_key: write, ..CreateOptions::default() };
+        self.keys = keys.verifiers(&self.id);
+        Ok(self)
+    }
+
     /// Those of an object as its entry has them; the caller adds `published` and `psyncs`.
     #[must_use]
     pub fn of(object: &Located) -> Self {
@@ -96,11 +110,36 @@ impl Store {
     /// # Errors
     /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`: nothing happened.
     pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
-        check_name(&kept.name)?;
-        let (entry, superblock) = (kept.entry(), self.superblock());
+        let superblock = self.superblock();
         let window = (superblock.window.get(), superblock.window_len.get());
+        self.revive_in(kept, &kept.entry(), window)
+    }
+
+    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, it has them all the same, and does
+    /// not own them.
+    ///
+    /// # Errors
+    /// As for [`revive`](Store::revive).
+    pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
+        let (mut entry, superblock) = (kept.entry(), self.superblock());
+        let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
+        let was_foreign = entry.has(FLAG_FOREIGN);
+        if window.has(kept.address, kept.reserved) {
+            entry.set(FLAG_FOREIGN, false);
+            match self.revive_in(kept, &entry, (window.start, window.len)) {
+                // As in the pool that it comes from.
+                Err(StoreError::AddressesTaken { .. }) if was_foreign => {}
+                done => return done,
+            }
+        }
+        entry.set(FLAG_FOREIGN, true);
+        self.revive_in(kept, &entry, (ANY.start, ANY.len))
+    }
+
+    fn revive_in(self: &Arc<Self>, kept: &Attributes, entry: &Entry, window: (u64, u64)) -> Result<Revived> {
+        check_name(&kept.name)?;
         let (object, object_lock) = self.update(|table| {
-            let object = table.revive(&entry, window)?;
+            let object = table.revive(entry, window)?;
             self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
@@ -138,7 +177,9 @@ impl Revived {
         let Revived { store, object, standing, object_lock } = self;
         let medium = store.latch.enter();
         put_progress(&medium, store.seed, &object, &standing)?;
-        medium.barrier()?;
+        if !Mutant::RevivedUnproven.is_on() {
+            medium.barrier()?;
+        }
         store.update_then(
             |table| table.reveal(&object),
             |object| {

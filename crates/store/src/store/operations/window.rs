@@ -23,6 +23,9 @@ const TIB: u64 = 1 << 40;
 /// Parts of the upper half of the user address space that neither executables nor the system's own mappings use.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
+/// All of that, and what lies between.
+pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
+
 /// Windows begin at multiples of this: what a huge page, and one page of page tables, covers.
 const STEP: u64 = 2 << 20;
 
@@ -56,6 +59,12 @@ impl Window {
             }
         }
         best.0
+    }
+
+    /// Whether these `len` bytes of addresses lie in it.
+    pub(super) fn has(&self, address: u64, len: u64) -> bool {
+        let end = address.checked_add(len);
+        address >= self.start && end.is_some_and(|end| end - self.start <= self.len)
     }
 
     /// Bytes between this range and `start..start + len`; 0 if they overlap.

@@ -1,0 +1,172 @@
+//! Objects that go from pool to pool: copies, and moves that keep the identity.
+//!
+//! The object is hidden in the other pool until all of its bytes are durable there. A move removes it here only then: one that is cut short before
+//! leaves nothing there that anybody sees, one that is cut short in between leaves the object in both.
+
+use super::Pool;
+use crate::error::{Cause, Result};
+use indelible_store::error::StoreError;
+use indelible_store::format::PAGE;
+use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY};
+use indelible_store::store::{Attributes, Reader, Revived, Store};
+use indelible_store::table::{Key, read_pages};
+use std::sync::Arc;
+
+/// Bytes copied at a time.
+const PIECE: u64 = 1 << 20;
+
+impl Pool {
+    /// Copies what the last psync of an object left, or what a snapshot holds, to another pool, as an object `copy` with an identity of its own. It
+    /// has the same addresses, so that pointers in it are right: a process attaches one of the two at a time. `key` opens the
+    /// object, and is that of the copy if the object has one. A process that has the object attached goes on;
+    /// one that wants to write an object which nobody writes waits until it is copied. Within a pool, [`create_from`](Pool::create_from) takes no time.
+    ///
+    /// Pages that hold nothing but zeros take no space. `progress` is told how many bytes of how many are copied.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one if
+    /// a process writes the object. Nothing happened.
+    pub fn copy_to(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        copy: &str,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        self.about("copy", name, self.inner.alive().and_then(|()| other.inner.alive()))?;
+        let store = &self.inner.store;
+        let held = self.inner.patiently(|| Ok(still(store, name, Key(key))?));
+        let mut reader = self.about("copy", name, held)?;
+        let copied = self.copy_held(name, key, &mut reader, other, copy, progress);
+        // A base that is left goes with the next one.
+        let _ = store.end_snapshot(reader);
+        copied
+    }
+
+    fn copy_held(
+        &self,
+        name: &str,
+        key: &[u8],
+        reader: &mut Reader,
+        other: &Pool,
+        copy: &str,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let (store, object) = (&self.inner.store, *reader.object());
+        let here = |error: StoreError| self.error("copy", error).object(name);
+        let known = store.find(name).map_err(here)?;
+        let status = store.status(&object).map_err(here)?;
+        let keys = [known.entry.read_key, known.entry.write_key].map(|verifier| verifier != [0; 16]);
+        let [read, write] = keys.map(|has| Key(if has { key } else { b"" }));
+        let mut attributes = Attributes { name: copy.to_owned(), ..Attributes::of(&object) };
+        (attributes.published, attributes.psyncs) = (status.published, status.psyncs);
+        attributes.flags &= !(FLAG_BASE | FLAG_HIDDEN | FLAG_OVERLAY | FLAG_READ_ONLY);
+        // Two copies in one pool have the same addresses.
+        attributes.flags |= FLAG_FOREIGN;
+        if !known.entry.has(FLAG_BASE) {
+            attributes.flags |= known.entry.flags.get() & FLAG_READ_ONLY;
+        }
+        let attributes = attributes.renewed(read, write).map_err(here)?;
+        let layers = reader.take_layers();
+        let read = |offset: u64, bytes: &mut [u8]| {
+            read_pages(&**store.device(), &object, layers.as_ref(), offset, bytes)
+                .map_err(|error| here(error.into()))
+        };
+        let current = || match reader.is_current() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(here(StoreError::TableInMotion { seconds: 0.0 })),
+            Err(error) => Err(here(error)),
+        };
+        other.receive(&attributes, &read, progress)?.publish_if(current, other, copy)
+    }
+
+    /// Moves an object that nobody has attached to another pool, on whatever medium: with its identity, its keys and its addresses. Snapshots and copies
+    /// of it stay. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
+    /// says `Exists` then, and one of the two is to be destroyed.
+    ///
+    /// # Errors
+    /// As for [`copy_to`](Pool::copy_to); `NoAddresses`: an object of the other pool has the addresses. `Held`, `ObjectReadOnly` of a snapshot. The object is here as it was, but if it could not be removed
+    /// here at the end: then it is in both pools.
+    pub fn move_to(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        self.about("move", name, self.inner.alive().and_then(|()| other.inner.alive()))?;
+        let store = &self.inner.store;
+        let taken = self.inner.patiently(|| Ok(store.begin_leaving(name, Key(key))?));
+        let leaving = self.about("move", name, taken)?;
+        let attributes = leaving.attributes();
+        let read = |offset: u64, bytes: &mut [u8]| {
+            leaving.read(offset, bytes).map_err(|error| self.error("move", error).object(name))
+        };
+        other.receive(&attributes, &read, progress)?.publish_if(|| Ok(()), other, name)?;
+        self.about("remove the moved", name, leaving.remove().map_err(Cause::from))
+    }
+
+    /// Brings an object here; it is hidden until it is published.
+    fn receive(
+        &self,
+        kept: &Attributes,
+        read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Received> {
+        let here = |error: StoreError| self.error("create", error).object(&kept.name);
+        // Leftovers of one that was killed.
+        self.inner.store.reap().map_err(here)?;
+        let revived = self.inner.store.adopt(kept).map_err(here)?;
+        // Behind what was published a pool relies on zeros.
+        let end = kept.published.min(kept.size).min(revived.extent_len());
+        let mut bytes = vec![0; PIECE.min(end.next_multiple_of(PAGE)) as usize];
+        let mut at = 0;
+        while at < end {
+            let piece = &mut bytes[..PIECE.min(end.next_multiple_of(PAGE) - at) as usize];
+            read(at, piece)?;
+            let within = (end - at).min(piece.len() as u64) as usize;
+            piece[within..].fill(0);
+            write_pages(&revived, at, piece).map_err(here)?;
+            at += piece.len() as u64;
+            progress(at.min(end), end);
+        }
+        Ok(Received(revived))
+    }
+}
+
+/// An object that was received, and is hidden.
+struct Received(Revived);
+
+impl Received {
+    fn publish_if(self, check: impl FnOnce() -> Result<()>, pool: &Pool, name: &str) -> Result<()> {
+        check()?;
+        self.0.publish().map(drop).map_err(|error| pool.error("create", error).object(name))
+    }
+}
+
+/// Writes runs of pages that hold anything but zeros.
+fn write_pages(revived: &Revived, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    let size = PAGE as usize;
+    let blank = |page: &[u8]| page.iter().all(|byte| *byte == 0);
+    let mut run = None;
+    for (nth, page) in bytes.chunks(size).enumerate() {
+        match (blank(page), run) {
+            (false, None) => run = Some(nth),
+            (true, Some(first)) => {
+                revived.write(at + first as u64 * PAGE, &bytes[first * size..nth * size])?;
+                run = None;
+            }
+            _ => {}
+        }
+    }
+    run.map_or(Ok(()), |first| revived.write(at + first as u64 * PAGE, &bytes[first * size..]))
+}
+
+/// Holds what the last psync of an object left, without being in its writer's way if there is space for that.
+fn still(store: &Arc<Store>, name: &str, key: Key<'_>) -> Result<Reader, StoreError> {
+    match store.attach_reader(name, key) {
+        Err(StoreError::Held { .. }) => store.attach_snapshot(name, key),
+        attached => attached,
+    }
+}

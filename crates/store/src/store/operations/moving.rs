@@ -1,0 +1,69 @@
+//! Objects that leave a pool: nobody else has them from the moment at which they are read until they are gone.
+
+use super::boundary::Right;
+use crate::error::Result;
+use crate::recovery::Standing;
+use crate::store::locks::ObjectLock;
+use crate::store::operations::Attributes;
+use crate::store::pool::Store;
+use crate::table::{Key, Layers, Located, read_pages};
+use std::sync::Arc;
+
+/// An object that leaves; dropping it lets it stay.
+pub struct Leaving {
+    store: Arc<Store>,
+    object: Located,
+    layers: Option<Layers>,
+    standing: Standing,
+    object_lock: ObjectLock,
+}
+
+impl Store {
+    /// Takes an object that nobody has attached, recovered, to move it elsewhere.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`; `ObjectReadOnly` of a snapshot.
+    pub fn begin_leaving(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Leaving> {
+        let (object, object_lock) =
+            self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
+        let (layers, standing) =
+            self.view(|table| Ok((table.layers(&object)?, Standing::in_line(&table.progress(&object)?))))?;
+        Ok(Leaving { store: self.clone(), object, layers, standing, object_lock })
+    }
+}
+
+impl Leaving {
+    /// All that is to be known of it elsewhere.
+    #[must_use]
+    pub fn attributes(&self) -> Attributes {
+        let Standing { published, psyncs, .. } = self.standing;
+        Attributes { published, psyncs, ..Attributes::of(&self.object) }
+    }
+
+    /// Reads bytes of its extent from `offset` on. Those behind what was published are not defined.
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        Ok(read_pages(&*self.store.device, &self.object, self.layers.as_ref(), offset, bytes)?)
+    }
+
+    /// Removes it: it is elsewhere. Its snapshots and copies stay.
+    ///
+    /// # Errors
+    /// Those of the table: it is still there.
+    pub fn remove(self) -> Result<()> {
+        let Leaving { store, object, object_lock, .. } = self;
+        let base = store.update_then(
+            |table| table.destroy(&table.entry(object.offset)?),
+            |base| {
+                store.give_back_all(&object);
+                drop(object_lock);
+                base
+            },
+        )?;
+        // The object is gone: a base that cannot be removed now is removed by the next resize or snapshot.
+        let _ = store.remove_bases(base);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Objects that go from pool to pool.
+
+use super::{CONFIG, KEY, Verdict, create, open};
+use crate::pool::{contents, process, psync};
+use crate::scenario::formatted;
+use crate::sim::{Choice, Fault, OpKind, SimMedium};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::store::Store;
+use std::sync::Arc;
+
+const SIZE: usize = 9000;
+
+/// The object `a` of a pool: what it holds, its ID, its psyncs.
+fn seen(medium: &SimMedium) -> Result<Option<(Vec<u8>, [u8; 16], u64)>> {
+    let store = open(medium, 9);
+    store.reap()?;
+    let reader = match store.attach_reader("a", KEY) {
+        Err(StoreError::NotFound) => return Ok(None),
+        reader => reader?,
+    };
+    let object = *reader.object();
+    let status = store.status(&object)?;
+    Ok(Some((contents(&store, &object)?, object.entry.id, status.psyncs)))
+}
+
+fn sound(medium: &SimMedium) -> Verdict {
+    let report =
+        Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| error.to_string())?;
+    report.findings.first().map_or(Ok(()), |finding| Err(format!("{finding:?}")))
+}
+
+fn move_it(from: &Arc<Store>, to: &Arc<Store>) -> Result<()> {
+    let leaving = from.begin_leaving("a", KEY)?;
+    let attributes = leaving.attributes();
+    let revived = to.adopt(&attributes)?;
+    let mut bytes = vec![0; SIZE];
+    leaving.read(0, &mut bytes)?;
+    revived.write(0, &bytes)?;
+    revived.publish()?;
+    leaving.remove()
+}
+
+/// Whoever moves an object dies in any operation, in either pool, or the power fails then: one of the pools has it whole, with its identity, and both are sound.
+pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
+    const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
+    let text = |error: StoreError| error.to_string();
+    for (kind, in_target) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        for nth in 0.. {
+            let [from, to] = [(); 2].map(|()| formatted(2 << 20, CONFIG));
+            let prepared = || -> Result<()> {
+                let store = open(&from, 1);
+                create(&store, "a", SIZE as u64);
+                let mut a = store.attach_writer("a", KEY)?;
+                psync(&mut a, &[(0, &[1; SIZE])])?;
+                psync(&mut a, &[(5000, &[2; 8])])?;
+                // The space that it gets there was used.
+                let other = open(&to, 1);
+                create(&other, "used", 30_000);
+                let mut used = other.attach_writer("used", KEY)?;
+                psync(&mut used, &[(0, &[0xff; 30_000])])?;
+                used.detach()?;
+                other.destroy("used", KEY)?;
+                a.detach()
+            };
+            prepared().map_err(text)?;
+            let before = seen(&from).map_err(text)?;
+            let handles = [&from, &to].map(|medium| Arc::new(medium.handle()));
+            let [here, there] = handles.clone().map(|handle| Store::open(handle, process(2)));
+            let (here, there) = (here.map_err(text)?, there.map_err(text)?);
+            let faulty = if in_target { &to } else { &from };
+            faulty.fail_at(kind, nth, Fault::Kill);
+            let moved = move_it(&here, &there);
+            [&from, &to].iter().for_each(|medium| medium.clear_faults());
+            let dead = handles.iter().any(|handle| handle.is_dead());
+            let named = |what| format!("{kind:?} {nth}, in the target {in_target}: {what}");
+            for choice in [Choice::None, Choice::All] {
+                let [from, to] = [&from, &to].map(|medium| medium.power_cut(choice.clone()).medium());
+                let [left, come] = [seen(&from).map_err(text)?, seen(&to).map_err(text)?];
+                let whole = [&left, &come].into_iter().flatten().all(|found| Some(found) == before.as_ref());
+                if !whole || left.is_none() && come.is_none() {
+                    return Err(named(format!("left {}, come {}", left.is_some(), come.is_some())));
+                }
+                if !dead && (left.is_some() || come.is_none()) {
+                    return Err(named("moved, and it is not".into()));
+                }
+                sound(&from).and_then(|()| sound(&to)).map_err(named)?;
+            }
+            if !dead {
+                moved.map_err(text).map_err(named)?;
+                break;
+            }
+        }
+    }
+    Ok(())
+}
