@@ -42,6 +42,11 @@ impl Inner {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
 
+    /// Maps an object for reading where the kernel likes: pointers in it lead elsewhere.
+    pub(crate) fn map_anywhere(&self, entry: &Entry, place: Place) -> Result<Shadow, Cause> {
+        Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
+    }
+
     /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
     /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
     pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
@@ -70,7 +75,7 @@ impl Inner {
             _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
         };
         Params {
-            addr: entry.address.get() as usize,
+            addr: Some(entry.address.get() as usize),
             len: entry.extent_len() as usize,
             source,
             writable,

@@ -50,8 +50,8 @@ pub(crate) enum Source<'a> {
 
 /// How to attach.
 pub(crate) struct Params<'a> {
-    /// Fixed address and length, multiples of the page size.
-    pub(crate) addr: usize,
+    /// Fixed address, or where the kernel likes, and length, multiples of the page size.
+    pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
@@ -168,7 +168,7 @@ impl Shadow {
             return Ok(());
         }
         let served = fault::serve(ServeParams {
-            base: p.addr,
+            base: self.mapping.addr(),
             len: p.len,
             ahead: p.ahead,
             budget: p.budget,

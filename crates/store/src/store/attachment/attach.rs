@@ -29,7 +29,9 @@ pub struct Reader {
     /// Its own extent and those of its bases; `None`: it has no base.
     layers: Option<Layers>,
     /// What it knows of the lane of an object that it follows.
-    tail: Option<Tail>,
+    pub(super) tail: Option<Tail>,
+    /// The same, when it was attached.
+    first_tail: Option<Tail>,
 }
 
 impl Store {
@@ -238,13 +240,32 @@ impl Reader {
         tail: Tail,
     ) -> Self {
         let (store, object_lock) = (store.clone(), Some(object_lock));
-        Reader { store, object_lock, object: base, layers, tail: Some(tail) }
+        Reader { store, object_lock, object: base, layers, tail: Some(tail), first_tail: Some(tail) }
+    }
+
+    /// Another reader of the same base, which shows what that has; `None` if it follows nothing.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn again(&self) -> Result<Option<Reader>> {
+        let Some(tail) = self.first_tail else { return Ok(None) };
+        self.store.view(|table| {
+            let object_lock = ObjectLock::take(&self.store.object_locks, &self.object, LockMode::Shared)?;
+            let layers = table.layers(&table.entry(self.object.offset)?)?;
+            Ok(Some(Reader::of_base(&self.store, object_lock, self.object, layers, tail)))
+        })
     }
 
     /// Psyncs of the object that it follows that it shows.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
+    }
+
+    /// Whether it shows the same psync of the same object as another one that follows a writer.
+    #[must_use]
+    pub fn shows_as(&self, other: &Reader) -> bool {
+        self.tail.zip(other.tail).is_some_and(|(tail, other)| tail.shows_as(&other))
     }
 
     pub(super) fn tail(&mut self) -> Option<&mut Tail> {
