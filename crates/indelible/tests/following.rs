@@ -225,8 +225,8 @@ fn some_objects_cannot_be_followed() {
 #[test]
 fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     worlds(|world, pool| {
-        let free = pool.info().unwrap().free;
         let mut object = pool.attach("w").unwrap();
+        let free = pool.info().unwrap().free;
         let mut states = vec![pool.attach_snapshot_anywhere("w", b"").unwrap()];
         assert!(states[0].newer().unwrap().is_none());
         for round in 1..20 {
@@ -248,6 +248,7 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
         assert!(first.refresh().unwrap());
         assert_eq!(round_of(first.as_slice()), 19);
         drop((object, first, states));
+        expect_plain(pool, free);
         let writer = Other::start(world, "following::work");
         let state = pool.attach_snapshot_anywhere("w", b"").unwrap();
         let last = writer.kill();
@@ -256,6 +257,39 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
             state.newer().unwrap().map_or(round_of(state.as_slice()), |newer| round_of(newer.as_slice()));
         assert!(newest >= last, "{newest} after {last}");
         drop(state);
+    });
+}
+
+/// Readers that come and go, in several processes and threads, are in nobody's way: neither in each other's nor in that of writers.
+#[test]
+fn readers_that_come_and_go_keep_nobody_away() {
+    worlds(|world, pool| {
+        drop(pool.attach("w").unwrap());
+        let free = pool.info().unwrap().free;
+        let mut readers = [0, 1].map(|_| Other::start(world, "following::follow"));
+        for reader in &mut readers {
+            reader.next().unwrap();
+        }
+        std::thread::scope(|threads| {
+            let come_and_go = || {
+                for _ in 0..40 {
+                    round_of(pool.attach_snapshot_anywhere("w", b"").unwrap().as_slice());
+                }
+            };
+            threads.spawn(come_and_go);
+            threads.spawn(come_and_go);
+            for round in 1..30 {
+                let mut object = pool.attach("w").unwrap();
+                for page in (0..PAGES).filter(|page| changed(*page, round) == round) {
+                    object.range_mut(page * PAGE..page * PAGE + 8).copy_from_slice(&round.to_le_bytes());
+                }
+                object.psync().unwrap();
+            }
+        });
+        for mut reader in readers {
+            while reader.next().unwrap() < 29 {}
+            reader.kill();
+        }
         drop(pool.attach("w").unwrap());
         expect_plain(pool, free);
     });

@@ -38,11 +38,14 @@ impl Store {
     /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        let clean = self.view(|table| {
-            let (object, object_lock) = self.open_for_reading(table, name, key)?;
-            let unclean = self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
-            let layers = if unclean { None } else { table.layers(&object)? };
-            Ok((!unclean).then_some((object, object_lock, layers)))
+        let clean = self.unless_held_still(|| {
+            self.view(|table| {
+                let (object, object_lock) = self.open_for_reading(table, name, key)?;
+                let unclean =
+                    self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
+                let layers = if unclean { None } else { table.layers(&object)? };
+                Ok((!unclean).then_some((object, object_lock, layers)))
+            })
         })?;
         let (object, object_lock, layers) = match clean {
             Some(found) => found,
@@ -145,12 +148,16 @@ impl Store {
         }
     }
 
-    /// Tries again as long as a lane that has to be recovered is held still: with the table locked nobody waits for that.
+    /// Tries again as long as a lane that has to be recovered is held still, or the object is locked by work that ends by itself: with the table
+    /// locked nobody waits for that.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
             match attempt() {
                 Err(StoreError::HeldStill { lane, .. }) => self.apply_locks.pause(lane, &mut deadline)?,
+                Err(held @ StoreError::Held { passing: true, .. }) => {
+                    self.apply_locks.pause_or(held, &mut deadline)?;
+                }
                 done => return done,
             }
         }
