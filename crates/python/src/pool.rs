@@ -45,16 +45,11 @@ impl Pool {
 }
 
 /// Finds the value of a keyword.
-fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
+pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         PyValueError::new_err(format!("{what} is one of {}, not {word:?}", known.join(", ")))
     })
-}
-
-/// Modes as `numpy.memmap` has them: whether to attach for writing.
-pub(crate) fn writable(mode: &str) -> PyResult<bool> {
-    choice("mode", &[("r", false), ("r+", true)], mode)
 }
 
 #[pymethods]
@@ -170,10 +165,10 @@ impl Pool {
         self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
     }
 
-    /// Attaches an object: for reading ("r") or for writing ("r+").
+    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+").
     #[pyo3(signature = (name, mode = "r+", *, key = None))]
     fn attach(slf: &Bound<'_, Self>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let (writable, key) = (choice("mode", &[("r", false), ("r+", true)], mode)?, key.unwrap_or_default());
         let held = slf.get().with(slf.py(), "attach", |pool| {
             if writable {
                 pool.attach_with_key(name, key).map(Held::Writer)
@@ -182,6 +177,53 @@ impl Pool {
             }
         })?;
         Ok(Object::new(slf.clone().unbind(), name, held))
+    }
+
+    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that.
+    /// `Object.refresh` goes to the newest psync. Takes a free piece of the pool as large as the object.
+    #[pyo3(signature = (name, *, key = None))]
+    fn attach_snapshot(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let key = key.unwrap_or_default();
+        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_with_key(name, key))?;
+        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+    }
+
+    /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
+    fn _attach_anywhere(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let key = key.unwrap_or_default();
+        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_anywhere(name, key))?;
+        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+    }
+
+    /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names and names of snapshots.
+    fn _snapshot(&self, py: Python<'_>, of: Vec<(String, String)>, key: Option<&[u8]>) -> PyResult<()> {
+        let of: Vec<_> = of.iter().map(|(name, snapshot)| (&**name, &**snapshot)).collect();
+        self.with(py, "snapshot", |pool| pool.snapshot_all(&of, key.unwrap_or_default()))
+    }
+
+    /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last psync left it.
+    ///
+    /// It takes no time, whatever the size and whoever has `name` attached: both share the pages that neither changes from now on. The
+    /// copy has the addresses of `name`, so that a process attaches one of the two at a time. Its key is `new_key`, that of
+    /// this call without one.
+    #[pyo3(signature = (name, copy, *, key = None, new_key = None, read_only = false))]
+    fn create_from(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        copy: &str,
+        key: Option<&[u8]>,
+        new_key: Option<&[u8]>,
+        read_only: bool,
+    ) -> PyResult<()> {
+        let options = CreateOptions::new(0).key(new_key.unwrap_or_default()).read_only(read_only);
+        self.with(py, "copy", |pool| pool.create_from(name, copy, key.unwrap_or_default(), &options))
+    }
+
+    /// Removes what is left of snapshots and copies that are gone: how many objects without a name, and how many bytes were copied.
+    fn _collect(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let done = self.with(py, "collect", |pool| pool.collect(&mut |_, _| {}))?;
+        Ok((done.removed, done.copied))
     }
 
     /// Ends the use of the pool by this handle. Attached objects stay so.
@@ -229,6 +271,8 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("needs_recovery", stat.needs_recovery)?;
     fields.set_item("read_only", stat.read_only)?;
     fields.set_item("sparse", stat.sparse)?;
+    fields.set_item("snapshot", stat.snapshot)?;
+    fields.set_item("shares", stat.shares)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     fields.set_item("created", created)?;

@@ -33,7 +33,7 @@ from ._errors import (
     WrongKey,
 )
 from ._indelible import Object, __version__
-from ._pool import Pool, Stat, open
+from ._pool import Collected, Pool, Stat, open
 from ._psync import psync
 from ._record import Field, Struct
 
@@ -41,6 +41,7 @@ __all__ = [
     "Array",
     "Checkpoints",
     "Closed",
+    "Collected",
     "Damaged",
     "Dict",
     "Error",
