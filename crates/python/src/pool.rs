@@ -4,13 +4,19 @@ use crate::error::{closed, exception, forked};
 use crate::held::Held;
 use crate::object::Object;
 use crate::process;
-use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, Stat, Tracking};
+use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
+
+/// Bytes of a page, in which differences are told.
+const PAGE: u64 = 4096;
+
+/// Ranges of bytes, and the sizes of what was compared.
+type Compared = (Vec<(u64, u64)>, u64, u64);
 
 /// A pool. `indelible.Pool` adds arrays and dicts.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
@@ -220,6 +226,30 @@ impl Pool {
         self.with(py, "copy", |pool| pool.create_from(name, copy, key.unwrap_or_default(), &options))
     }
 
+    /// Lets an object, which nobody has attached, hold what its snapshot `snapshot` holds, bytes and size. The snapshot stays; what was
+    /// psynced since, and is in no other snapshot, is gone. It takes no time, whatever the size.
+    #[pyo3(signature = (name, snapshot, *, key = None))]
+    fn rollback(&self, py: Python<'_>, name: &str, snapshot: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "roll back", |pool| pool.rollback(name, snapshot, key.unwrap_or_default()))
+    }
+
+    /// Which pages of two objects or snapshots differ, from byte to byte, and the sizes of both.
+    fn _diff(&self, py: Python<'_>, older: &str, newer: &str, key: Option<&[u8]>) -> PyResult<Compared> {
+        let found = self.with(py, "compare", |pool| pool.diff(older, newer, key.unwrap_or_default()))?;
+        let bytes = |page: u64| page * PAGE;
+        let pages = found.pages.into_iter().map(|run| (bytes(run.start), bytes(run.end))).collect();
+        Ok((pages, found.older_size, found.newer_size))
+    }
+
+    /// Destroys snapshots of an object that a retention policy does not keep, and returns their names: "24h:1h,7d:1d" keeps of those of
+    /// the last 24 hours one for each hour, and of the older ones of the last 7 days one for each day. Only snapshots count that are named after the
+    /// object and the time, such as "w@2026-11-24T03:00:00Z", as `pmo snapshot` names them; the newest of them is always kept.
+    #[pyo3(signature = (name, keep, *, key = None))]
+    fn thin(&self, py: Python<'_>, name: &str, keep: &str, key: Option<&[u8]>) -> PyResult<Vec<String>> {
+        let keep: Keep = keep.parse().map_err(|error: BadKeep| PyValueError::new_err(error.to_string()))?;
+        self.with(py, "thin the snapshots of", |pool| pool.thin(name, &keep, key.unwrap_or_default()))
+    }
+
     /// Removes what is left of snapshots and copies that are gone: how many objects without a name, and how many bytes were copied.
     fn _collect(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let done = self.with(py, "collect", |pool| pool.collect(&mut |_, _| {}))?;
@@ -273,6 +303,7 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("sparse", stat.sparse)?;
     fields.set_item("snapshot", stat.snapshot)?;
     fields.set_item("shares", stat.shares)?;
+    fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     fields.set_item("created", created)?;

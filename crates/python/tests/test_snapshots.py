@@ -91,6 +91,95 @@ def test_a_copy_goes_its_own_way(open_pool: Open) -> None:
         assert run["w"].sum() == 1000
 
 
+def test_an_object_goes_back_to_a_snapshot(open_pool: Open) -> None:
+    pool = open_pool()
+    log = pool.array("log", (-1, 4), "f4").grow(3)
+    log[:] = 1
+    log.psync()
+    with pool.dict("run") as run:
+        run["step"] = 1
+    pool.snapshot({"log": "log@1", "run": "run@1"})
+    log = log.grow(100_000)
+    log[:] = 2
+    log.psync()
+    with pool.dict("run") as run:
+        run["step"], run["more"] = 2, np.ones(1000)
+    reader = pool.array("log@1", mode="r")
+    with pytest.raises(indelible.Held):
+        pool.rollback("log", "log@1")
+    del log
+    following = pool.array("log", mode="r")
+    for _ in range(2):
+        pool.rollback("log", "log@1")
+        pool.rollback("run", "run@1")
+        log = pool.array("log")
+        assert log.shape == (3, 4) and (log == 1).all()
+        log[:] = 3
+        log.psync()
+        del log
+        with pool.dict("run") as run:
+            assert dict(run) == {"step": 1} and run._check() == []
+            run["step"] = 3
+    # Those who read are not disturbed, and a refresh shows where the object went.
+    assert (reader == 1).all() and following.shape == (100_000, 4) and (following == 2).all()
+    assert following.refresh().shape == (3, 4)
+    pool.array("other", 3, key=b"secret").psync()
+    wrong: list[tuple[Any, type[Exception]]] = [
+        (lambda: pool.rollback("log", "none"), indelible.NotFound),
+        (lambda: pool.rollback("none", "log@1"), indelible.NotFound),
+        (lambda: pool.rollback("log", "run@1"), indelible.NotFound),
+        (lambda: pool.rollback("other", "log@1", key=b"wrong"), indelible.Error),
+    ]
+    for call, error in wrong:
+        with pytest.raises(error):
+            call()
+    assert (pool.array("log") == 3).all()
+
+
+def test_differences_are_told_by_pages(open_pool: Open) -> None:
+    pool = open_pool()
+    w = pool.array("w", (10, 4096), "u1")
+    w.psync()
+    pool.snapshot("w", "w@one")
+    before = pool.stat("w").own
+    w[2:4] = 1
+    w[7, 5] = 1
+    w[9, 5] = 1
+    w.psync()
+    w[9, 5] = 0
+    w.psync()
+    # Elements begin at byte 4096.
+    assert pool.diff("w@one", "w") == indelible.Difference([(3 * 4096, 5 * 4096), (8 * 4096, 9 * 4096)], 11 * 4096, 11 * 4096)
+    assert pool.diff("w", "w") == indelible.Difference([], 11 * 4096, 11 * 4096)
+    assert pool.stat("w").own > before
+    del w
+    assert pool.stat("w").own == before + 4 * 4096 and pool.stat("w@one").own >= 11 * 4096
+    for call in (lambda: pool.diff("w", "none"), lambda: pool.diff("none", "w")):
+        with pytest.raises(indelible.NotFound) as caught:
+            call()
+        assert caught.value.object == "none"
+
+
+def test_snapshots_are_thinned_by_a_policy(open_pool: Open) -> None:
+    pool = open_pool()
+    w = pool.array("w", 1000)
+    for day in range(1, 29):
+        w[:] = day
+        w.psync()
+        pool.snapshot("w", f"w@2020-02-{day:02}T03:00:00Z")
+    pool.snapshot("w", "w@kept")
+    for keep in ("24h", "1x:1h", "1h:1d", ""):
+        with pytest.raises(ValueError, match="a policy is a list such as"):
+            pool.thin("w", keep)
+    with pytest.raises(indelible.NotFound):
+        pool.thin("none", "24h:1h")
+    assert len(pool.thin("w", "52w:1d,2000w:4w")) == 26
+    assert pool.thin("w", "52w:1d,2000w:4w") == []
+    left = [name for name in pool if "@" in name]
+    assert left[-2:] == ["w@2020-02-28T03:00:00Z", "w@kept"] and len(left) == 3
+    assert (pool.array(left[0], mode="r") == int(left[0][10:12])).all() and (w == 28).all()
+
+
 def test_what_is_refused_leaves_everything_as_it_was(open_pool: Open) -> None:
     pool = open_pool()
     pool.array("w", 10, key=b"secret").psync()
@@ -124,7 +213,14 @@ def test_what_is_refused_leaves_everything_as_it_was(open_pool: Open) -> None:
             pool.array(name, mode="r")
         assert pool.array(name, mode="r", key=b"secret").shape == (10,)
     pool.close()
-    for call in (lambda: pool.snapshot("v", "x"), lambda: pool.create_from("v", "x"), pool.collect):
+    for call in (
+        lambda: pool.snapshot("v", "x"),
+        lambda: pool.create_from("v", "x"),
+        lambda: pool.rollback("v", "x"),
+        lambda: pool.diff("v", "v"),
+        lambda: pool.thin("v", "1d:1h"),
+        pool.collect,
+    ):
         with pytest.raises(indelible.Closed):
             call()
 

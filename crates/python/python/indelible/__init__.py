@@ -33,7 +33,7 @@ from ._errors import (
     WrongKey,
 )
 from ._indelible import Object, __version__
-from ._pool import Collected, Pool, Stat, open
+from ._pool import Collected, Difference, Pool, Stat, open
 from ._psync import psync
 from ._record import Field, Struct
 
@@ -44,6 +44,7 @@ __all__ = [
     "Collected",
     "Damaged",
     "Dict",
+    "Difference",
     "Error",
     "Exists",
     "Field",

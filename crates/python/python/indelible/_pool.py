@@ -60,6 +60,8 @@ class Stat:
     """A snapshot: nobody ever stores to it."""
     shares: bool
     """Pages that it did not change are those of a snapshot or copy, too."""
+    own: int
+    """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
     psyncs: int
     """Psyncs over its life that are durable now."""
     created: float
@@ -74,6 +76,16 @@ class Collected:
     """Objects without a name that were removed."""
     copied: int
     """Bytes copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two objects or snapshots differ: see `Pool.diff`."""
+
+    ranges: list[tuple[int, int]]
+    """Pages whose bytes differ, in runs: first byte, and the one behind the last."""
+    older_size: int
+    newer_size: int
 
 
 class Pool(_indelible.Pool):
@@ -307,6 +319,13 @@ class Pool(_indelible.Pool):
         pairs = [(names, snapshot or "")] if isinstance(names, str) else list(names.items())
         if pairs:
             self._snapshot(pairs, key)
+
+    def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
+        """Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes. Pages that the
+        two share are not read; others may have either attached.
+        """
+        ranges, older_size, newer_size = self._diff(older, newer, key)
+        return Difference(ranges, older_size, newer_size)
 
     def collect(self) -> Collected:
         """Merges what objects rest on and nothing else needs, and removes what is left of snapshots and copies that are gone: then each

@@ -52,7 +52,7 @@ impl Store {
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None })
+        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None, first_tail: None })
     }
 
     fn open_for_reading(
