@@ -243,11 +243,24 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
             assert_eq!(round_of(state.as_slice()), round);
             assert_ne!(state.as_ptr(), object.as_ptr());
         }
+        // One that was attached while nobody had the object sees what a writer did that came and went.
+        drop(object);
+        let (mut kept, first) = (pool.attach_snapshot_anywhere("w", b"").unwrap(), &states[0]);
+        assert!(!kept.refresh().unwrap() && kept.newer().unwrap().is_none());
+        let mut object = pool.attach("w").unwrap();
+        object.range_mut(8..16).fill(7);
+        object.psync().unwrap();
+        drop(object);
+        assert_eq!(kept.newer().unwrap().unwrap().as_slice()[8..16], [7; 8]);
+        assert!(
+            kept.refresh().unwrap() && kept.as_slice()[8..16] == [7; 8] && first.as_slice()[8..16] == [0; 8]
+        );
+        drop(kept);
         // One that refreshes goes elsewhere.
         let mut first = states.swap_remove(0);
         assert!(first.refresh().unwrap());
         assert_eq!(round_of(first.as_slice()), 19);
-        drop((object, first, states));
+        drop((first, states));
         expect_plain(pool, free);
         let writer = Other::start(world, "following::work");
         let state = pool.attach_snapshot_anywhere("w", b"").unwrap();

@@ -272,7 +272,9 @@ impl Store {
             })
         };
         let Some(log) = tail.log else {
-            return Ok(look()?.map(|_| (None, tail.shown, Lines::default())));
+            // A writer may have come and gone since.
+            let same = |(_, psyncs): &(_, u64)| *psyncs == tail.shown;
+            return Ok(look()?.filter(same).map(|_| (None, tail.shown, Lines::default())));
         };
         let proven = Cut { log, shown: tail.shown, runs: 0, bytes: 0 };
         let (entry, shown) = (&tail.object.entry, tail.shown);
