@@ -244,6 +244,8 @@ pub enum StoreError {
         holder: Holder,
         /// The other readers.
         others: Others,
+        /// Nobody has it attached: it is locked by work that ends by itself, such as merging what it rests on.
+        passing: bool,
     },
     /// The lock on the table could not be had in time.
     #[error("the table has been locked by {holder} for {seconds} s")]

@@ -27,6 +27,22 @@ fn a_collision_names_range_and_occupant_and_changes_nothing() {
 }
 
 #[test]
+fn where_the_kernel_likes_nothing_else_is() {
+    let file = file(2 * PAGE as u64);
+    std::os::unix::fs::FileExt::write_all_at(&file, b"second", PAGE as u64).unwrap();
+    let mapped: Vec<_> = (0..3)
+        .map(|_| Mapping::file(None, PAGE, file.as_fd(), PAGE as u64, Protection::Read).unwrap())
+        .chain([Mapping::anonymous(None, PAGE, Protection::Read).unwrap()])
+        .collect();
+    // SAFETY: mapped above.
+    let begin = |mapping: &Mapping| unsafe { mapping.base().as_ptr().cast::<[u8; 6]>().read() };
+    assert_eq!(mapped.iter().map(begin).collect::<Vec<_>>(), [*b"second", *b"second", *b"second", [0; 6]]);
+    for len in [0, PAGE + 1, usize::MAX - PAGE + 1] {
+        assert!(matches!(Mapping::anonymous(None, len, Protection::Read), Err(MappingError::Range { .. })));
+    }
+}
+
+#[test]
 fn impossible_ranges_are_refused() {
     for (addr, len) in [
         (0, PAGE),

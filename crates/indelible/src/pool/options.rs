@@ -335,7 +335,7 @@ impl PoolOptions {
         if free {
             return Ok(());
         }
-        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default() }.into())
+        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default(), passing: false }.into())
     }
 }
 

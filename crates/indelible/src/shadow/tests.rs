@@ -201,7 +201,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     file.write_all_at(b"abc", 5 * PAGE as u64).unwrap();
     for rung in rungs() {
         let mut shadow = Shadow::attach(Params {
-            addr: window(3),
+            addr: Some(window(3)),
             len: 600 * PAGE,
             source: Source::PrivateFile { fd: file.as_fd(), offset: 5 * PAGE as u64 },
             writable: true,
@@ -236,7 +236,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
     let pages = 4 << 18;
     file.set_len((pages * PAGE) as u64).unwrap();
     let mut shadow = Shadow::attach(Params {
-        addr: window(4),
+        addr: Some(window(4)),
         len: pages * PAGE,
         source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
         writable: true,

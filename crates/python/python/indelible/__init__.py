@@ -33,7 +33,7 @@ from ._errors import (
     WrongKey,
 )
 from ._indelible import Object, __version__
-from ._pool import Pool, Stat, open
+from ._pool import Collected, Difference, Pool, Stat, open
 from ._psync import psync
 from ._record import Field, Struct
 
@@ -41,8 +41,10 @@ __all__ = [
     "Array",
     "Checkpoints",
     "Closed",
+    "Collected",
     "Damaged",
     "Dict",
+    "Difference",
     "Error",
     "Exists",
     "Field",

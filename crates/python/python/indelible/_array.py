@@ -51,6 +51,13 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         """
         return grown(self, length)
 
+    def refresh(self) -> Array:
+        """The array as the newest psync of the object left it, or this one if it is that, or if it is not read beside a writer.
+
+        This one, and views of it, stay as they are: their state of the object is kept as long as they exist.
+        """
+        return refreshed(self)
+
     def copy(self, order: Any = "C") -> np.ndarray[Any, Any]:  # type: ignore[override]
         """The elements in memory of their own, as an ordinary array."""
         return np.array(self, order=order, subok=False)
@@ -122,8 +129,7 @@ def grown(array: Array, length: int) -> Array:
     """See `Array.grow`."""
     obj = owner(array)
     old = read_layout(obj)
-    whole = over(obj, old)
-    if array.dtype != whole.dtype or array.shape[1:] != whole.shape[1:] or _address(array) != _address(whole):
+    if not _is_whole(array, over(obj, old)):
         raise ValueError("only a whole array grows, and this is a view of a part of it")
     if old.order != "C" and len(old.shape) > 1:
         raise ValueError("an array of order 'F' cannot grow along its first axis: its elements would move")
@@ -147,6 +153,27 @@ def grow_to(obj: Object, needed: int) -> None:
         obj.grow(max(needed, obj.size + obj.size // 4))
     except (NoRoom, NoSpace):
         obj.grow(needed)
+
+
+def refreshed(array: Array) -> Array:
+    """See `Array.refresh`."""
+    obj = owner(array)
+    if not _is_whole(array, over(obj, read_layout(obj))):
+        raise ValueError("only a whole array is refreshed, and this is a view of a part of it")
+    newer = obj._newer()
+    if newer is None:
+        return array
+    try:
+        return over(newer, read_layout(newer))
+    except BaseException:
+        newer.close()
+        raise
+
+
+def _is_whole(array: Array, whole: Array) -> bool:
+    """Whether it is the array of its object, of whatever length."""
+    same = array.dtype == whole.dtype and array.shape[1:] == whole.shape[1:]
+    return same and _address(array) == _address(whole)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

@@ -291,6 +291,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     StoreError::Held {
         holder: process.map_or(Holder::Unknown, |process| Holder::Process { process, writer }),
         others: Others::default(),
+        passing: false,
     }
 }
 

@@ -11,7 +11,7 @@
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
-use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY};
+use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY, FLAG_SPARSE};
 use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -134,6 +134,10 @@ impl Absorption {
             table.narrow(&mut base, last.entry.based.get())?;
             first.is_unused_base().then_some(first)
         } else {
+            if base.entry.based == base.entry.pages {
+                // Each page was written, here or by a psync: none claims space any more.
+                base.entry.set(FLAG_SPARSE, last.entry.has(FLAG_SPARSE));
+            }
             table.leave_base(&mut base)?
         };
         table.put_entry(&base)?;

@@ -80,6 +80,10 @@ impl Store {
     /// Changes the name of an object nobody has attached.
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
+        self.unless_held_still(|| self.rename_now(name, new, key))
+    }
+
+    fn rename_now(&self, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         self.update(|table| {
             let mut object = table.object(name)?;
             if !object.opens_for_writing(key) {
