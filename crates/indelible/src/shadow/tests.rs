@@ -102,7 +102,7 @@ fn over_device(
 ) -> Params<'static> {
     let device = Arc::new(Pattern { len: 1 << 40, broken });
     Params {
-        addr,
+        addr: Some(addr),
         len: pages * PAGE,
         source: Source::Pages(Arc::new(Primary { device, offset: 8 * PAGE as u64 })),
         writable: rung.is_some(),
