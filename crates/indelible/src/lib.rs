@@ -83,6 +83,7 @@ pub use maintenance::{
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Collected, CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tracking,
+    Collected, CreateOptions, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, Stat, State, Tie,
+    Tracking,
 };
 pub use relative::Relative;

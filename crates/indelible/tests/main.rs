@@ -29,6 +29,7 @@ mod heap_model;
 mod heap_threads;
 mod kept;
 mod large;
+mod lifetimes;
 mod raw_heap;
 mod records;
 mod revert;

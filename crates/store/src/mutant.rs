@@ -125,6 +125,14 @@ mutants! {
         PageUnclaimed,
         /// A base is removed with the first of the objects that rest on it.
         BaseFreed,
+        /// A deleted object goes while a process has it attached.
+        DeletedFreed,
+        /// A deleted object goes before the object that it is tied to.
+        TieIgnored,
+        /// An object points to its list of ties before that is durable.
+        TieUnproven,
+        /// A volatile object is attached after the machine was started anew.
+        VolatileKept,
         /// An object becomes a base before its progress as one is durable.
         BaseUnproven,
         /// An object that a process writes becomes a base before the lane is redone.

@@ -1,15 +1,18 @@
 //! The object table: names, IDs, entries, addresses and the lane directory, as changes to a transaction.
 
 mod bases;
+mod hidden;
 mod lanes;
 mod layers;
 mod names;
 mod objects;
 mod revived;
 mod slots;
+mod ties;
 
 pub use lanes::{directory, directory_slot, put_directory};
 pub use layers::{Layers, PAGES_A_LINE, SharedLayers, read_pages};
 pub use names::check_name;
 pub use objects::{CreateOptions, Key, Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};
+pub use ties::{Tie, tied_to};

@@ -51,7 +51,7 @@ impl Store {
     pub fn end_snapshot(self: &Arc<Self>, reader: Reader) -> Result<()> {
         let object = *reader.object();
         drop(reader);
-        self.remove_bases(object.entry.has(FLAG_HIDDEN).then_some(object)).map(drop)
+        self.remove_left(object.entry.has(FLAG_HIDDEN).then_some(object)).map(drop)
     }
 
     /// Whether no psync of the object came after what the reader has, which it attached by [`attach_snapshot`](Store::attach_snapshot).

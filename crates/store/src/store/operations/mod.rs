@@ -9,9 +9,11 @@ mod inspect;
 mod listing;
 mod merge;
 mod objects;
+mod removal;
 mod resize;
 mod revive;
 mod standings;
+mod ties;
 mod window;
 
 pub use copies::SnapshotOf;
