@@ -3,6 +3,7 @@
 use super::support::everywhere;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions};
 use indelible_store::table;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SIZE: u64 = 50_000;
 
@@ -56,6 +57,63 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
         assert!(pool.store().find_id(&id).is_err(), "it went with its detach");
         assert_eq!(pool.info().unwrap().free, before, "before anything is collected");
     });
+}
+
+/// Whatever the order: nobody loses what it psynced, and nothing is left.
+#[test]
+fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
+    const ROUNDS: u64 = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let memory = PoolOptions::new().medium(MediumKind::Memory);
+    let path = dir.path().join("pool.pmo");
+    let pool = memory.format(&path, 64 << 20).unwrap();
+    let over = AtomicBool::new(false);
+    let refused = |result: indelible::Result<()>, allowed: &[ErrorKind]| match result {
+        Err(error) if !allowed.contains(&error.kind()) => panic!("{error}"),
+        result => result.is_ok(),
+    };
+    let deleted: u64 = std::thread::scope(|scope| {
+        let deleters = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let mut deleted = 0;
+                while !over.load(Ordering::Relaxed) {
+                    deleted += u64::from(refused(pool.delete("a", b""), &[ErrorKind::NotFound]));
+                }
+                deleted
+            })
+        });
+        scope.spawn(|| {
+            let busy = [ErrorKind::NotFound, ErrorKind::Held, ErrorKind::Busy];
+            while !over.load(Ordering::Relaxed) {
+                if refused(pool.snapshot("a", "s", b""), &busy) {
+                    refused(pool.delete("s", b""), &[]);
+                }
+            }
+        });
+        for round in 1..=ROUNDS {
+            let mut object = pool.create_attached("a", 20_000).unwrap();
+            for step in 0..3 {
+                object.as_mut_slice().fill((round + step) as u8);
+                object.psync().unwrap();
+            }
+            object.as_mut_slice().fill(0);
+            object.revert().unwrap();
+            assert!(object.as_slice().iter().all(|byte| *byte == (round + 2) as u8), "round {round}");
+            object.detach().unwrap();
+            // Nobody is in the way of the next one.
+            while pool.stat("a").is_ok() {
+                std::thread::yield_now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        deleters.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(deleted, ROUNDS, "each is deleted once");
+    pool.collect(&mut |_, _| {}).unwrap();
+    assert_eq!(pool.info().unwrap().objects, 0);
+    drop(pool);
+    let report = indelible::check(&path, &memory, &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
 #[test]
