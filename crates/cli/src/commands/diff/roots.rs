@@ -18,6 +18,9 @@ const PAGE: u64 = 4096;
 /// Bytes whose changes are known by one bit.
 const WORD: u64 = 8;
 
+/// Result of a read of the older one.
+type Read<T> = std::result::Result<T, StoreError>;
+
 /// A root that differs, for programs.
 #[derive(Serialize)]
 pub struct RootChange {
@@ -73,7 +76,8 @@ pub fn changed(
     let Some(mut before) = types(pool, older, key)? else { return Ok(None) };
     // Both have the same addresses: the other one is detached by now.
     let Some(heap) = open(pool, newer, key)? else { return Ok(None) };
-    let mut reader = still(pool, older, key).map_err(|error| failed(older, &error))?;
+    let reader = pool.store().attach_still(older, Key(key));
+    let mut reader = reader.map_err(|error| failed(older, &error))?;
     let then = Then { pool, layers: reader.take_layers(), reader };
     let (mut words, mut failure) = (HashMap::new(), None);
     let touched = heap.touched(&mut |range| {
@@ -123,13 +127,6 @@ fn open(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<ReadHeap>> {
     }
 }
 
-fn still(pool: &Pool, name: &str, key: &[u8]) -> Result<Reader, StoreError> {
-    match pool.store().attach_reader(name, Key(key)) {
-        Err(StoreError::Held { .. }) => pool.store().attach_snapshot(name, Key(key)),
-        reader => reader,
-    }
-}
-
 fn failed(name: &str, error: &StoreError) -> crate::failure::Failure {
     let message = format!("cannot read {}: {error}", crate::failure::object(name));
     crate::failure::Failure::new(
@@ -153,7 +150,7 @@ fn differs(
     now: &[u8],
     then: &Then<'_>,
     words: &mut HashMap<u64, [u64; 8]>,
-) -> Result<bool, StoreError> {
+) -> Read<bool> {
     for page in range.start / PAGE..range.end.div_ceil(PAGE) {
         let after = found.pages.partition_point(|pages| pages.start <= page);
         if !after.checked_sub(1).is_some_and(|at| found.pages[at].contains(&page)) {
@@ -174,7 +171,7 @@ fn differs(
 }
 
 /// Which words of a page are other ones.
-fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Result<[u64; 8], StoreError> {
+fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Read<[u64; 8]> {
     let object = then.reader.object();
     let mut before = [0; PAGE as usize];
     let there = object.entry.size.get().saturating_sub(page * PAGE).min(PAGE) as usize;

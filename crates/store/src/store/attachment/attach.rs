@@ -61,7 +61,7 @@ impl Store {
         name: &str,
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
-        let object = table.object(name)?;
+        let object = self.usable(table, name)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
@@ -107,7 +107,7 @@ impl Store {
     /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.bind_writer(|table, search| {
-            let object = table.object(name)?;
+            let object = self.usable(table, name)?;
             if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
@@ -124,10 +124,12 @@ impl Store {
             return Err(StoreError::ObjectReadOnly);
         }
         let (id, now) = (random_id()?, now());
-        self.bind_writer(|table, search| {
-            let object = table.create(name, id, now, &self.with_window(how))?;
-            self.prepare_extent(table, &object, 0)?;
-            self.begin_writing(table, object, search)
+        self.with_way_made(name, || {
+            self.bind_writer(|table, search| {
+                let object = table.create(name, id, now, &self.with_window(how))?;
+                self.prepare_extent(table, &object, 0)?;
+                self.begin_writing(table, object, search)
+            })
         })
     }
 
@@ -314,5 +316,14 @@ impl Reader {
     /// Detaches; state D if no other reader is left.
     pub fn detach(self) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(object_lock) = self.object_lock.take() {
+            drop(object_lock);
+            self.store.remove_if_deleted(&self.object);
+        }
     }
 }

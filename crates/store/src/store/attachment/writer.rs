@@ -152,6 +152,7 @@ impl Writer {
         lane.forget(self.object.offset);
         drop(object_lock);
         drop(changing);
+        self.store.remove_if_deleted(&self.object);
         self.store.forget_failed_lanes();
         result
     }

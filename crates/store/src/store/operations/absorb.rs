@@ -173,7 +173,7 @@ impl Store {
                 .at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| absorption.relink(table))?,
         };
         // One that is attached goes with the next `reap`.
-        let _ = self.remove_bases(unused.flatten());
+        let _ = self.remove_left(unused.flatten());
         Ok(())
     }
 }

@@ -127,7 +127,7 @@ impl Store {
         let changed = |table: &mut TableTransaction<'_>| {
             let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
             for (name, key) in objects {
-                let mut object = table.object(name)?;
+                let mut object = self.usable(table, name)?;
                 if !right.allows(&object, *key) {
                     return Err(StoreError::WrongKey);
                 }

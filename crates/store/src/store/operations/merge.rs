@@ -50,7 +50,7 @@ impl Pair {
                 // Others see it, and all below.
                 break;
             }
-            if !lower.entry.has(FLAG_HIDDEN) || top && live {
+            if !lower.entry.has(FLAG_HIDDEN) || table.is_tied(&lower)? || top && live {
                 continue;
             }
             let into = match lower.entry.pages >= upper.entry.pages {
