@@ -18,6 +18,9 @@ const PAGE: u64 = 4096;
 /// Bytes whose changes are known by one bit.
 const WORD: u64 = 8;
 
+/// Result of a read of the older one.
+type Read<T> = std::result::Result<T, StoreError>;
+
 /// A root that differs, for programs.
 #[derive(Serialize)]
 pub struct RootChange {
@@ -123,7 +126,7 @@ fn open(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<ReadHeap>> {
     }
 }
 
-fn still(pool: &Pool, name: &str, key: &[u8]) -> Result<Reader, StoreError> {
+fn still(pool: &Pool, name: &str, key: &[u8]) -> Read<Reader> {
     match pool.store().attach_reader(name, Key(key)) {
         Err(StoreError::Held { .. }) => pool.store().attach_snapshot(name, Key(key)),
         reader => reader,
@@ -153,7 +156,7 @@ fn differs(
     now: &[u8],
     then: &Then<'_>,
     words: &mut HashMap<u64, [u64; 8]>,
-) -> Result<bool, StoreError> {
+) -> Read<bool> {
     for page in range.start / PAGE..range.end.div_ceil(PAGE) {
         let after = found.pages.partition_point(|pages| pages.start <= page);
         if !after.checked_sub(1).is_some_and(|at| found.pages[at].contains(&page)) {
@@ -174,7 +177,7 @@ fn differs(
 }
 
 /// Which words of a page are other ones.
-fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Result<[u64; 8], StoreError> {
+fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Read<[u64; 8]> {
     let object = then.reader.object();
     let mut before = [0; PAGE as usize];
     let there = object.entry.size.get().saturating_sub(page * PAGE).min(PAGE) as usize;
