@@ -33,6 +33,21 @@ impl Out {
         Ok(())
     }
 
+    /// Lines of cells, which are aligned: to the right in columns that have numbers.
+    pub fn table(&mut self, lines: &[Vec<String>], numbers: &[bool]) -> Result {
+        let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..numbers.len()).map(width).collect();
+        for line in lines {
+            let cell = |((text, number), width): ((&String, &bool), &usize)| match number {
+                true => format!("{text:>width$}"),
+                false => format!("{text:<width$}"),
+            };
+            let cells: Vec<_> = line.iter().zip(numbers).zip(&widths).map(cell).collect();
+            self.line(cells.join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+
     /// One value as indented JSON.
     pub fn json(&mut self, value: &impl Serialize) -> Result {
         serde_json::to_writer_pretty(&mut self.0, value)?;

@@ -1,9 +1,10 @@
 //! Work with snapshots: go back, compare, thin them, read beside writers.
 
-use crate::common::{self, Rig};
+use crate::common::{self, Rig, Run};
 use indelible::collections::PVec;
 use indelible::{Heap, Pool};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 /// A pool with an object `a` of three pages, its snapshot `then`, and a change of the second page.
 fn changed() -> Rig {
@@ -236,6 +237,61 @@ fn a_move_that_was_cut_short_says_what_to_do() {
     rig.pmo(["mv"], ["a", "--to", to]).fine();
     let run = common::pmo(["mv", from, "a", "--to", to]).fails(7, "exists");
     assert!(run.err.contains("it is in both pools") && run.err.contains("ends the move"), "{run:?}");
+}
+
+/// Each command of docs/cookbook/snapshots.md prints what stands there.
+#[test]
+fn the_page_of_the_cookbook_is_true() {
+    let page = include_str!("../../../docs/cookbook/snapshots.md");
+    let rig = Rig::empty();
+    let tools = std::path::Path::new(common::PMO).parent().unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for block in page.split("```console\n").skip(1) {
+        let block = &block[..block.find("```").unwrap()];
+        for step in block.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            let mut shell = Command::new("sh");
+            shell.current_dir(rig.dir.path()).args(["-c", command]).env("PATH", &path).env_remove("PMO_POOL");
+            let run = Run::of(&mut shell, b"").fine();
+            assert_eq!(run.out, expected, "{command}");
+            commands += 1;
+        }
+    }
+    assert!(commands > 15, "{commands}");
+}
+
+/// Psyncs that the test makes between two looks, and the process that has an object.
+#[test]
+fn top_counts_psyncs_and_names_holders() {
+    let rig = Rig::new();
+    let pool = Pool::open(&rig.pool).unwrap();
+    let mut busy = pool.create_attached("busy", 4096).unwrap();
+    pool.create("idle", 8192).unwrap();
+    let text = rig.pmo(["top"], ["--once", "--interval", "0.01"]).fine().out;
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["STATE", "PSYNCS/S", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"]);
+    assert_eq!(lines[2], ["D", "0.0", "0", "8", "KiB", "8", "KiB", "idle", "-"]);
+    let mut command = rig.command(["top"]);
+    command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
+    let mut top = command.spawn().unwrap();
+    let mut seen = BufReader::new(top.stdout.take().unwrap()).lines();
+    // Until a look saw a psync: its interval may have none.
+    let row = loop {
+        busy.as_mut_slice()[0] ^= 1;
+        busy.psync().unwrap();
+        let rows: serde_json::Value = serde_json::from_str(&seen.next().unwrap().unwrap()).unwrap();
+        if rows[0]["psyncs_per_second"].as_f64().unwrap() > 0.0 {
+            break rows[0].clone();
+        }
+    };
+    assert_eq!((&row["name"], &row["state"]), (&"busy".into(), &"W".into()));
+    assert_eq!(row["holder"]["pid"], std::process::id());
+    assert!(row["psyncs"].as_u64().unwrap() > 0);
+    top.kill().unwrap();
+    top.wait().unwrap();
+    rig.pmo(["top"], ["--interval", "0"]).fails(2, "from 0.01 seconds to a day");
+    rig.pmo(["top"], ["--once", "absent", "--interval", "0.01"]).fine();
 }
 
 /// The process of the test writes; the tool looks at what its last psync left.

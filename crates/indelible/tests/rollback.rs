@@ -101,7 +101,7 @@ fn a_rollback_needs_the_key_of_the_object_and_of_the_snapshot() {
 fn s2_02_an_object_of_a_full_pool_goes_back() {
     everywhere(|world| {
         let pool = changed(world);
-        pool.create("page", 2 * PAGE as u64).unwrap();
+        pool.create("pages", 2 * PAGE as u64).unwrap();
         let fill = |prefix: &str| {
             let mut len = pool.info().unwrap().largest_free;
             for nth in 0.. {
@@ -119,10 +119,10 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         };
         fill("filler");
         assert_eq!(pool.info().unwrap().free, 0);
-        // There are no pages for a bitmap and its summary.
+        // There is no place for a bitmap and its summary.
         refused(pool.rollback("a", "s", b""), ErrorKind::NoRoom, &["no room: 8192 bytes"]);
         holds(&pool, "a", &changed_page());
-        pool.destroy("page").unwrap();
+        pool.destroy("pages").unwrap();
         pool.rollback("a", "s", b"").unwrap();
         holds(&pool, "a", &[1; SIZE]);
         let mut a = pool.attach("a").unwrap();

@@ -163,7 +163,7 @@ impl Column {
     fn text(self, stat: &Stat) -> String {
         match self {
             Column::State => stat.state.letter().to_string(),
-            Column::Holder => holder(stat),
+            Column::Holder => held_by(stat),
             Column::Size => human(stat.size),
             Column::Name => printable(&stat.name),
             Column::Psyncs => stat.psyncs.to_string(),
@@ -179,7 +179,8 @@ impl Column {
     }
 }
 
-fn holder(stat: &Stat) -> String {
+/// The processes that have an object, for people.
+pub fn held_by(stat: &Stat) -> String {
     let listed = listed(Holder::of(stat).as_ref(), &Holder::others(stat), stat.unseen_readers);
     match (!listed.is_empty(), stat.needs_recovery) {
         (true, _) => listed,
@@ -219,7 +220,7 @@ pub fn run(context: &Context, args: &Ls) -> Result {
 }
 
 /// The objects that match. Damaged ones are reported, and the rest listed.
-fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Stat>> {
+pub fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Stat>> {
     let glob = pattern.map(Glob::new);
     let mut rows = Vec::new();
     for stat in pool.list() {
@@ -253,15 +254,6 @@ fn text(rows: &[Stat], args: &Ls, out: &mut Out) -> Result {
         table.push(columns.iter().map(|column| column.heading()).collect());
     }
     table.extend(rows.iter().map(|stat| columns.iter().map(|column| column.text(stat)).collect()));
-    let width = |at: usize| table.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    for line in &table {
-        let cell = |((text, column), width): ((&String, &Column), &usize)| match column.is_number() {
-            true => format!("{text:>width$}"),
-            false => format!("{text:<width$}"),
-        };
-        let cells: Vec<_> = line.iter().zip(columns).zip(&widths).map(cell).collect();
-        out.line(cells.join("  ").trim_end())?;
-    }
-    Ok(())
+    let numbers: Vec<bool> = columns.iter().map(|column| column.is_number()).collect();
+    out.table(&table, &numbers)
 }

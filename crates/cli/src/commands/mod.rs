@@ -28,6 +28,7 @@ mod rollback;
 mod snapshot;
 mod stat;
 mod tie;
+mod top;
 mod types;
 mod upgrade;
 mod verify;
@@ -71,6 +72,7 @@ pub enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     Metrics(metrics::Metrics),
+    Top(top::Top),
 }
 
 /// Does it.
@@ -108,5 +110,6 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Metrics(args) => metrics::run(context, args),
+        Command::Top(args) => top::run(context, args),
     }
 }

@@ -8,9 +8,8 @@ use crate::error::{Cause, Result};
 use indelible_store::error::StoreError;
 use indelible_store::format::PAGE;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY};
-use indelible_store::store::{Attributes, Reader, Revived, Store};
+use indelible_store::store::{Attributes, Reader, Revived};
 use indelible_store::table::{Key, read_pages};
-use std::sync::Arc;
 
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
@@ -36,7 +35,7 @@ impl Pool {
     ) -> Result<()> {
         self.about("copy", name, self.inner.alive().and_then(|()| other.inner.alive()))?;
         let store = &self.inner.store;
-        let held = self.inner.patiently(|| Ok(still(store, name, Key(key))?));
+        let held = self.inner.patiently(|| Ok(store.attach_still(name, Key(key))?));
         let mut reader = self.about("copy", name, held)?;
         let copied = self.copy_held(name, key, &mut reader, other, copy, progress);
         // A base that is left goes with the next one.
@@ -161,12 +160,4 @@ fn write_pages(revived: &Revived, at: u64, bytes: &[u8]) -> Result<(), StoreErro
         }
     }
     run.map_or(Ok(()), |first| revived.write(at + first as u64 * PAGE, &bytes[first * size..]))
-}
-
-/// Holds what the last psync of an object left, without being in its writer's way if there is space for that.
-fn still(store: &Arc<Store>, name: &str, key: Key<'_>) -> Result<Reader, StoreError> {
-    match store.attach_reader(name, key) {
-        Err(StoreError::Held { .. }) => store.attach_snapshot(name, key),
-        attached => attached,
-    }
 }

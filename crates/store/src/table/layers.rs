@@ -180,6 +180,20 @@ impl TableTransaction<'_> {
         self.layers_with(object, &|_, _| {})
     }
 
+    /// The uppermost layer and `below` more, for pages that one of these has: a chain may be long, and each layer is read.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn upper_layers(&self, object: &Located, below: usize) -> Result<Layers> {
+        let mut layers = Layers { top: self.layer(&object.entry, &|_, _| {})?, below: Vec::new() };
+        let mut upper = *object;
+        while upper.entry.has(FLAG_OVERLAY) && layers.below.len() < below {
+            upper = self.base(&upper)?;
+            layers.below.push(self.layer(&upper.entry, &|_, _| {})?);
+        }
+        Ok(layers)
+    }
+
     /// As [`layers`](Self::layers), with lines of the object's bitmap that are not in the pool yet: `amend(offset, bytes)` lays them over what was read.
     ///
     /// # Errors

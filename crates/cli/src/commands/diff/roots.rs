@@ -76,7 +76,8 @@ pub fn changed(
     let Some(mut before) = types(pool, older, key)? else { return Ok(None) };
     // Both have the same addresses: the other one is detached by now.
     let Some(heap) = open(pool, newer, key)? else { return Ok(None) };
-    let mut reader = still(pool, older, key).map_err(|error| failed(older, &error))?;
+    let reader = pool.store().attach_still(older, Key(key));
+    let mut reader = reader.map_err(|error| failed(older, &error))?;
     let then = Then { pool, layers: reader.take_layers(), reader };
     let (mut words, mut failure) = (HashMap::new(), None);
     let touched = heap.touched(&mut |range| {
@@ -123,13 +124,6 @@ fn open(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<ReadHeap>> {
     match ReadHeap::open(reading::attach(pool, name, key)?) {
         Err(error) if error.kind() == ErrorKind::NotAHeap => Ok(None),
         heap => Ok(Some(heap?)),
-    }
-}
-
-fn still(pool: &Pool, name: &str, key: &[u8]) -> Read<Reader> {
-    match pool.store().attach_reader(name, Key(key)) {
-        Err(StoreError::Held { .. }) => pool.store().attach_snapshot(name, Key(key)),
-        reader => reader,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::space::TableTransaction;
 use crate::store::attachment::renumber;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Layers, Located, Writes};
+use crate::table::{Key, Located, Writes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
@@ -45,19 +45,23 @@ impl Absorption {
         if object.entry.base.get() != base.offset || base.entry.users.get() != 1 {
             return Ok(None);
         }
-        let Some(layers) = table.layers(base)? else { return Ok(None) };
-        if !table.base(base)?.entry.has(FLAG_HIDDEN) {
+        if !base.entry.has(FLAG_OVERLAY) || !table.base(base)?.entry.has(FLAG_HIDDEN) {
             return Ok(None);
         }
+        // Pages are taken from those that have them themselves.
+        let layers = table.upper_layers(base, 0)?;
         let based = base.entry.based.get();
         let mut own: BTreeSet<u64> = layers.own_pages(based).collect();
         let beyond = base.entry.pages.get() - based;
         let (mut absorbed, mut pages, mut upper) = (Vec::new(), Vec::new(), *base);
         while upper.entry.has(FLAG_OVERLAY) {
             let lower = table.base(&upper)?;
-            let below = table.layers(&lower)?.unwrap_or_else(|| Layers::alone(&lower));
+            if !lower.entry.has(FLAG_HIDDEN) {
+                break;
+            }
+            let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            if !lower.entry.has(FLAG_HIDDEN) || theirs > (own.len() as u64 + beyond).saturating_mul(RATIO) {
+            if theirs > (own.len() as u64 + beyond).saturating_mul(RATIO) {
                 break;
             }
             for page in below.own_pages(based.min(lower.entry.pages.get())) {

@@ -74,8 +74,8 @@ impl Store {
     /// both.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Store::attach_snapshot), by which those are held that are no snapshots. In a
-    /// read-only store, which holds nothing: `TableInMotion` if writers keep coming.
+    /// `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are held. In a read-only store, which holds nothing:
+    /// `TableInMotion` if writers keep coming.
     pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
         let begin = Instant::now();
         loop {
@@ -97,6 +97,18 @@ impl Store {
         }
     }
 
+    /// Attaches what the last psync of an object left, for reading: the object itself, unless a process writes it, else
+    /// [what that has psynced](Store::attach_snapshot). [`end_snapshot`](Store::end_snapshot) ends it.
+    ///
+    /// # Errors
+    /// As for both; `Held` in a read-only store.
+    pub fn attach_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
+        match self.attach_reader(name, key) {
+            Err(StoreError::Held { .. }) if !self.read_only => self.attach_snapshot(name, key),
+            attached => attached,
+        }
+    }
+
     fn diff_held(
         self: &Arc<Self>,
         older: &str,
@@ -105,10 +117,7 @@ impl Store {
         readers: &mut Vec<Reader>,
     ) -> Result<Difference> {
         for name in [older, newer] {
-            readers.push(match self.read_only {
-                true => self.attach_reader(name, key)?,
-                false => self.attach_snapshot(name, key)?,
-            });
+            readers.push(self.attach_still(name, key)?);
         }
         let [older, newer] = &mut readers[..] else { unreachable!("there are two") };
         self.compare(&Still::of(older), &Still::of(newer))

@@ -205,8 +205,8 @@ impl Store {
                     Err(error) => return Err(error),
                 }
             }
-            let layers = table.layers(pair.both().0)?;
-            Ok(layers.map(|layers| (pair, layers, locks)))
+            let layers = table.upper_layers(pair.both().0, 1)?;
+            Ok(Some((pair, layers, locks)))
         })?;
         let Some((pair, layers, _locks)) = found else { return Ok(None) };
         let copied = pair.copy(&self.latch.enter(), &layers)?;

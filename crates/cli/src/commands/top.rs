@@ -1,0 +1,151 @@
+//! `pmo top`: who has which object, and how often it is psynced.
+
+use crate::bytes::human;
+use crate::commands::ls::{held_by, rows};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::out::Out;
+use crate::process::Holder;
+use crate::text::printable;
+use crate::values::pool;
+use clap::Args;
+use indelible::{Pool, Stat};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Show who has which object, and how often it is psynced, again and again
+///
+/// Takes no locks: it is in nobody's way. Objects with the most psyncs come first. Psyncs are counted that are durable, whoever
+/// makes them. On a terminal the table takes the place of the one before; Ctrl-C ends it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo top data.pmo
+  pmo top data.pmo 'logs/*' --interval 0.2
+  pmo top data.pmo --once --json | jq '.[0].psyncs_per_second'
+
+JSON, a line for each look, the first one after an interval:
+  [{\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"psyncs_per_second\":812.5,\"psyncs\":90123,\"own\":4096,\"size\":4096}]")]
+pub struct Top {
+    /// The pool
+    #[arg(value_parser = pool())]
+    pool: PathBuf,
+
+    /// Which objects: a pattern with *, ? and [a-z]
+    #[arg(value_name = "NAME-PATTERN")]
+    pattern: Option<String>,
+
+    /// Seconds between two looks
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    interval: Duration,
+
+    /// Look once, after an interval
+    #[arg(long)]
+    once: bool,
+}
+
+/// Reads an interval: one of no length would leave nobody any time.
+fn interval(text: &str) -> std::result::Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let usable = (0.01..=86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds));
+    usable.ok_or_else(|| "an interval has from 0.01 seconds to a day".to_owned())
+}
+
+/// A line, for programs.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    state: char,
+    holder: Option<Holder>,
+    psyncs_per_second: f64,
+    psyncs: u64,
+    own: u64,
+    size: u64,
+    #[serde(skip)]
+    held_by: String,
+}
+
+pub fn run(context: &Context, args: &Top) -> Result {
+    let pool = context.look(&args.pool)?;
+    let mut before = Look::at(&pool, args)?;
+    loop {
+        std::thread::sleep(args.interval);
+        let now = Look::at(&pool, args)?;
+        show(context.json, &now.since(&before), args)?;
+        if args.once {
+            return if now.damaged { Err(Failure::Quiet(Exit::Damaged)) } else { Ok(()) };
+        }
+        before = now;
+    }
+}
+
+/// The objects at a moment.
+struct Look {
+    at: Instant,
+    objects: Vec<Stat>,
+    damaged: bool,
+}
+
+impl Look {
+    fn at(pool: &Pool, args: &Top) -> Result<Look> {
+        let mut damaged = false;
+        let objects = rows(pool, args.pattern.as_deref(), &mut damaged)?;
+        Ok(Look { at: Instant::now(), objects, damaged })
+    }
+
+    /// Lines for what happened since, those with most psyncs first.
+    fn since(&self, before: &Look) -> Vec<Row> {
+        let then: HashMap<_, _> = before.objects.iter().map(|stat| (stat.id, stat.psyncs)).collect();
+        let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-9);
+        let row = |stat: &Stat| {
+            // One that was created since had none.
+            let then = then.get(&stat.id).copied().unwrap_or(0);
+            Row {
+                name: stat.name.clone(),
+                state: stat.state.letter(),
+                holder: Holder::of(stat),
+                psyncs_per_second: stat.psyncs.saturating_sub(then) as f64 / seconds,
+                psyncs: stat.psyncs,
+                own: stat.own,
+                size: stat.size,
+                held_by: held_by(stat),
+            }
+        };
+        let mut rows: Vec<Row> = self.objects.iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            b.psyncs_per_second.total_cmp(&a.psyncs_per_second).then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+}
+
+fn show(json: bool, rows: &[Row], args: &Top) -> Result {
+    let mut out = Out::new();
+    if json {
+        out.line(&serde_json::to_string(rows)?)?;
+        return out.finish();
+    }
+    if !args.once && std::io::stdout().is_terminal() {
+        // To the first place, with nothing behind.
+        out.bytes(b"\x1b[H\x1b[2J")?;
+    }
+    let mut table =
+        vec![["STATE", "PSYNCS/S", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"].map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|row| {
+        vec![
+            row.state.to_string(),
+            format!("{:.1}", row.psyncs_per_second),
+            row.psyncs.to_string(),
+            human(row.own),
+            human(row.size),
+            printable(&row.name),
+            row.held_by.clone(),
+        ]
+    }));
+    out.table(&table, &[false, true, true, true, true, false, false])?;
+    out.finish()
+}
