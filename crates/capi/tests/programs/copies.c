@@ -171,6 +171,8 @@ static void full(const char *path)
     CHECK(load(pool, "most") == 7 && pmo_close(pool) == 0);
 }
 
+enum { PAGE = 4096, PAGES = 400 };
+
 /* The child that writes: it does what it is told, one letter at a time, and answers with it. */
 struct writer {
     int orders, answers;
@@ -192,6 +194,20 @@ static void work(const char *path, int orders, int answers)
             ++*(long *)object;
         else if (order == 'g')
             CHECK(pmo_grow(object, 1 << 20) == 0 && (object[(1 << 20) - 1] = 9) && pmo_psync(object) == 0);
+        else if (order == 'A')
+            CHECK((object = pmo_attach(pool, "pages", PMO_WRITE, NULL, 0)) != NULL);
+        else if (order == 'I' || order == 'S') {
+            for (int page = 0; page < (order == 'I' ? PAGES : PAGES / 4); page++)
+                object[page * PAGE + (order == 'S')]++;
+            CHECK(pmo_psync(object) == 0);
+        } else if (order == 'C')
+            for (int page = 0; page < PAGES; page++)
+                CHECK(object[page * PAGE] == 1 && object[page * PAGE + 1] == (page < PAGES / 4 ? object[1] : 0));
+        else if (order == 'G')
+            CHECK(pmo_grow(object, 2 * PAGES * PAGE) == 0);
+        else if (order == 'Z')
+            for (int page = PAGES; page < 2 * PAGES; page++)
+                CHECK(object[page * PAGE] == 0);
         CHECK(write(answers, &order, 1) == 1);
     }
     exit(0);
@@ -287,6 +303,30 @@ static void follow(pmo_pool *pool, const char *path)
     CHECK(load(pool, "w") == 10);
 }
 
+/* Snapshots come and go while a process has pages that it has not looked at yet: they are there when it does. */
+static void untouched(const char *path)
+{
+    pmo_pool *pool;
+    char another[4096];
+    CHECK(snprintf(another, sizeof another, "%s.untouched", path) < (int)sizeof another);
+    CHECK((pool = pmo_format(another, 64 << 20, 0)) != NULL && pmo_create(pool, "pages", PAGES * PAGE) == 0);
+    struct writer writer = begin(another);
+    tell(&writer, "AId");
+    /* Attached while nothing is shared; while pages are; and growing while they are. */
+    for (int attached = 0; attached < 3; attached++) {
+        if (attached == 2)
+            CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
+        tell(&writer, "A");
+        for (int round = 0; round < 6; round++) {
+            tell(&writer, attached == 2 && round == 2 ? "SG" : "S");
+            CHECK(pmo_snapshot(pool, "pages", "s", NULL, 0) == 0 && pmo_destroy(pool, "s", NULL, 0) == 0);
+        }
+        tell(&writer, attached == 2 ? "CZ" : "Cd");
+    }
+    end(&writer);
+    CHECK(pmo_close(pool) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
@@ -297,6 +337,7 @@ int main(int argc, char **argv)
     keys(pool);
     full(argv[1]);
     follow(pool, argv[1]);
+    untouched(argv[1]);
     CHECK(pmo_close(pool) == 0);
     puts("done");
     return 0;
