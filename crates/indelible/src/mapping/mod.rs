@@ -210,8 +210,8 @@ impl Mapping {
     }
 
     /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of a file, by bytes of a
-    /// range that begins at `offset` there. On failure it is as before.
-    pub(crate) fn grow(&mut self, new_len: usize, offset: u64) -> Result<(), MappingError> {
+    /// range that begins at `offset` there, or, without one, by zeros. On failure it is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
         }
@@ -219,9 +219,16 @@ impl Mapping {
             self.keep(new_len)?;
         }
         let more = new_len - self.len;
-        let before = self.kind.begin_at(offset);
-        let done = map(self.addr + self.len, more, &self.kind, self.len, self.protection, Place::Over);
-        self.kind.begin_at(before);
+        let at = self.addr + self.len;
+        let done = match offset {
+            Some(offset) => {
+                let before = self.kind.begin_at(offset);
+                let done = map(at, more, &self.kind, self.len, self.protection, Place::Over);
+                self.kind.begin_at(before);
+                done
+            }
+            None => map(at, more, &Kind::Anonymous, 0, self.protection, Place::Over),
+        };
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }

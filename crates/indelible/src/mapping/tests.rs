@@ -69,9 +69,9 @@ fn growing_continues_the_file_and_a_failed_growth_changes_nothing() {
     let mut mapping =
         Mapping::file(addr, PAGE, file.as_fd(), 8 * PAGE as u64, Protection::ReadWrite).unwrap();
     let wall = Mapping::anonymous(addr + 4 * PAGE, PAGE, Protection::None).unwrap();
-    assert!(matches!(mapping.grow(5 * PAGE, 8 * PAGE as u64), Err(MappingError::Occupied { .. })));
+    assert!(matches!(mapping.grow(5 * PAGE, Some(8 * PAGE as u64)), Err(MappingError::Occupied { .. })));
     assert_eq!(mapping.len(), PAGE);
-    mapping.grow(4 * PAGE, 8 * PAGE as u64).unwrap();
+    mapping.grow(4 * PAGE, Some(8 * PAGE as u64)).unwrap();
     // SAFETY: the second page is mapped now.
     let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr().add(PAGE), 5) };
     assert_eq!(bytes, b"later");

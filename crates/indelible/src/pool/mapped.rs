@@ -2,13 +2,13 @@
 
 use super::Inner;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Modelled, PageSource, Primary};
+use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::PAGE;
 use crate::sys::uffd::Reach;
 use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
-use indelible_store::store::Writer;
+use indelible_store::store::{LivePages, Writer};
 use indelible_store::table::SharedLayers;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -17,18 +17,20 @@ use std::sync::{Arc, PoisonError};
 pub(crate) enum Place {
     /// In its extent, for a reader.
     Extent,
-    /// In its extent, for a writer: if that becomes a base, the layers say so.
-    Own(SharedLayers),
+    /// In its extent, for a writer: if that becomes a base, the pages follow.
+    Own(LivePages),
     /// In its extent, from where its range is mapped.
     Mapped,
-    /// In its extent, or in those of its bases.
+    /// In its extent, or in those of its bases, for a writer.
+    Live(LivePages),
+    /// The same for a reader.
     Layers(SharedLayers),
 }
 
 impl Place {
     /// That of an object with a writer.
     pub(crate) fn of(writer: &Writer) -> Place {
-        if writer.has_base() { Place::Layers(writer.layers()) } else { Place::Own(writer.layers()) }
+        if writer.has_base() { Place::Live(writer.pages()) } else { Place::Own(writer.pages()) }
     }
 }
 
@@ -88,7 +90,8 @@ impl Inner {
         let source = match (place, self.media.mappable()) {
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
             (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
-            (Place::Own(layers) | Place::Layers(layers), fd) => {
+            (Place::Own(pages) | Place::Live(pages), _) => Source::Pages(self.slowed(Arc::new(Live(pages)))),
+            (Place::Layers(layers), fd) => {
                 let patched = !writable && !copied && self.inherits_reads() && !self.settings.fills();
                 let over =
                     fd.filter(|_| patched).and_then(|fd| Some((fd, self.over_lowest(&layers, entry)?)));

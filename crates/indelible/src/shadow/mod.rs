@@ -370,8 +370,9 @@ impl Shadow {
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
-    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one. On failure the shadow is as before.
-    pub(crate) fn grow(&mut self, new_len: usize, extent: u64) -> Result<(), ShadowError> {
+    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one; `None`: what is added are zeros that the file does
+    /// not show. On failure the shadow is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {
             return Ok(());

@@ -147,7 +147,7 @@ fn a_device_is_read_right_and_tracked_on_every_rung() {
             store(&shadow, 1400, 1);
             assert_eq!(dirty(&mut shadow), [3, 1400], "{rung} {fault_in}");
             assert_eq!(load(&shadow, 3 * PAGE + 1), pattern(11 * PAGE as u64 + 1));
-            shadow.grow(1700 * PAGE, 8 * PAGE as u64).unwrap();
+            shadow.grow(1700 * PAGE, Some(8 * PAGE as u64)).unwrap();
             store(&shadow, 1699, 1);
             assert_eq!(load(&shadow, 1650 * PAGE), pattern(1658 * PAGE as u64));
             assert!(dirty(&mut shadow).contains(&1699), "{rung} {fault_in}");
@@ -215,7 +215,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
         .unwrap();
         assert_eq!([load(&shadow, 0), load(&shadow, 2)], *b"ac");
         store(&shadow, 0, b'x');
-        shadow.grow(2900 * PAGE, 5 * PAGE as u64).unwrap();
+        shadow.grow(2900 * PAGE, Some(5 * PAGE as u64)).unwrap();
         store(&shadow, 2899, b'y');
         assert_eq!(dirty(&mut shadow), [0, 2899], "{rung}");
         let mut back = [0; 3];

@@ -53,6 +53,7 @@ pub type SharedLayers = Arc<Mutex<Layers>>;
 pub struct Layers {
     top: Layer,
     below: Vec<Layer>,
+    revision: u64,
 }
 
 impl Layers {
@@ -65,7 +66,19 @@ impl Layers {
             own: Bitmap::default(),
             sparse: object.entry.has(FLAG_SPARSE),
         };
-        Layers { top, below: Vec::new() }
+        Layers { top, below: Vec::new(), revision: 0 }
+    }
+
+    /// The same, read in this revision of the lane of the process that writes the object.
+    #[must_use]
+    pub fn in_revision(self, revision: u64) -> Self {
+        Layers { revision, ..self }
+    }
+
+    /// The revision of the lane in which they were read; 0 if nobody said.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether the page is the object's own.
@@ -213,7 +226,7 @@ impl TableTransaction<'_> {
             below.push(self.layer(&base.entry, &|_, _| {})?);
             upper = base;
         }
-        Ok(Some(Layers { top, below }))
+        Ok(Some(Layers { top, below, revision: 0 }))
     }
 
     fn layer(&self, entry: &Entry, amend: &dyn Fn(u64, &mut [u8])) -> Result<Layer> {
@@ -282,7 +295,7 @@ mod tests {
         for top in [&[][..], &[3, 17, 18, 23], &[0, 1, 2, 3, 4, 5, 6]] {
             let lowest = Layer { start: 2 << 20, based: 0, own: Bitmap::default(), sparse: false };
             let below = vec![layer(1 << 20, 24, &[1, 2, 15, 16]), lowest];
-            let layers = Layers { top: layer(0, 24, top), below };
+            let layers = Layers { top: layer(0, 24, top), below, revision: 0 };
             for pages in 0..=24 {
                 let Lowest { start, sparse, others } = layers.over_lowest(pages).unwrap();
                 assert_eq!((start, sparse), (2 << 20, false));
@@ -297,7 +310,7 @@ mod tests {
             assert!(layers.over_lowest(25).is_none(), "it has grown");
         }
         assert!(
-            Layers { top: layer(0, 0, &[]), below: Vec::new() }.over_lowest(3).is_none(),
+            Layers { top: layer(0, 0, &[]), below: Vec::new(), revision: 0 }.over_lowest(3).is_none(),
             "it has no base"
         );
     }

@@ -192,10 +192,11 @@ impl Store {
             table.root.boot = self.identity.boot;
             table.root.boots = U32::new(table.root.boots.get().wrapping_add(1));
         }
-        let based = layers.is_some();
+        let (based, revision) = (layers.is_some(), lane.revision());
+        let layers = layers.unwrap_or_else(|| Layers::alone(&object)).in_revision(revision);
         let writer = Writer {
             store: self.clone(),
-            revision: lane.revision(),
+            revision,
             lane,
             object_lock: None,
             object,
@@ -204,7 +205,7 @@ impl Store {
             unsettled: false,
             scratch: None,
             page_cache: page_cache_for(&*self.device),
-            layers: Arc::new(Mutex::new(layers.unwrap_or_else(|| Layers::alone(&object)))),
+            layers: Arc::new(Mutex::new(layers)),
             based,
             backed: Vec::new(),
             recovered,
