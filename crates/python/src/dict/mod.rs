@@ -139,6 +139,14 @@ impl Dict {
         self.attachment.psync(py, cut)
     }
 
+    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError while arrays of it are in use, as
+    /// their memory may be that of others then. Does nothing on a dict attached for reading.
+    fn revert(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.revert(py, true)?;
+        self.changed(true);
+        Ok(())
+    }
+
     /// Goes to what the newest psync of the dict left, if it was opened with mode "r"; returns whether there was one. BufferError
     /// while arrays of it are in use: nothing changes below them.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
