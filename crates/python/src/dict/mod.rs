@@ -118,6 +118,12 @@ impl Dict {
         self.attachment.recovered(py)
     }
 
+    /// The object's fixed address.
+    #[getter]
+    fn address(&self) -> usize {
+        self.attachment.address()
+    }
+
     /// Size of the object in bytes.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
