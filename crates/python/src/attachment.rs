@@ -254,6 +254,15 @@ impl Attachment {
         self.with(py, "psync", |held| held.psync(cut))
     }
 
+    /// Undoes all stores since the last psync; with `unused`, only if no view can reach the memory.
+    pub(crate) fn revert(&self, py: Python<'_>, unused: bool) -> PyResult<()> {
+        let in_use = self.with(py, "revert", |held| match self.views() {
+            views if unused && views > 0 => Ok(views),
+            _ => held.revert().map(|()| 0),
+        })?;
+        if in_use == 0 { Ok(()) } else { Err(crate::error::in_use("revert", &self.what(), in_use)) }
+    }
+
     /// The end of a `with` block: psyncs, unless an exception is on its way.
     pub(crate) fn leave(&self, py: Python<'_>, failed: bool) -> PyResult<()> {
         if failed {

@@ -123,6 +123,15 @@ impl Held {
         }
     }
 
+    /// Undoes all stores since the last psync. Those attached for reading have none.
+    pub(crate) fn revert(&mut self) -> Result<()> {
+        match self {
+            Held::Writer(object) => object.revert(),
+            Held::Heap(heap) => heap.revert(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn detach(self) -> Result<()> {
         match self {
             Held::Writer(object) => object.detach(),

@@ -100,6 +100,12 @@ impl Object {
         self.attachment.psync(py, cut)
     }
 
+    /// Undoes all stores since the last psync, also those that arrays and memoryviews show: these stay valid. The size stays. No thread may
+    /// store to the object meanwhile. Does nothing on an object attached for reading.
+    fn revert(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.revert(py, false)
+    }
+
     /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync compares them.
     ///
     /// Stores through arrays and memoryviews are found without it. Needed where the page tables are bypassed: registered

@@ -144,8 +144,10 @@ impl Pool {
         fields(py, &self.with(py, "inspect", |pool| pool.stat(name))?)
     }
 
-    /// Creates an object of `size` bytes, all zero.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0))]
+    /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
+    /// VolatileGone, and a new object takes its place.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
         py: Python<'_>,
@@ -154,8 +156,10 @@ impl Pool {
         key: Option<&[u8]>,
         sparse: bool,
         reach: u64,
+        volatile: bool,
     ) -> PyResult<()> {
-        let options = CreateOptions::new(size).key(key.unwrap_or_default()).sparse(sparse).reach(reach);
+        let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
+        let options = options.key(key.unwrap_or_default());
         self.with(py, "create", |pool| pool.create_with(name, &options))
     }
 
@@ -163,6 +167,30 @@ impl Pool {
     #[pyo3(signature = (name, *, key = None))]
     fn remove(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
+    }
+
+    /// Deletes an object, whoever has it attached: its name is free at once, and nobody can attach it any more. Those that have it go on with
+    /// it, and its space can be used again when the last of them has let go of it.
+    #[pyo3(signature = (name, *, key = None))]
+    fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
+    }
+
+    /// Ties an object to another one, which it then outlives: deleted or removed, it goes when the other one has gone.
+    #[pyo3(signature = (name, to, *, key = None))]
+    fn tie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "tie", |pool| pool.tie(name, to, key.unwrap_or_default()))
+    }
+
+    /// Takes a tie back, to an object as `ties` names it; returns whether there was one.
+    #[pyo3(signature = (name, to, *, key = None))]
+    fn untie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<bool> {
+        self.with(py, "untie", |pool| pool.untie(name, to, key.unwrap_or_default()))
+    }
+
+    fn _ties(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, bool)>> {
+        let ties = self.with(py, "list the ties of", |pool| pool.ties(name))?;
+        Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
     }
 
     /// Gives an object that nobody has attached another name.
@@ -301,6 +329,8 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("needs_recovery", stat.needs_recovery)?;
     fields.set_item("read_only", stat.read_only)?;
     fields.set_item("sparse", stat.sparse)?;
+    fields.set_item("volatile", stat.volatile)?;
+    fields.set_item("gone", stat.gone)?;
     fields.set_item("snapshot", stat.snapshot)?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("own", stat.own)?;

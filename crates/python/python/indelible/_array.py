@@ -43,6 +43,12 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         """As `psync`, by the name that `numpy.memmap` gives it."""
         self.psync()
 
+    def revert(self) -> Array:
+        """Undoes all stores to the object since its last psync, and returns the array as it is then: this one, or one of the length that
+        it had, if it has grown since. Views stay valid. No thread may store to the object meanwhile.
+        """
+        return reverted(self)
+
     def grow(self, length: int) -> Array:
         """The array with `length` elements along its first axis, the new ones zero.
 
@@ -153,6 +159,15 @@ def grow_to(obj: Object, needed: int) -> None:
         obj.grow(max(needed, obj.size + obj.size // 4))
     except (NoRoom, NoSpace):
         obj.grow(needed)
+
+
+def reverted(array: Array) -> Array:
+    """See `Array.revert`."""
+    obj = owner(array)
+    obj.revert()
+    whole = over(obj, read_layout(obj), writable=array.flags.writeable)
+    grown_since = _is_whole(array, whole) and array.shape != whole.shape
+    return whole if grown_since else array
 
 
 def refreshed(array: Array) -> Array:

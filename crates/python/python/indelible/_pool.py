@@ -7,7 +7,6 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
@@ -18,6 +17,7 @@ from ._dict import Dict
 from ._errors import Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, psync_all
 from ._layout import MAGIC, Layout, Order, layout
+from ._table import Collected, Difference, Stat, Tie
 
 Mode = Literal["r", "r+", "w+"]
 Medium = Literal["auto", "file", "memory", "dax", "devdax"]
@@ -31,61 +31,6 @@ HEAP = b"PMO-HEAP"
 
 _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """The pool table's entry of an object."""
-
-    name: str
-    size: int
-    """Bytes."""
-    address: int
-    """Fixed virtual address."""
-    reach: int
-    """Bytes it can grow to."""
-    state: Literal["D", "R", "W", "P", "C"]
-    """D detached, R read, W written, P or C in the middle of a psync."""
-    holder: int | None
-    """Process that has it, if one has. Of several readers one."""
-    other_readers: list[int]
-    """The other processes that read it."""
-    unseen_readers: int
-    """How many processes beside those read it that this one may not see, at least."""
-    needs_recovery: bool
-    """Its last writer died; the next attach recovers it."""
-    read_only: bool
-    sparse: bool
-    snapshot: bool
-    """A snapshot: nobody ever stores to it."""
-    shares: bool
-    """Pages that it did not change are those of a snapshot or copy, too."""
-    own: int
-    """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
-    psyncs: int
-    """Psyncs over its life that are durable now."""
-    created: float
-    """Seconds since 1970."""
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """Work that `Pool.collect` did."""
-
-    removed: int
-    """Objects without a name that were removed."""
-    copied: int
-    """Bytes copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How two objects or snapshots differ: see `Pool.diff`."""
-
-    ranges: list[tuple[int, int]]
-    """Pages whose bytes differ, in runs: first byte, and the one behind the last."""
-    older_size: int
-    newer_size: int
 
 
 class Pool(_indelible.Pool):
@@ -102,7 +47,7 @@ class Pool(_indelible.Pool):
     def __getitem__(self, name: str) -> Array | Dict | Object:
         """The content of the object `name`, for storing: an array, a dict, or its bytes if it is neither."""
         with _registry.attaching():
-            shared = _registry.find(self, name, "store")
+            shared = self._known(name, "store")
             if isinstance(shared, Dict):
                 return shared
             if shared is not None:
@@ -155,6 +100,7 @@ class Pool(_indelible.Pool):
         *,
         key: bytes | None = None,
         sparse: bool = False,
+        volatile: bool = False,
         lock: bool = False,
     ) -> Array:
         """The array in the object `name`: its elements are the object's bytes.
@@ -163,7 +109,7 @@ class Pool(_indelible.Pool):
         given), all zero. With one, what is given must agree with it (Mismatch). A length of -1 along the
         first axis agrees with any, and is 0 for a new array: one that grows. Modes are those of
         `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
-        claims space as elements are psynced.
+        claims space as elements are psynced. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
 
         With mode "r" the array is what the last psync of the object left, and stays so, whoever stores to the object, now or
         later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of
@@ -174,12 +120,13 @@ class Pool(_indelible.Pool):
         with _registry.attaching():
             if mode == "r":
                 return self._read_array(name, shape, dtype, order, key, lock)
-            shared = _registry.find(self, name, "store")
+            shared = self._known(name, "store")
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
-            if mode == "w+" or name not in self:
+            if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _wanted(name, shape, dtype, order)
-                self._make(name, _array.size_for(wanted), key, sparse, anew=mode == "w+")
+                size, anew = _array.size_for(wanted), mode == "w+"
+                self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile)
             obj = self.attach(name, key=key)
             try:
                 if obj.psyncs == 0 and _is_blank(obj):
@@ -196,7 +143,7 @@ class Pool(_indelible.Pool):
         self, name: str, shape: Any, dtype: Any, order: Order | None, key: bytes | None, lock: bool
     ) -> Array:
         """The array for reading."""
-        shared = _registry.find(self, name, "store", "lock")
+        shared = self._known(name, "store", "lock")
         if isinstance(shared, Object):
             return self._open_array(shared, shape, dtype, "r", order)
         known = _registry.find(self, name, "follow")
@@ -229,11 +176,12 @@ class Pool(_indelible.Pool):
         *,
         size: int = 1 << 20,
         key: bytes | None = None,
+        volatile: bool = False,
         lock: bool = False,
     ) -> Dict:
         """The dict in the object `name`: from str to values as `Dict` has them.
 
-        Without an object of that name one of `size` bytes is made; it grows as needed. Modes and `lock` as for `array`, but
+        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `volatile` and `lock` as for `array`, but
         a dict always has the object's addresses: a process that stores to it cannot have it for reading, too, and a second call
         with mode "r" returns the same dict, as its last `Dict.refresh` left it.
         """
@@ -248,16 +196,24 @@ class Pool(_indelible.Pool):
                 return self._reading(
                     name, lock, lambda: Dict(self, name, "r", key), lambda: Dict(self, name, "lock", key)
                 )
-            if mode == "w+" or name not in self:
-                self._make(name, max(size, _LEAST), key, False, anew=mode == "w+")
+            if mode == "w+" or self._is_missing(name, volatile):
+                self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile)
             found = Dict(self, name, "r+", key)
             self._enter(name, found)
             return found
 
+    def _known(self, name: str, *purposes: _registry.Purpose) -> Object | Dict | None:
+        """What this process has of the object. Not what it has of one of that name that was deleted."""
+        for purpose in purposes:
+            found = _registry.find(self, name, purpose)
+            if found is not None and name in self and self.stat(name).address == found.address:
+                return found
+        return None
+
     def _shared_dict(self, name: str, mode: Mode, lock: bool) -> Dict | None:
         """The dict that this process has already; Held if it has it in another mode, at addresses that only one can have."""
         for purpose in _PURPOSES:
-            found = _registry.find(self, name, purpose)
+            found = self._known(name, purpose)
             if not isinstance(found, Dict) or mode == "w+":
                 continue
             if mode == "r" and (purpose == "lock" or (purpose == "follow" and not lock)):
@@ -327,8 +283,13 @@ class Pool(_indelible.Pool):
         ranges, older_size, newer_size = self._diff(older, newer, key)
         return Difference(ranges, older_size, newer_size)
 
+    def ties(self, name: str) -> list[Tie]:
+        """The objects that an object is tied to, as far as they are still there."""
+        return [Tie(*tie) for tie in self._ties(name)]
+
     def collect(self) -> Collected:
-        """Merges what objects rest on and nothing else needs, and removes what is left of snapshots and copies that are gone: then each
+        """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
+        earlier boot, and what is left of snapshots and copies that are gone: then each
         object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
         """
         removed, copied = self._collect()
@@ -346,23 +307,36 @@ class Pool(_indelible.Pool):
                 name, os.fspath(self.path), found.recovered,
             )  # fmt: skip
 
-    def _make(self, name: str, size: int, key: bytes | None, sparse: bool, *, anew: bool) -> None:
+    def _is_missing(self, name: str, volatile: bool) -> bool:
+        """Whether there is no such object; of a volatile one, also whether it is of an earlier boot."""
+        return name not in self or (volatile and self.stat(name).gone)
+
+    def _make(
+        self,
+        name: str,
+        size: int,
+        anew: bool,
+        *,
+        key: bytes | None,
+        sparse: bool = False,
+        volatile: bool = False,
+    ) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
         if not anew or name not in self:
-            self.create(name, size, key=key, sparse=sparse)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self.create(made, size, key=key, sparse=sparse)
+            self.create(made, size, key=key, sparse=sparse, volatile=volatile)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self.create(name, size, key=key, sparse=sparse)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
             return
         try:
             self.remove(name, key=key)

@@ -38,13 +38,10 @@ def attaching() -> threading.RLock:
     return _lock
 
 
-def find(pool: _indelible.Pool, name: str, *purposes: Purpose) -> Object | Dict | None:
-    """What is attached for one of the purposes, and not closed."""
-    for purpose in purposes:
-        found = _attached.get((pool.id, name, purpose))
-        if found is not None and not found.closed:
-            return found
-    return None
+def find(pool: _indelible.Pool, name: str, purpose: Purpose) -> Object | Dict | None:
+    """What is attached for a purpose, and not closed. The name may be that of another object by now."""
+    found = _attached.get((pool.id, name, purpose))
+    return None if found is None or found.closed else found
 
 
 def enter(pool: _indelible.Pool, name: str, purpose: Purpose, found: Object | Dict) -> None:

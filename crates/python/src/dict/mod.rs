@@ -118,6 +118,12 @@ impl Dict {
         self.attachment.recovered(py)
     }
 
+    /// The object's fixed address.
+    #[getter]
+    fn address(&self) -> usize {
+        self.attachment.address()
+    }
+
     /// Size of the object in bytes.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
@@ -137,6 +143,14 @@ impl Dict {
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.attachment.psync(py, cut)
+    }
+
+    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError while arrays of it are in use, as
+    /// their memory may be that of others then. Does nothing on a dict attached for reading.
+    fn revert(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.revert(py, true)?;
+        self.changed(true);
+        Ok(())
     }
 
     /// Goes to what the newest psync of the dict left, if it was opened with mode "r"; returns whether there was one. BufferError
