@@ -30,6 +30,7 @@ from ._errors import (
     PoolExists,
     ReadOnly,
     Version,
+    VolatileGone,
     WrongKey,
 )
 from ._indelible import Object, __version__
@@ -63,6 +64,7 @@ __all__ = [
     "Stat",
     "Struct",
     "Version",
+    "VolatileGone",
     "WrongKey",
     "__version__",
     "open",
