@@ -60,7 +60,7 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            // What is worth nothing once the machine was started anew is in no backup that does not ask for it.
+            // Nobody needs a volatile object from a backup, unless the backup names it.
             let chosen = match choice.objects.is_empty() {
                 true => !object.entry.has(FLAG_VOLATILE),
                 false => choice.objects.contains(&object.entry.name()),

@@ -7,9 +7,9 @@ pub use indelible_store::table::Tie;
 
 impl Pool {
     /// Deletes an object, whoever has it attached. From now on its name is free, and nobody can attach it. Processes that have it go on
-    /// with it until they detach, and psync as before; its space can be used again once the last of them has detached. What a process
-    /// that dies meanwhile had psynced is not recovered: its space comes back with the next snapshot, copy or resize, or with
-    /// [`collect`](Pool::collect).
+    /// with it until they detach, and psync as before; its space can be used again once the last of them has detached. Nobody recovers what a
+    /// process had psynced that dies meanwhile: the space comes back with the next snapshot, copy or resize, with
+    /// [`collect`](Pool::collect), or when a new object finds no room.
     ///
     /// A snapshot or object that others share pages with keeps its space until the last of those has gone.
     ///

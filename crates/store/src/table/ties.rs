@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! 1. Nothing in the list of an object is tied to that object, directly or through others (`expect_no_cycle`).
-//! 2. What an object is tied to is no base: a base outlives the objects that rest on it, which would make another kind of cycle.
+//! 2. No object is tied to a base: a base outlives the objects that rest on it, which would make another kind of cycle.
 //!
 //! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most; an object that is about to go looks for each ID of its list.
 
@@ -26,7 +26,7 @@ const AHEAD: u64 = 1 << 20;
 /// The ID of an object.
 type Id = [u8; 16];
 
-/// What a tie is about.
+/// A tie, by the object that is outlived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tie {
     /// The object that the other one outlives.

@@ -1,6 +1,6 @@
 //! Removal of objects: at once, or, of those that somebody has, when the last one has gone.
 //!
-//! One batch of the table removes an object, or hides it. What is hidden and not needed any more goes with the first process that has it for
+//! One batch of the table removes an object, or hides it. A hidden object that nothing needs any more goes with the first process that has it for
 //! itself: the one that deletes it, the one that detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves
 //! a hidden object, which the next one finds.
 //!
@@ -151,7 +151,7 @@ impl Store {
             Err(error) => error,
             created => return created,
         };
-        // What was to be created counts: if no way can be made, that is the error.
+        // If no way can be made, the first error counts.
         let way_made = match &error {
             StoreError::Exists => {
                 self.find(name).and_then(|object| self.remove_gone_one(&object.entry.id)).is_ok()

@@ -1,4 +1,4 @@
-//! Ties between objects: made, taken back, listed. Who removes an object obeys them: see `removal`.
+//! Ties between objects: made, taken back, listed. The removal of objects obeys them: see `removal`.
 
 use crate::error::{Result, StoreError};
 use crate::space::TableTransaction;

@@ -1,4 +1,4 @@
-//! What objects need of each other: ties that cannot stay, bases' counts of users, objects whose base is gone, and what nothing needs.
+//! The needs of objects: ties that cannot stay, bases' counts of users, objects whose base is gone, and what nothing needs.
 
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
