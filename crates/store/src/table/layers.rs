@@ -198,7 +198,8 @@ impl TableTransaction<'_> {
     /// # Errors
     /// As for [`layers`](Self::layers).
     pub fn upper_layers(&self, object: &Located, below: usize) -> Result<Layers> {
-        let mut layers = Layers { top: self.layer(&object.entry, &|_, _| {})?, below: Vec::new() };
+        let top = self.layer(&object.entry, &|_, _| {})?;
+        let mut layers = Layers { top, below: Vec::new(), revision: 0 };
         let mut upper = *object;
         while upper.entry.has(FLAG_OVERLAY) && layers.below.len() < below {
             upper = self.base(&upper)?;
