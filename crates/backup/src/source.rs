@@ -8,7 +8,7 @@ use crate::error::{BackupError, Result};
 use crate::format::hex;
 use indelible::Pool;
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY};
+use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
 use indelible_store::table::{Key, Layers, Located, read_pages};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const PREFIX: &str = "pmo-backup.";
 /// The objects that are meant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// Their names; none: all.
+    /// Their names; none: all but volatile ones.
     pub objects: &'a [String],
     /// The key of those that have one.
     pub key: &'a [u8],
@@ -60,7 +60,12 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            !is_left(object) && (choice.objects.is_empty() || choice.objects.contains(&object.entry.name()))
+            // Nobody needs a volatile object from a backup, unless the backup names it.
+            let chosen = match choice.objects.is_empty() {
+                true => !object.entry.has(FLAG_VOLATILE),
+                false => choice.objects.contains(&object.entry.name()),
+            };
+            !is_left(object) && chosen
         };
         let key = choice.key.to_vec();
         let mut source = Source { store: store.clone(), held: Vec::new(), snapshots: Vec::new(), key };

@@ -55,6 +55,13 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (37, "PMO_ERR_BAD_WINDOW", c"the address window cannot be used"),
     (38, "PMO_ERR_DIFFERENT_POOLS", c"objects of different pools cannot change in one step"),
     (39, "PMO_ERR_STRAY_POINTER", c"the object has addresses that mean nothing in the next run"),
+    (
+        40,
+        "PMO_ERR_VOLATILE_GONE",
+        c"the object is volatile, and the machine was started anew since it was made",
+    ),
+    (41, "PMO_ERR_TIE_CYCLE", c"the two objects would each outlive the other"),
+    (42, "PMO_ERR_TOO_MANY_TIES", c"the object is tied to as many others as one can be"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

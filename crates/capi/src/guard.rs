@@ -1,6 +1,7 @@
 //! The boundary: errors become codes, panics become errors.
 
 use crate::codes::{ARGUMENT, INTERNAL, ROOT_TYPE, text};
+use crate::remedies;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -38,7 +39,7 @@ impl Failure {
 
 impl From<indelible::Error> for Failure {
     fn from(error: indelible::Error) -> Self {
-        Failure { code: error.kind() as i32, text: error.to_string() }
+        Failure { code: error.kind() as i32, text: remedies::text(&error) }
     }
 }
 

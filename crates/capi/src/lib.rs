@@ -23,6 +23,7 @@ mod paper;
 mod pool_options;
 mod pools;
 mod psync;
+mod remedies;
 mod retention;
 mod roots;
 mod types;
@@ -44,6 +45,8 @@ pub use objects::{CreateOptions, ObjectInfo, Stat};
 pub use pool_options::PoolWith;
 #[doc(hidden)]
 pub use pools::PoolInfo;
+#[doc(hidden)]
+pub use remedies::in_c;
 #[doc(hidden)]
 pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]

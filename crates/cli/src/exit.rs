@@ -44,18 +44,22 @@ pub fn exit_codes() -> String {
 impl From<ErrorKind> for Exit {
     fn from(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::BadName | ErrorKind::BadSize | ErrorKind::BadWindow | ErrorKind::DifferentPools => {
-                Exit::Usage
-            }
+            ErrorKind::BadName
+            | ErrorKind::BadSize
+            | ErrorKind::BadWindow
+            | ErrorKind::DifferentPools
+            | ErrorKind::TieCycle => Exit::Usage,
             ErrorKind::Damaged | ErrorKind::Gone => Exit::Damaged,
             ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
-            ErrorKind::NoPool | ErrorKind::NotFound => Exit::NotFound,
+            ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone => Exit::NotFound,
             ErrorKind::ReadOnly
             | ErrorKind::ObjectReadOnly
             | ErrorKind::WrongKey
             | ErrorKind::NeedsRecovery => Exit::Denied,
             ErrorKind::PoolExists | ErrorKind::Exists => Exit::Exists,
-            ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses => Exit::Full,
+            ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses | ErrorKind::TooManyTies => {
+                Exit::Full
+            }
             ErrorKind::NotAPool | ErrorKind::Version | ErrorKind::Unsuitable | ErrorKind::Unsupported => {
                 Exit::Unsuitable
             }

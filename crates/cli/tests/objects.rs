@@ -67,6 +67,82 @@ fn s2_02_objects_are_kept_and_copied_at_once() {
     assert_eq!(rig.pmo(["stat"], ["--json"]).fine().json()["objects"], 0);
 }
 
+/// Its name is free at once, its space when the process that has it lets it go.
+#[test]
+fn s2_03_an_object_that_a_process_has_is_removed_later() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "1M"]).fine();
+    let held = rig.hold("a", true);
+    let run = rig.pmo(["rm"], ["a"]).fails(4, "held by");
+    assert!(run.err.contains("`pmo rm --later`"), "{run:?}");
+    rig.pmo(["rm"], ["a", "--dry-run"]).fails(4, "would not be destroyed");
+    assert!(rig.pmo(["rm"], ["a", "--dry-run", "--later"]).fine().out.contains("would destroy object \"a\""));
+    rig.pmo(["rm"], ["a", "--later"]).fine();
+    assert!(!rig.pmo(["ls"], [""; 0]).out.contains(" a\n"));
+    rig.pmo(["rm"], ["a", "--later"]).fails(5, "no such object");
+    rig.pmo(["create"], ["a", "4K"]).fine();
+    let free = |rig: &Rig| rig.pmo(["stat"], ["--json"]).fine().json()["free"].as_u64().unwrap();
+    let before = free(&rig);
+    held.release();
+    assert_eq!(free(&rig), before + (1 << 20));
+    let held = rig.hold("a", true);
+    rig.pmo(["rm"], ["a", "--later"]).fine();
+    held.kill();
+    let run = rig.pmo(["check"], [""; 0]).fine();
+    assert!(run.out.contains("deleted, and nobody has it attached any more"), "{run:?}");
+    assert_eq!(rig.pmo(["gc"], ["--json"]).fine().json()["removed"], 1);
+    assert_eq!(rig.pmo(["check"], [""; 0]).fine().out.lines().last(), Some("0 objects, 1 lane: clean"));
+}
+
+#[test]
+fn s2_05_a_tied_object_goes_with_the_last_that_it_is_tied_to() {
+    let rig = Rig::new();
+    for name in ["a", "b", "c"] {
+        rig.pmo(["create"], [name, "4K"]).fine();
+    }
+    rig.pmo(["tie"], ["a", "b"]).fine();
+    rig.pmo(["tie"], ["b", "c"]).fine();
+    let run = rig.pmo(["tie"], ["c", "a"]).fails(2, "that one is to outlive it already");
+    assert!(run.err.contains("`pmo untie` takes one back"), "{run:?}");
+    rig.pmo(["tie"], ["a", "d"]).fails(5, "cannot tie objects to object \"d\"");
+    rig.pmo(["tie"], ["d", "a"]).fails(5, "cannot tie object \"d\"");
+    rig.pmo(["untie"], ["a", "c"]).fails(5, "is not tied to");
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("tied to  b\n"));
+    let json = rig.pmo(["tie"], ["a", "c", "--json"]).fine().json();
+    assert_eq!(json["ties"], serde_json::json!(["b", "c"]));
+    rig.pmo(["snapshot"], ["c", "--as", "s"]).fine();
+    rig.pmo(["tie"], ["a", "s"]).fails(6, "snapshot");
+    rig.pmo(["rm"], ["s", "a", "b"]).fine();
+    let objects = || rig.pmo(["stat"], ["--json"]).fine().json()["objects"].as_u64();
+    rig.pmo(["gc"], [""; 0]).fine();
+    assert_eq!(objects(), Some(3));
+    rig.pmo(["rm"], ["c"]).fine();
+    assert_eq!(objects(), Some(0));
+}
+
+#[test]
+fn s2_04_a_volatile_object_says_so() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K", "--volatile"]).fine();
+    rig.feed("put", ["a"], b"worth nothing").fine();
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("flags    volatile\n"));
+    assert_eq!(rig.pmo(["stat"], ["a", "--json"]).fine().json()["volatile"], true);
+    // Made in another boot.
+    let pool = indelible::Pool::open(&rig.pool).unwrap();
+    let options =
+        indelible_store::table::CreateOptions { size: 4096, volatile: Some([9; 16]), ..Default::default() };
+    for name in ["b", "c"] {
+        pool.store().create(name, &options).unwrap();
+    }
+    drop(pool);
+    assert!(rig.pmo(["stat"], ["b"]).fine().out.contains("volatile, of an earlier boot: gone"));
+    rig.pmo(["cat"], ["b"]).fails(5, "the machine was started anew");
+    rig.pmo(["create"], ["b", "8K"]).fine();
+    assert_eq!(rig.pmo(["gc"], ["--json"]).fine().json()["removed"], 1);
+    rig.pmo(["stat"], ["c"]).fails(5, "no such object");
+    assert_eq!(rig.pmo(["cat"], ["a"]).fine().out.len(), 4096);
+}
+
 #[test]
 fn format_asks_before_it_destroys() {
     let rig = Rig::new();

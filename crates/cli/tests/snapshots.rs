@@ -173,9 +173,9 @@ fn s2_02_two_merge_at_once_beside_a_writer() {
         (0..4).for_each(|number| pool.destroy(&format!("s{number}")).unwrap());
         let both = [(); 2]
             .map(|()| rig.command(["gc"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
-        for nth in 0..20 {
-            a.range_mut(nth..nth + 1).fill(round + 100);
-            expected[nth] = round + 100;
+        for (nth, byte) in expected.iter_mut().enumerate().take(20) {
+            *byte = round + 100;
+            a.range_mut(nth..nth + 1).fill(*byte);
             a.psync().unwrap();
         }
         for gc in both {

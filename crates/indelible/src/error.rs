@@ -102,6 +102,12 @@ pub enum ErrorKind {
     DifferentPools = 38,
     /// The object has addresses that mean nothing in the next run, and its psyncs are audited.
     StrayPointer = 39,
+    /// The object is volatile, and the machine was started anew since it was made.
+    VolatileGone = 40,
+    /// The two objects would each outlive the other.
+    TieCycle = 41,
+    /// The object is tied to as many others as one can be.
+    TooManyTies = 42,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -245,6 +251,7 @@ impl Error {
         match &self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Replaced => return "detach this one, and attach the other",
+            Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
             Cause::Store(StoreError::Version { found, known, .. }) if found < known => {
                 return "`pmo upgrade` converts it in place";
@@ -315,6 +322,9 @@ impl Error {
             ErrorKind::RootType => "use the type the root was made with, or convert the data",
             ErrorKind::DifferentPools => "psync the objects of each pool by themselves",
             ErrorKind::StrayPointer => "keep addresses within the object; nothing of this psync is durable",
+            ErrorKind::VolatileGone => "create it anew under the same name, or remove it with `pmo rm`",
+            ErrorKind::TieCycle => "`pmo stat` shows the ties of an object, `pmo untie` takes one back",
+            ErrorKind::TooManyTies => "tie it to one object that is tied to the others",
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }
@@ -369,6 +379,11 @@ fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
         StoreError::Held { .. } => ErrorKind::Held,
+        StoreError::VolatileGone => ErrorKind::VolatileGone,
+        StoreError::TieCycle => ErrorKind::TieCycle,
+        StoreError::TieTarget => ErrorKind::ObjectReadOnly,
+        StoreError::TooManyTies { .. } => ErrorKind::TooManyTies,
+        StoreError::BootUnknown => ErrorKind::Unsupported,
         StoreError::NotSound { .. } => ErrorKind::Damaged,
         StoreError::TableBusy { .. }
         | StoreError::TableInMotion { .. }

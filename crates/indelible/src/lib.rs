@@ -84,6 +84,6 @@ pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     BadKeep, Collected, CreateOptions, Difference, Keep, LaneUse, List, MediumKind, Pool, PoolInfo,
-    PoolOptions, Stat, State, Tracking,
+    PoolOptions, Stat, State, Tie, Tracking,
 };
 pub use relative::Relative;

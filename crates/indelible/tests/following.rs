@@ -204,7 +204,13 @@ fn some_objects_cannot_be_followed() {
     assert!(!reader.refresh().unwrap());
     pool.destroy_with_key("w", b"write").unwrap();
     assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(reader.newer().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(reader.as_slice(), [0; PAGE]);
+    // Another object of that name, with as many psyncs.
+    pool.create_with("w", &CreateOptions::new(PAGE as u64).key(b"read")).unwrap();
+    let other = reader.newer().unwrap().unwrap();
+    assert!(other.newer().unwrap().is_none());
+    drop(other);
     // The same addresses cannot be had twice in a process.
     drop(reader);
     let object = pool.create_attached("x", PAGE as u64).unwrap();
@@ -213,4 +219,95 @@ fn some_objects_cannot_be_followed() {
     pool.snapshot("x", "kept", b"").unwrap();
     let mut kept = pool.attach_snapshot("kept").unwrap();
     assert!(!kept.refresh().unwrap());
+}
+
+/// One process has several states of an object, each as it was, beside the object that it writes; also where they rest on several bases.
+#[test]
+fn states_are_had_side_by_side_where_pointers_do_not_matter() {
+    worlds(|world, pool| {
+        let mut object = pool.attach("w").unwrap();
+        let free = pool.info().unwrap().free;
+        let mut states = vec![pool.attach_snapshot_anywhere("w", b"").unwrap()];
+        assert!(states[0].newer().unwrap().is_none());
+        for round in 1..20 {
+            for page in (0..PAGES).filter(|page| changed(*page, round) == round) {
+                object.range_mut(page * PAGE..page * PAGE + 8).copy_from_slice(&round.to_le_bytes());
+            }
+            assert!(states.last().unwrap().newer().unwrap().is_none(), "before the psync");
+            object.psync().unwrap();
+            let newer = states.last().unwrap().newer().unwrap().unwrap();
+            states.push(newer);
+            assert!(states.last().unwrap().newer().unwrap().is_none());
+        }
+        for (round, state) in (0..).zip(&states) {
+            assert_eq!(round_of(state.as_slice()), round);
+            assert_ne!(state.as_ptr(), object.as_ptr());
+        }
+        // One that was attached while nobody had the object sees what a writer did that came and went.
+        drop(object);
+        let (mut kept, first) = (pool.attach_snapshot_anywhere("w", b"").unwrap(), &states[0]);
+        assert!(!kept.refresh().unwrap() && kept.newer().unwrap().is_none());
+        let mut object = pool.attach("w").unwrap();
+        object.range_mut(8..16).fill(7);
+        object.psync().unwrap();
+        drop(object);
+        assert_eq!(kept.newer().unwrap().unwrap().as_slice()[8..16], [7; 8]);
+        assert!(
+            kept.refresh().unwrap() && kept.as_slice()[8..16] == [7; 8] && first.as_slice()[8..16] == [0; 8]
+        );
+        drop(kept);
+        // One that refreshes goes elsewhere.
+        let mut first = states.swap_remove(0);
+        assert!(first.refresh().unwrap());
+        assert_eq!(round_of(first.as_slice()), 19);
+        drop((first, states));
+        expect_plain(pool, free);
+        let writer = Other::start(world, "following::work");
+        let state = pool.attach_snapshot_anywhere("w", b"").unwrap();
+        let last = writer.kill();
+        // The newest is the dead writer's.
+        let newest =
+            state.newer().unwrap().map_or(round_of(state.as_slice()), |newer| round_of(newer.as_slice()));
+        assert!(newest >= last, "{newest} after {last}");
+        drop(state);
+    });
+}
+
+/// Readers that come and go, in several processes and threads, are in nobody's way: neither in each other's nor in that of writers.
+#[test]
+fn readers_that_come_and_go_keep_nobody_away() {
+    worlds(|world, pool| {
+        drop(pool.attach("w").unwrap());
+        let free = pool.info().unwrap().free;
+        let mut readers = [0, 1].map(|_| Other::start(world, "following::follow"));
+        for reader in &mut readers {
+            reader.next().unwrap();
+        }
+        std::thread::scope(|threads| {
+            let come_and_go = || {
+                for _ in 0..40 {
+                    round_of(pool.attach_snapshot_anywhere("w", b"").unwrap().as_slice());
+                }
+            };
+            threads.spawn(come_and_go);
+            threads.spawn(come_and_go);
+            for round in 1..30 {
+                let mut object = pool.attach("w").unwrap();
+                for page in (0..PAGES).filter(|page| changed(*page, round) == round) {
+                    object.range_mut(page * PAGE..page * PAGE + 8).copy_from_slice(&round.to_le_bytes());
+                }
+                object.psync().unwrap();
+            }
+        });
+        for mut reader in readers {
+            while reader.next().unwrap() < 29 {}
+            reader.kill();
+        }
+        drop(pool.attach("w").unwrap());
+        // The table has taken pages for the entries of all these readers, 64 at a time.
+        pool.collect(&mut |_, _| {}).unwrap();
+        let table = free - pool.info().unwrap().free;
+        assert!(table <= 4 * 64 * PAGE as u64 && table.is_multiple_of(64 * PAGE as u64), "{table} bytes");
+        expect_plain(pool, free - table);
+    });
 }

@@ -29,6 +29,7 @@ mod heap_model;
 mod heap_threads;
 mod kept;
 mod large;
+mod lifetimes;
 mod many_snapshots;
 mod raw_heap;
 mod records;

@@ -448,6 +448,41 @@ fn forks_keep_what_is_attached_for_reading() {
     });
 }
 
+/// Also where the pages of what they read lie in several extents, and while the object changes.
+#[test]
+fn forks_keep_what_is_read_beside_a_writer() {
+    const PAGE: usize = 4096;
+    shared(|world| {
+        if world.fault_in {
+            return;
+        }
+        world.format().create("a", 100 * PAGE as u64).unwrap();
+        let pool = world.options().inherit_reads(true).open(world.path()).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        let mut states = Vec::new();
+        for round in 1..=8_usize {
+            for page in 0..round * 10 {
+                a.range_mut(page * PAGE..page * PAGE + 100).fill(round as u8);
+            }
+            a.psync().unwrap();
+            let state = pool.attach_snapshot_anywhere("a", b"").unwrap();
+            assert!(state.is_inherited(), "{:?}: state {round}", world.ground);
+            states.push(state);
+        }
+        a.as_mut_slice().fill(9);
+        a.psync().unwrap();
+        let is_right = |(round, state): (usize, &indelible::ReadObject)| {
+            let filled = |page: &[u8], byte| page[..100].iter().all(|found| *found == byte);
+            let mut pages = state.as_slice().chunks(PAGE).enumerate();
+            pages.all(|(page, bytes)| filled(bytes, if page < round * 10 { round as u8 } else { 0 }))
+        };
+        assert!((1..).zip(&states).all(is_right));
+        let child = fork(|| i32::from(!(1..).zip(&states).all(is_right)));
+        assert_eq!(ended(child).code(), Some(0));
+        drop((a, states));
+    });
+}
+
 /// Opening by two paths in one process gives one pool, whose threads share attachments.
 #[test]
 fn one_pool_by_two_paths_is_one_pool() {

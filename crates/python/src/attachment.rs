@@ -1,11 +1,12 @@
 //! An attached object as Python has it, and the count of users of its memory.
 //!
 //! Invariants:
-//! 1. While `held` is `Some` the object's range is mapped, at one address, at least as long as it ever was: also
-//!    after a growth that could not be finished, when the object refuses all further use.
+//! 1. While `held` is `Some` and `views` is not 0, the object's range is mapped, at one address, at least as long as it ever
+//!    was: also after a growth that could not be finished, when the object refuses all further use. While `views` is 0, a
+//!    reader may be refreshed: it has other bytes then, or no longer any.
 //! 2. `views` counts users that may use the memory without holding a reference to `held`: exported buffers
 //!    and blocks. It grows only under the lock, while `held` is `Some`.
-//! 3. `held` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the
+//! 3. `held` becomes `None`, or is refreshed, only under the lock, while `views` is 0, or when nobody refers to the
 //!    attachment any more: each of those that `views` counts does.
 //!
 //! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL. Several are taken in
@@ -29,24 +30,26 @@ pub(crate) struct Attachment {
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
     pub(crate) name: String,
-    pub(crate) address: usize,
+    address: AtomicUsize,
     /// That made it: `process::generation`.
     process: u32,
-    /// Forks may go on reading.
-    inherited: bool,
 }
 
 impl Attachment {
     pub(crate) fn new(name: &str, held: Held) -> Self {
         Attachment {
-            address: held.base().addr(),
-            inherited: held.is_inherited(),
+            address: AtomicUsize::new(held.base().addr()),
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             name: name.to_owned(),
             process: process::generation(),
         }
+    }
+
+    /// First byte of the object in memory.
+    pub(crate) fn address(&self) -> usize {
+        self.address.load(Ordering::Relaxed)
     }
 
     fn what(&self) -> String {
@@ -95,7 +98,7 @@ impl Attachment {
     /// the process was copied: then it is never free again.
     fn of_parent(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
         match self.held.try_lock() {
-            Ok(held) if self.inherited => Ok(held),
+            Ok(held) if held.as_ref().is_none_or(Held::is_inherited) => Ok(held),
             _ => Err(forked(py, operation, &self.what())),
         }
     }
@@ -220,9 +223,44 @@ impl Attachment {
         PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
     }
 
+    /// Goes to what the newest psync left, unless a view can still reach the memory; returns whether there was one. See
+    /// [`Held::refresh`].
+    pub(crate) fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        self.check_process(py, "refresh")?;
+        let refreshed = py.detach(|| {
+            let mut held = self.open()?;
+            let now = held.take()?;
+            let views = self.views();
+            if views > 0 && !now.writable() {
+                *held = Some(now);
+                return Some(Err(views));
+            }
+            let (now, newer) = now.refresh();
+            if let Some(now) = &now {
+                self.address.store(now.base().addr(), Ordering::Relaxed);
+            }
+            *held = now;
+            Some(Ok(newer))
+        });
+        match refreshed {
+            Some(Ok(newer)) => newer.map_err(|error| exception(py, &error)),
+            Some(Err(views)) => Err(in_use("refresh", &self.what(), views)),
+            None => Err(closed(py, "refresh", &self.what())),
+        }
+    }
+
     /// Makes everything stored durable.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.with(py, "psync", |held| held.psync(cut))
+    }
+
+    /// Undoes all stores since the last psync; with `unused`, only if no view can reach the memory.
+    pub(crate) fn revert(&self, py: Python<'_>, unused: bool) -> PyResult<()> {
+        let in_use = self.with(py, "revert", |held| match self.views() {
+            views if unused && views > 0 => Ok(views),
+            _ => held.revert().map(|()| 0),
+        })?;
+        if in_use == 0 { Ok(()) } else { Err(crate::error::in_use("revert", &self.what(), in_use)) }
     }
 
     /// The end of a `with` block: psyncs, unless an exception is on its way.

@@ -1,6 +1,6 @@
 //! The four kinds of attachment, behind one interface.
 
-use indelible::{Error, Heap, Object, ReadHeap, ReadObject};
+use indelible::{Heap, Object, ReadHeap, ReadObject, Result};
 use std::ops::Range;
 
 /// An attached object, or the heap in it.
@@ -43,7 +43,7 @@ impl Held {
     }
 
     /// See `Object::prefault`.
-    pub(crate) fn prefault(&mut self, range: Range<usize>) -> indelible::Result<usize> {
+    pub(crate) fn prefault(&mut self, range: Range<usize>) -> Result<usize> {
         match self {
             Held::Writer(object) => object.prefault(range),
             Held::Reader(object) => object.prefault(range),
@@ -70,6 +70,38 @@ impl Held {
         }
     }
 
+    /// Goes to what the newest psync left, if it reads beside a writer; returns whether there was one. Nothing is left of it if it
+    /// cannot be mapped any more, or holds no heap any more.
+    pub(crate) fn refresh(self) -> (Option<Held>, Result<bool>) {
+        match self {
+            Held::Reader(mut object) => {
+                let newer = object.refresh();
+                let kept = (!object.is_empty()).then_some(Held::Reader(object));
+                (kept, newer)
+            }
+            Held::ReadHeap(heap) => {
+                let mut object = heap.into_object();
+                let newer = object.refresh();
+                if object.is_empty() {
+                    return (None, newer);
+                }
+                match ReadHeap::open(object) {
+                    Ok(heap) => (Some(Held::ReadHeap(heap)), newer),
+                    Err(error) => (None, newer.and(Err(error))),
+                }
+            }
+            writer => (Some(writer), Ok(false)),
+        }
+    }
+
+    /// What the newest psync left, elsewhere in memory, for one that reads beside a writer and has something else.
+    pub(crate) fn newer(&self) -> Result<Option<ReadObject>> {
+        match self {
+            Held::Reader(object) => object.newer(),
+            Held::Writer(_) | Held::Heap(_) | Held::ReadHeap(_) => Ok(None),
+        }
+    }
+
     /// Whether a detach would lose stores. If that is unknown, the caller does not warn.
     pub(crate) fn is_unsynced(&mut self) -> bool {
         let unsynced = match self {
@@ -81,7 +113,7 @@ impl Held {
     }
 
     /// Makes everything stored durable. Those attached for reading have nothing to psync.
-    pub(crate) fn psync(&mut self, cut: bool) -> Result<(), Error> {
+    pub(crate) fn psync(&mut self, cut: bool) -> Result<()> {
         match self {
             Held::Writer(object) if cut => object.psync_cut(),
             Held::Writer(object) => object.psync(),
@@ -91,7 +123,16 @@ impl Held {
         }
     }
 
-    pub(crate) fn detach(self) -> Result<(), Error> {
+    /// Undoes all stores since the last psync. Those attached for reading have none.
+    pub(crate) fn revert(&mut self) -> Result<()> {
+        match self {
+            Held::Writer(object) => object.revert(),
+            Held::Heap(heap) => heap.revert(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn detach(self) -> Result<()> {
         match self {
             Held::Writer(object) => object.detach(),
             Held::Reader(object) => object.detach(),

@@ -44,10 +44,10 @@ impl Object {
         self.attachment.recovered(py)
     }
 
-    /// Its fixed address, the same in every process and every run.
+    /// Its fixed address, the same in every process and every run, unless an array is read beside its writer.
     #[getter]
     fn address(&self) -> usize {
-        self.attachment.address
+        self.attachment.address()
     }
 
     /// Size in bytes.
@@ -100,6 +100,12 @@ impl Object {
         self.attachment.psync(py, cut)
     }
 
+    /// Undoes all stores since the last psync, also those that arrays and memoryviews show: these stay valid. The size stays. No thread may
+    /// store to the object meanwhile. Does nothing on an object attached for reading.
+    fn revert(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.revert(py, false)
+    }
+
     /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync compares them.
     ///
     /// Stores through arrays and memoryviews are found without it. Needed where the page tables are bypassed: registered
@@ -128,6 +134,20 @@ impl Object {
     /// Grows the object to `size` bytes. Exported buffers stay valid.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         self.attachment.grow(py, size)
+    }
+
+    /// Goes to what the newest psync of the object left, if `Pool.attach_snapshot` attached it; returns whether there was one.
+    /// BufferError while arrays or memoryviews of it exist: nothing changes below them.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        self.attachment.refresh(py)
+    }
+
+    /// What the newest psync left, as an object of its own, if this one reads beside a writer and has something else.
+    fn _newer(&self, py: Python<'_>) -> PyResult<Option<Object>> {
+        self.attachment.check_process(py, "refresh")?;
+        let newer = self.attachment.with(py, "refresh", |held| held.newer())?;
+        let made = |object| Object::new(self.pool.clone_ref(py), &self.attachment.name, Held::Reader(object));
+        Ok(newer.map(made))
     }
 
     /// Detaches; stores that were not psynced are forgotten. BufferError while arrays or memoryviews of it exist.

@@ -4,13 +4,19 @@ use crate::error::{closed, exception, forked};
 use crate::held::Held;
 use crate::object::Object;
 use crate::process;
-use indelible::{CreateOptions, ErrorKind, MediumKind, PoolOptions, Stat, Tracking};
+use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
+
+/// Bytes of a page, in which differences are told.
+const PAGE: u64 = 4096;
+
+/// Ranges of bytes, and the sizes of what was compared.
+type Compared = (Vec<(u64, u64)>, u64, u64);
 
 /// A pool. `indelible.Pool` adds arrays and dicts.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
@@ -45,16 +51,11 @@ impl Pool {
 }
 
 /// Finds the value of a keyword.
-fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
+pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         PyValueError::new_err(format!("{what} is one of {}, not {word:?}", known.join(", ")))
     })
-}
-
-/// Modes as `numpy.memmap` has them: whether to attach for writing.
-pub(crate) fn writable(mode: &str) -> PyResult<bool> {
-    choice("mode", &[("r", false), ("r+", true)], mode)
 }
 
 #[pymethods]
@@ -143,8 +144,10 @@ impl Pool {
         fields(py, &self.with(py, "inspect", |pool| pool.stat(name))?)
     }
 
-    /// Creates an object of `size` bytes, all zero.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0))]
+    /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
+    /// VolatileGone, and a new object takes its place.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
         py: Python<'_>,
@@ -153,8 +156,10 @@ impl Pool {
         key: Option<&[u8]>,
         sparse: bool,
         reach: u64,
+        volatile: bool,
     ) -> PyResult<()> {
-        let options = CreateOptions::new(size).key(key.unwrap_or_default()).sparse(sparse).reach(reach);
+        let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
+        let options = options.key(key.unwrap_or_default());
         self.with(py, "create", |pool| pool.create_with(name, &options))
     }
 
@@ -164,16 +169,40 @@ impl Pool {
         self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
     }
 
+    /// Deletes an object, whoever has it attached: its name is free at once, and nobody can attach it any more. Those that have it go on with
+    /// it, and its space can be used again when the last of them has let go of it.
+    #[pyo3(signature = (name, *, key = None))]
+    fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
+    }
+
+    /// Ties an object to another one, which it then outlives: deleted or removed, it goes when the other one has gone.
+    #[pyo3(signature = (name, to, *, key = None))]
+    fn tie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "tie", |pool| pool.tie(name, to, key.unwrap_or_default()))
+    }
+
+    /// Takes a tie back, to an object as `ties` names it; returns whether there was one.
+    #[pyo3(signature = (name, to, *, key = None))]
+    fn untie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<bool> {
+        self.with(py, "untie", |pool| pool.untie(name, to, key.unwrap_or_default()))
+    }
+
+    fn _ties(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, bool)>> {
+        let ties = self.with(py, "list the ties of", |pool| pool.ties(name))?;
+        Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
+    }
+
     /// Gives an object that nobody has attached another name.
     #[pyo3(signature = (name, new, *, key = None))]
     fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
     }
 
-    /// Attaches an object: for reading ("r") or for writing ("r+").
+    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+").
     #[pyo3(signature = (name, mode = "r+", *, key = None))]
     fn attach(slf: &Bound<'_, Self>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let (writable, key) = (choice("mode", &[("r", false), ("r+", true)], mode)?, key.unwrap_or_default());
         let held = slf.get().with(slf.py(), "attach", |pool| {
             if writable {
                 pool.attach_with_key(name, key).map(Held::Writer)
@@ -182,6 +211,77 @@ impl Pool {
             }
         })?;
         Ok(Object::new(slf.clone().unbind(), name, held))
+    }
+
+    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that.
+    /// `Object.refresh` goes to the newest psync. Takes a free piece of the pool as large as the object.
+    #[pyo3(signature = (name, *, key = None))]
+    fn attach_snapshot(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let key = key.unwrap_or_default();
+        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_with_key(name, key))?;
+        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+    }
+
+    /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
+    fn _attach_anywhere(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
+        let key = key.unwrap_or_default();
+        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_anywhere(name, key))?;
+        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+    }
+
+    /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names and names of snapshots.
+    fn _snapshot(&self, py: Python<'_>, of: Vec<(String, String)>, key: Option<&[u8]>) -> PyResult<()> {
+        let of: Vec<_> = of.iter().map(|(name, snapshot)| (&**name, &**snapshot)).collect();
+        self.with(py, "snapshot", |pool| pool.snapshot_all(&of, key.unwrap_or_default()))
+    }
+
+    /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last psync left it.
+    ///
+    /// It takes no time, whatever the size and whoever has `name` attached: both share the pages that neither changes from now on. The
+    /// copy has the addresses of `name`, so that a process attaches one of the two at a time. Its key is `new_key`, that of
+    /// this call without one.
+    #[pyo3(signature = (name, copy, *, key = None, new_key = None, read_only = false))]
+    fn create_from(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        copy: &str,
+        key: Option<&[u8]>,
+        new_key: Option<&[u8]>,
+        read_only: bool,
+    ) -> PyResult<()> {
+        let options = CreateOptions::new(0).key(new_key.unwrap_or_default()).read_only(read_only);
+        self.with(py, "copy", |pool| pool.create_from(name, copy, key.unwrap_or_default(), &options))
+    }
+
+    /// Lets an object, which nobody has attached, hold what its snapshot `snapshot` holds, bytes and size. The snapshot stays; what was
+    /// psynced since, and is in no other snapshot, is gone. It takes no time, whatever the size.
+    #[pyo3(signature = (name, snapshot, *, key = None))]
+    fn rollback(&self, py: Python<'_>, name: &str, snapshot: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "roll back", |pool| pool.rollback(name, snapshot, key.unwrap_or_default()))
+    }
+
+    /// Which pages of two objects or snapshots differ, from byte to byte, and the sizes of both.
+    fn _diff(&self, py: Python<'_>, older: &str, newer: &str, key: Option<&[u8]>) -> PyResult<Compared> {
+        let found = self.with(py, "compare", |pool| pool.diff(older, newer, key.unwrap_or_default()))?;
+        let bytes = |page: u64| page * PAGE;
+        let pages = found.pages.into_iter().map(|run| (bytes(run.start), bytes(run.end))).collect();
+        Ok((pages, found.older_size, found.newer_size))
+    }
+
+    /// Destroys snapshots of an object that a retention policy does not keep, and returns their names: "24h:1h,7d:1d" keeps of those of
+    /// the last 24 hours one for each hour, and of the older ones of the last 7 days one for each day. Only snapshots count that are named after the
+    /// object and the time, such as "w@2026-11-24T03:00:00Z", as `pmo snapshot` names them; the newest of them is always kept.
+    #[pyo3(signature = (name, keep, *, key = None))]
+    fn thin(&self, py: Python<'_>, name: &str, keep: &str, key: Option<&[u8]>) -> PyResult<Vec<String>> {
+        let keep: Keep = keep.parse().map_err(|error: BadKeep| PyValueError::new_err(error.to_string()))?;
+        self.with(py, "thin the snapshots of", |pool| pool.thin(name, &keep, key.unwrap_or_default()))
+    }
+
+    /// Removes what is left of snapshots and copies that are gone: how many objects without a name, and how many bytes were copied.
+    fn _collect(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let done = self.with(py, "collect", |pool| pool.collect(&mut |_, _| {}))?;
+        Ok((done.removed, done.copied))
     }
 
     /// Ends the use of the pool by this handle. Attached objects stay so.
@@ -229,6 +329,11 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("needs_recovery", stat.needs_recovery)?;
     fields.set_item("read_only", stat.read_only)?;
     fields.set_item("sparse", stat.sparse)?;
+    fields.set_item("volatile", stat.volatile)?;
+    fields.set_item("gone", stat.gone)?;
+    fields.set_item("snapshot", stat.snapshot)?;
+    fields.set_item("shares", stat.shares)?;
+    fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     fields.set_item("created", created)?;

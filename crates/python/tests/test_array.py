@@ -193,7 +193,7 @@ def test_what_is_shared_is_of_the_same_pool_and_mode(tmp_path: Path) -> None:
     second = other.array("w", 3)
     second.psync()
     del second
-    reader = other.array("w", mode="r")
+    reader = other.array("w", mode="r", lock=True)
     assert (other.array("w", mode="r") == reader).all()
     with pytest.raises(indelible.Held):
         other.array("w")

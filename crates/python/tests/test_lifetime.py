@@ -227,7 +227,8 @@ def test_a_fork_has_nothing_and_says_so(open_pool: Open, path: Path, how: str) -
 READERS = """
 import gc, multiprocessing, os, sys, indelible, numpy as np
 pool = indelible.open(sys.argv[1])
-array, values, raw = pool.array("w", mode="r"), pool.dict("run", mode="r"), pool.attach("raw", "r")
+array, values = pool.array("w", mode="r", lock=True), pool.dict("run", mode="r", lock=True)
+raw = pool.attach("raw", "r")
 inner = values["a"]
 
 def refused(use):
@@ -266,7 +267,8 @@ with multiprocessing.get_context("fork").Pool(2) as workers:
     workers.close()
     workers.join()
 pool.array("w")[0] = 0
-array, values, raw = pool.array("w", mode="r"), pool.dict("run", mode="r"), pool.attach("raw", "r")
+array, values = pool.array("w", mode="r", lock=True), pool.dict("run", mode="r", lock=True)
+raw = pool.attach("raw", "r")
 inner = values["a"]
 child = os.fork()
 if child == 0:

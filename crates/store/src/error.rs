@@ -22,6 +22,8 @@ pub enum Part {
     LaneHeader,
     /// A record of a lane.
     Record,
+    /// The list of an object's ties.
+    Ties,
     /// The free space structures contradict themselves.
     FreeSpace,
 }
@@ -37,6 +39,7 @@ impl std::fmt::Display for Part {
             Part::LaneDirectory => "lane directory",
             Part::LaneHeader => "lane header",
             Part::Record => "lane record",
+            Part::Ties => "list of ties",
             Part::FreeSpace => "free space",
         })
     }
@@ -234,6 +237,24 @@ pub enum StoreError {
     /// The key does not match.
     #[error("the key does not match")]
     WrongKey,
+    /// A tie would be part of a cycle.
+    #[error("that one is to outlive it already, directly or through others: neither could ever go")]
+    TieCycle,
+    /// A tie to a snapshot.
+    #[error("a snapshot outlives what is made from it, so that no object can be tied to it")]
+    TieTarget,
+    /// One tie too many.
+    #[error("it is tied to {most} objects, as many as one can be")]
+    TooManyTies {
+        /// As many.
+        most: u64,
+    },
+    /// The system does not say in which boot it is, which a volatile object has to know.
+    #[error("it would be volatile, and this system does not say when the machine was started anew")]
+    BootUnknown,
+    /// The object was volatile.
+    #[error("it is volatile, and the machine was started anew since it was made: what it held is gone")]
+    VolatileGone,
     /// Write access to a read-only object.
     #[error("the object is read-only")]
     ObjectReadOnly,
@@ -244,6 +265,8 @@ pub enum StoreError {
         holder: Holder,
         /// The other readers.
         others: Others,
+        /// Nobody has it attached: it is locked by work that ends by itself, such as merging what it rests on.
+        passing: bool,
     },
     /// The lock on the table could not be had in time.
     #[error("the table has been locked by {holder} for {seconds} s")]

@@ -131,6 +131,14 @@ mutants! {
         RevivedUnproven,
         /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.
         BitmapGivenUp,
+        /// A deleted object goes while a process has it attached.
+        DeletedFreed,
+        /// A deleted object goes before the object that it is tied to.
+        TieIgnored,
+        /// An object points to its list of ties before that is durable.
+        TieUnproven,
+        /// A volatile object is attached after the machine was started anew.
+        VolatileKept,
         /// An object becomes a base before its progress as one is durable.
         BaseUnproven,
         /// An object that a process writes becomes a base before the lane is redone.

@@ -1,6 +1,6 @@
 //! No panic leaves the library.
 
-use pmo::{Failure, guarded, pmo_errno, pmo_error_message};
+use pmo::{Failure, guarded, in_c, pmo_errno, pmo_error_message};
 use std::ffi::{CStr, c_int};
 
 extern "C" fn panics_with_text(number: c_int) -> c_int {
@@ -52,4 +52,26 @@ fn every_exported_function_is_guarded() {
         }
     }
     assert!(functions > 40, "only {functions} functions were looked at");
+}
+
+/// Names of Rust in the advice of errors, but those of typed code, which C does not reach.
+fn names_of_rust(advice: &str) -> Vec<&str> {
+    let words = advice.split(|c: char| !c.is_alphanumeric() && !['_', ':'].contains(&c));
+    words.filter(|word| word.contains("::") && !["Heap::verify", "mem::forget"].contains(word)).collect()
+}
+
+#[test]
+fn advice_names_functions_of_c() {
+    let mut looked_at = 0;
+    for file in ["error.rs", "error/heap.rs"] {
+        let source = super::ground::source().join("../indelible/src").join(file);
+        let text = std::fs::read_to_string(source).unwrap();
+        let of_remedies = text.split("fn remedy(").nth(1).unwrap().split("\n    }\n").next().unwrap();
+        for advice in of_remedies.split('"').skip(1).step_by(2) {
+            looked_at += names_of_rust(advice).len();
+            assert_eq!(names_of_rust(&in_c(advice)), [""; 0], "{advice}");
+        }
+    }
+    assert!(looked_at > 5, "only {looked_at} names were looked at");
+    assert_eq!(names_of_rust("see `Heap::roots`, `pmo ls`"), ["Heap::roots"]);
 }

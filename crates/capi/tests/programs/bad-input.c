@@ -164,7 +164,8 @@ static void heap(pmo_pool *pool)
     CHECK(blocks(heap) == before);
 
     /* roots */
-    FAILS(!pmo_root(heap, "number", PMO_TYPEOF(number)), PMO_ERR_ROOT_MISSING, "\"number\"");
+    FAILS(!pmo_root(heap, "number", PMO_TYPEOF(number)), PMO_ERR_ROOT_MISSING, "\"number\" (pmo_roots lists");
+    FAILS(!pmo_root(heap, "`Heap::roots`", NULL), PMO_ERR_ROOT_MISSING, "\"`Heap::roots`\" (pmo_roots lists");
     FAILS(pmo_root_create(heap, "number", number, 8, NULL) == -1, PMO_ERR_ARGUMENT, "type is NULL");
     FAILS(pmo_root_create(heap, NULL, number, 8, PMO_TYPEOF(number)) == -1, PMO_ERR_ARGUMENT, "name");
     FAILS(pmo_root_create(heap, "", number, 8, PMO_TYPEOF(number)) == -1, PMO_ERR_BAD_NAME, "");

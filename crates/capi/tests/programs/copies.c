@@ -171,11 +171,20 @@ static void full(const char *path)
     CHECK(load(pool, "most") == 7 && pmo_close(pool) == 0);
 }
 
+enum { PAGE = 4096, PAGES = 400 };
+
 /* The child that writes: it does what it is told, one letter at a time, and answers with it. */
 struct writer {
     int orders, answers;
     pid_t pid;
 };
+
+static void add(char *object, int page, int end, int at)
+{
+    for (; page < end; page++)
+        object[page * PAGE + at]++;
+    CHECK(pmo_psync(object) == 0);
+}
 
 static void work(const char *path, int orders, int answers)
 {
@@ -192,6 +201,25 @@ static void work(const char *path, int orders, int answers)
             ++*(long *)object;
         else if (order == 'g')
             CHECK(pmo_grow(object, 1 << 20) == 0 && (object[(1 << 20) - 1] = 9) && pmo_psync(object) == 0);
+        else if (order == 'A')
+            CHECK((object = pmo_attach(pool, "pages", PMO_WRITE, NULL, 0)) != NULL);
+        else if (order == 'I')
+            add(object, 0, PAGES, 0);
+        else if (order == 'S')
+            add(object, 0, PAGES / 4, 1);
+        else if (order == 'U')
+            add(object, PAGES / 2, PAGES * 3 / 4, 2);
+        else if (order == 'C')
+            for (int page = 0; page < PAGES; page++) {
+                char *bytes = object + page * PAGE;
+                CHECK(bytes[0] == 1 && bytes[1] == (page < PAGES / 4 ? object[1] : 0));
+                CHECK(bytes[2] == (page >= PAGES / 2 && page < PAGES * 3 / 4 ? object[PAGES / 2 * PAGE + 2] : 0));
+            }
+        else if (order == 'G')
+            CHECK(pmo_grow(object, 2 * PAGES * PAGE) == 0);
+        else if (order == 'Z')
+            for (int page = PAGES; page < 2 * PAGES; page++)
+                CHECK(object[page * PAGE] == 0);
         CHECK(write(answers, &order, 1) == 1);
     }
     exit(0);
@@ -287,6 +315,54 @@ static void follow(pmo_pool *pool, const char *path)
     CHECK(load(pool, "w") == 10);
 }
 
+static void snap(pmo_pool *pool)
+{
+    CHECK(pmo_snapshot(pool, "pages", "s", NULL, 0) == 0 && pmo_destroy(pool, "s", NULL, 0) == 0);
+}
+
+/* Fills what is free in the pool with bytes that are nobody's. */
+static void fill(pmo_pool *pool)
+{
+    struct pmo_pool_info info;
+    while (pmo_pool_info(pool, &info) == 0 && info.largest_free > 64 * PAGE) {
+        uint64_t size = info.largest_free - 16 * PAGE;
+        CHECK(pmo_create(pool, "filler", size) == 0);
+        char *filler = pmo_attach(pool, "filler", PMO_WRITE, NULL, 0);
+        CHECK(filler);
+        memset(filler, 0x55, size);
+        CHECK(pmo_psync(filler) == 0 && pmo_detach(filler) == 0);
+        char name[32];
+        snprintf(name, sizeof name, "filler %d", (int)info.objects);
+        CHECK(pmo_rename(pool, "filler", name, NULL, 0) == 0);
+    }
+}
+
+/* Snapshots come and go while a process has pages that it has not looked at yet: they are there when it does. */
+static void untouched(const char *path, int shared, int growing)
+{
+    char another[4096];
+    CHECK(snprintf(another, sizeof another, "%s.untouched", path) < (int)sizeof another);
+    pmo_pool *pool = pmo_format(another, 64 << 20, PMO_FORCE);
+    CHECK(pool && pmo_create(pool, "pages", PAGES * PAGE) == 0);
+    struct writer writer = begin(another);
+    tell(&writer, "AId");
+    if (shared) {
+        tell(&writer, "AU");
+        CHECK(pmo_snapshot(pool, "pages", "kept", NULL, 0) == 0);
+        tell(&writer, "dA");
+        CHECK(pmo_destroy(pool, "kept", NULL, 0) == 0);
+    } else
+        tell(&writer, "A");
+    for (int round = 0; round < 6; round++) {
+        tell(&writer, growing && round == 2 ? "SG" : "S");
+        snap(pool);
+    }
+    fill(pool);
+    tell(&writer, growing ? "CZ" : "C");
+    end(&writer);
+    CHECK(pmo_close(pool) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
@@ -297,6 +373,10 @@ int main(int argc, char **argv)
     keys(pool);
     full(argv[1]);
     follow(pool, argv[1]);
+    untouched(argv[1], 0, 0);
+    untouched(argv[1], 1, 0);
+    untouched(argv[1], 0, 1);
+    untouched(argv[1], 1, 1);
     CHECK(pmo_close(pool) == 0);
     puts("done");
     return 0;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Back up a pool, while it is in use
 ///
-/// All objects are kept as of one moment, each as its last psync left it. Into a folder goes what changed since the
+/// All objects but volatile ones are kept as of one moment, each as its last psync left it. Into a folder goes what changed since the
 /// newest backup of this pool there; that one, and those that it rests on, are read and verified first, and if they are not
 /// intact, the new one is full. A file, or `-` for standard output, gets a full backup.
 ///

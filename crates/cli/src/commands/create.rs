@@ -42,6 +42,10 @@ pub struct Create {
     #[arg(long)]
     sparse: bool,
 
+    /// For what is worth nothing once the machine was started anew: nobody can attach it then, and its name is free
+    #[arg(long)]
+    volatile: bool,
+
     /// Refuse write attaches for good
     #[arg(long)]
     read_only: bool,
@@ -64,6 +68,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .read_key(&read_key)
         .write_key(&write_key)
         .sparse(args.sparse)
+        .volatile(args.volatile)
         .read_only(args.read_only)
         .reach(args.reach);
     pool.create_with(&args.name, &options)?;

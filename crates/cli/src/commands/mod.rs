@@ -27,6 +27,7 @@ mod rm;
 mod rollback;
 mod snapshot;
 mod stat;
+mod tie;
 mod top;
 mod types;
 mod upgrade;
@@ -52,6 +53,8 @@ pub enum Command {
     Rollback(rollback::Rollback),
     Diff(diff::Diff),
     Rm(rm::Rm),
+    Tie(tie::Tie),
+    Untie(tie::Untie),
     Gc(gc::Gc),
     Backup(backup::Backup),
     Verify(verify::Verify),
@@ -91,6 +94,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
         Command::Rm(args) => rm::run(context, args),
+        Command::Tie(args) => tie::tie(context, args),
+        Command::Untie(args) => tie::untie(context, args),
         Command::Gc(args) => gc::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),

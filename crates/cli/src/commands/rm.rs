@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Destroy objects; there is no way back
 ///
-/// Objects that a process has attached are refused. Of several names, those that can be destroyed are;
+/// Objects that a process has attached are refused, unless --later is given. Of several names, those that can be destroyed are;
 /// the exit code is that of the first that cannot. A name is taken as it is, whatever characters it has; for patterns
 /// there is --match.
 #[derive(Debug, Args)]
@@ -27,6 +27,7 @@ Examples:
   pmo rm data.pmo a b c
   pmo rm data.pmo --match 'logs/2024*' --dry-run      which would that be?
   pmo rm data.pmo --force a                           no failure if there is none
+  pmo rm data.pmo --later a                           although a process has it attached
   pmo rm data.pmo -- --odd-name
 
 JSON:
@@ -52,9 +53,16 @@ pub struct Rm {
     #[arg(short, long)]
     force: bool,
 
+    /// Take the name from objects that processes have attached, now; each goes when the last of them detaches or ends
+    #[arg(short, long)]
+    later: bool,
+
     #[command(flatten)]
     key: KeyArgs,
 }
+
+/// Advice about an object that a process has attached.
+const LATER: &str = "wait until it is detached, or have it go then: `pmo rm --later`";
 
 #[derive(Serialize)]
 struct Report {
@@ -117,17 +125,19 @@ fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>
     let size = stat.as_ref().map_or(0, |stat| stat.size);
     let done = match stat {
         Ok(stat) if args.dry_run => {
-            if stat.state != State::Detached && !stat.needs_recovery {
+            if stat.state != State::Detached && !stat.needs_recovery && !args.later {
                 let message = format!("{} would not be destroyed: a process has it attached", object(name));
-                return Err(Failure::new(Exit::Busy, message, "`pmo ls` shows which"));
+                return Err(Failure::new(Exit::Busy, message, format!("`pmo ls` shows which; {LATER}")));
             }
             Ok(())
         }
         Err(error) if args.dry_run => Err(error),
+        _ if args.later => pool.delete(name, key),
         _ => pool.destroy_with_key(name, key),
     };
     match done {
         Err(error) if error.kind() == ErrorKind::NotFound && args.force => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Held => Err(Failure::from(error).with_help(LATER)),
         Err(error) => Err(alike::explain(pool, name, error)),
         Ok(()) => {
             if !args.dry_run {

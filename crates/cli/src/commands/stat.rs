@@ -29,7 +29,7 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"read_only\":false,\"sparse\":false,\"snapshot\":false,\"shares\":false,\"own\":4096,
+   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"snapshot\":false,\"shares\":false,\"own\":4096,
    \"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
@@ -80,12 +80,17 @@ pub struct ObjectReport {
     pub psyncs: u64,
     pub read_only: bool,
     pub sparse: bool,
+    pub volatile: bool,
+    pub gone: bool,
     pub snapshot: bool,
     pub shares: bool,
     pub own: u64,
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
+    /// Objects that it outlives, by name; those of a list are not looked up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<String>,
 }
 
 impl PoolReport {
@@ -154,13 +159,23 @@ impl ObjectReport {
             psyncs: stat.psyncs,
             read_only: stat.read_only,
             sparse: stat.sparse,
+            volatile: stat.volatile,
+            gone: stat.gone,
             snapshot: stat.snapshot,
             shares: stat.shares,
             own: stat.own,
             read_key: stat.read_key,
             write_key: stat.write_key,
             created: time(stat.created),
+            ties: Vec::new(),
         }
+    }
+
+    /// The same with its ties, unless they cannot be read: `pmo check` tells then.
+    pub fn with_ties(pool: &Pool, stat: &ObjectStat) -> Self {
+        let ties = pool.ties(&stat.name).unwrap_or_default();
+        let ties = ties.into_iter().map(|tie| tie.name + if tie.deleted { " (deleted)" } else { "" });
+        ObjectReport { ties: ties.collect(), ..ObjectReport::of(stat) }
     }
 
     /// Its flags in words.
@@ -171,6 +186,8 @@ impl ObjectReport {
             // An object that shares pages claims space when they change.
             (self.sparse && !self.shares, "sparse"),
             (self.shares, "shares pages"),
+            (self.volatile && !self.gone, "volatile"),
+            (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),
             (self.write_key, "write key"),
         ];
@@ -184,6 +201,7 @@ impl ObjectReport {
             _ if state == State::Detached || self.needs_recovery => "-".to_owned(),
             _ => "?".to_owned(),
         };
+        let ties: Vec<_> = self.ties.iter().map(|name| printable(name)).collect();
         out.fields(&[
             ("name", printable(&self.name)),
             ("id", self.id.clone()),
@@ -195,6 +213,7 @@ impl ObjectReport {
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
             ("flags", self.flags()),
+            ("tied to", if ties.is_empty() { "-".to_owned() } else { ties.join(", ") }),
             ("created", self.created.clone()),
         ])
     }
@@ -224,7 +243,8 @@ pub fn run(context: &Context, args: &Stat) -> Result {
         None => show(context.json, &PoolReport::of(&pool)?, |report, out| report.text(out)),
         Some(name) => {
             let stat = pool.stat(name).map_err(|error| alike::explain(&pool, name, error))?;
-            show(context.json, &ObjectReport::of(&stat), |report, out| report.text(stat.state, out))
+            let report = ObjectReport::with_ties(&pool, &stat);
+            show(context.json, &report, |report, out| report.text(stat.state, out))
         }
     }
 }

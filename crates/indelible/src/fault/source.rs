@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use indelible_store::medium::{Device, MediumError};
+use indelible_store::medium::Device;
+use indelible_store::store::LivePages;
 use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
@@ -53,10 +54,10 @@ impl PageSource for Primary {
 }
 
 /// Reads all pages at once. If one of them cannot be read, which, and whether any at all, is seen one by one.
-fn each_if_not_all(
+fn each_if_not_all<E: Into<Cause>>(
     first: usize,
     bytes: &mut [u8],
-    read: impl Fn(usize, &mut [u8]) -> Result<(), MediumError>,
+    read: impl Fn(usize, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), PageError> {
     if read(first, bytes).is_ok() {
         return Ok(());
@@ -67,7 +68,17 @@ fn each_if_not_all(
     Ok(())
 }
 
-/// The pages of an object that rests on a base: each from the layer that has it, as the last psync left it.
+/// The pages of an object that this process writes.
+pub(crate) struct Live(pub(crate) LivePages);
+
+impl PageSource for Live {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        // Nothing that this waits for touches a served range.
+        each_if_not_all(first, bytes, |page, bytes| self.0.read((page * PAGE) as u64, bytes))
+    }
+}
+
+/// The pages of a base, or of an object that nobody writes, each from the layer that has it.
 pub(crate) struct Layered {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) layers: SharedLayers,

@@ -117,6 +117,12 @@ impl ReadHeap {
         &self.object
     }
 
+    /// The object, without the heap.
+    #[must_use]
+    pub fn into_object(self) -> ReadObject {
+        self.object
+    }
+
     pub(crate) fn raw(&self) -> &RawHeap {
         &self.raw
     }

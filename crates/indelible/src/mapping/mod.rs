@@ -1,4 +1,4 @@
-//! A mapping at a fixed address: the memory of an object's shadow. It is private, or a view of a file that is shared.
+//! A mapping at an address that stays: the memory of an object's shadow. It is private, or a view of a file that is shared.
 //!
 //! Invariants:
 //! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
@@ -56,14 +56,16 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len` bytes of `file` from `offset` at `addr`. The descriptor is duplicated.
+    /// Maps `len` bytes of `file` from `offset` at `addr`, or where the kernel likes. The descriptor is duplicated.
     pub(crate) fn file(
-        addr: usize,
+        addr: impl Into<Option<usize>>,
         len: usize,
         file: BorrowedFd<'_>,
         offset: u64,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
+        let at = addr.into();
+        let addr = at.unwrap_or(0);
         if !offset.is_multiple_of(PAGE as u64) {
             return Err(MappingError::Range {
                 addr,
@@ -72,7 +74,7 @@ impl Mapping {
             });
         }
         let own = duplicate(file).map_err(|source| MappingError::Io { addr, len, source })?;
-        Mapping::new(addr, len, Kind::File(own, offset), protection)
+        Mapping::new(at, len, Kind::File(own, offset), protection)
     }
 
     /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes.
@@ -86,21 +88,7 @@ impl Mapping {
     ) -> Result<Mapping, MappingError> {
         let failed = |source| MappingError::Io { addr: addr.unwrap_or(0), len, source };
         let kind = Kind::Shared(duplicate(file).map_err(failed)?, offset);
-        if let Some(addr) = addr {
-            return Mapping::new(addr, len, kind, protection);
-        }
-        let mut mapping = Mapping {
-            addr: mmap::addresses(len).map_err(failed)?,
-            len,
-            kept: 0,
-            kind,
-            protection: Protection::None,
-            generation: fork::generation(),
-            inherited: false,
-        };
-        map(mapping.addr, len, &mapping.kind, 0, protection, Place::Over)?;
-        mapping.protection = protection;
-        Ok(mapping)
+        Mapping::new(addr, len, kind, protection)
     }
 
     /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
@@ -130,18 +118,38 @@ impl Mapping {
         Ok(())
     }
 
-    /// Maps `len` bytes of zeros at `addr`.
+    /// Maps `len` bytes of zeros at `addr`, or where the kernel likes.
     pub(crate) fn anonymous(
-        addr: usize,
+        addr: impl Into<Option<usize>>,
         len: usize,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
-        Mapping::new(addr, len, Kind::Anonymous, protection)
+        Mapping::new(addr.into(), len, Kind::Anonymous, protection)
     }
 
-    fn new(addr: usize, len: usize, kind: Kind, protection: Protection) -> Result<Mapping, MappingError> {
-        check(addr, len)?;
-        map(addr, len, &kind, 0, protection, Place::Free)?;
+    fn new(
+        addr: Option<usize>,
+        len: usize,
+        kind: Kind,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        let (addr, place) = match addr {
+            Some(addr) => {
+                check(addr, len)?;
+                (addr, Place::Free)
+            }
+            None => {
+                check(PAGE, len)?;
+                let found = mmap::addresses(len);
+                (found.map_err(|source| MappingError::Io { addr: 0, len, source })?, Place::Over)
+            }
+        };
+        let mapped = map(addr, len, &kind, 0, protection, place);
+        if mapped.is_err() && place == Place::Over {
+            // SAFETY: addresses that nobody knows yet.
+            let _ = unsafe { mmap::unmap(addr, len) };
+        }
+        mapped?;
         Ok(Mapping { addr, len, kept: 0, kind, protection, generation: fork::generation(), inherited: false })
     }
 
@@ -202,8 +210,8 @@ impl Mapping {
     }
 
     /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of a file, by bytes of a
-    /// range that begins at `offset` there. On failure it is as before.
-    pub(crate) fn grow(&mut self, new_len: usize, offset: u64) -> Result<(), MappingError> {
+    /// range that begins at `offset` there, or, without one, by zeros. On failure it is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
         }
@@ -211,9 +219,16 @@ impl Mapping {
             self.keep(new_len)?;
         }
         let more = new_len - self.len;
-        let before = self.kind.begin_at(offset);
-        let done = map(self.addr + self.len, more, &self.kind, self.len, self.protection, Place::Over);
-        self.kind.begin_at(before);
+        let at = self.addr + self.len;
+        let done = match offset {
+            Some(offset) => {
+                let before = self.kind.begin_at(offset);
+                let done = map(at, more, &self.kind, self.len, self.protection, Place::Over);
+                self.kind.begin_at(before);
+                done
+            }
+            None => map(at, more, &Kind::Anonymous, 0, self.protection, Place::Over),
+        };
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }
@@ -290,7 +305,7 @@ fn map(
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;
-    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `shared` for addresses
+    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `new` for addresses
     // that nobody knows yet, by `renew` and `move_to`, whose callers answer.
     unsafe {
         match kind {

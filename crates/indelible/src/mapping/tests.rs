@@ -27,6 +27,22 @@ fn a_collision_names_range_and_occupant_and_changes_nothing() {
 }
 
 #[test]
+fn where_the_kernel_likes_nothing_else_is() {
+    let file = file(2 * PAGE as u64);
+    std::os::unix::fs::FileExt::write_all_at(&file, b"second", PAGE as u64).unwrap();
+    let mapped: Vec<_> = (0..3)
+        .map(|_| Mapping::file(None, PAGE, file.as_fd(), PAGE as u64, Protection::Read).unwrap())
+        .chain([Mapping::anonymous(None, PAGE, Protection::Read).unwrap()])
+        .collect();
+    // SAFETY: mapped above.
+    let begin = |mapping: &Mapping| unsafe { mapping.base().as_ptr().cast::<[u8; 6]>().read() };
+    assert_eq!(mapped.iter().map(begin).collect::<Vec<_>>(), [*b"second", *b"second", *b"second", [0; 6]]);
+    for len in [0, PAGE + 1, usize::MAX - PAGE + 1] {
+        assert!(matches!(Mapping::anonymous(None, len, Protection::Read), Err(MappingError::Range { .. })));
+    }
+}
+
+#[test]
 fn impossible_ranges_are_refused() {
     for (addr, len) in [
         (0, PAGE),
@@ -53,9 +69,9 @@ fn growing_continues_the_file_and_a_failed_growth_changes_nothing() {
     let mut mapping =
         Mapping::file(addr, PAGE, file.as_fd(), 8 * PAGE as u64, Protection::ReadWrite).unwrap();
     let wall = Mapping::anonymous(addr + 4 * PAGE, PAGE, Protection::None).unwrap();
-    assert!(matches!(mapping.grow(5 * PAGE, 8 * PAGE as u64), Err(MappingError::Occupied { .. })));
+    assert!(matches!(mapping.grow(5 * PAGE, Some(8 * PAGE as u64)), Err(MappingError::Occupied { .. })));
     assert_eq!(mapping.len(), PAGE);
-    mapping.grow(4 * PAGE, 8 * PAGE as u64).unwrap();
+    mapping.grow(4 * PAGE, Some(8 * PAGE as u64)).unwrap();
     // SAFETY: the second page is mapped now.
     let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr().add(PAGE), 5) };
     assert_eq!(bytes, b"later");

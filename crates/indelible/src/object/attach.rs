@@ -1,7 +1,7 @@
 //! Attaching objects of a pool.
 
 use super::engine::Core;
-use super::reader::{ReadCore, ReadObject};
+use super::reader::{Addresses, ReadCore, ReadObject};
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
@@ -111,8 +111,36 @@ impl Pool {
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot).
     pub fn attach_snapshot_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
+        self.attach_beside(name, key, Addresses::Own)
+    }
+
+    /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for objects without pointers, since those that are in it lead
+    /// elsewhere. So a process can have several states of an object at once, and the object itself. [`ReadObject::newer`] attaches the newest one
+    /// beside this.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
+    /// let mut prices = pool.create_attached("prices", 100_000)?;
+    /// let before = pool.attach_snapshot_anywhere("prices", b"")?;
+    /// prices.as_mut_slice()[0] = 7;
+    /// prices.psync()?;
+    /// let now = before.newer()?.expect("a psync came after it");
+    /// assert_eq!((before.as_slice()[0], now.as_slice()[0]), (0, 7));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](Pool::attach_snapshot), but for `AddressTaken`.
+    pub fn attach_snapshot_anywhere(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
+        self.attach_beside(name, key, Addresses::Any)
+    }
+
+    fn attach_beside(&self, name: &str, key: &[u8], addresses: Addresses) -> Result<ReadObject> {
         let inner = self.inner();
-        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, key)?)));
+        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, key, addresses)?)));
         self.about("attach", name, inner.alive().and_then(|()| made()))
     }
 }

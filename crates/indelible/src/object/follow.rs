@@ -2,14 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use super::reader::ReadCore;
+use super::reader::{Addresses, Inherited, ReadCore};
 use crate::error::Cause;
 use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
 /// Pages that may lie over a base, whatever the object's size.
 const PAGES: usize = 4096;
@@ -17,13 +16,14 @@ const PAGES: usize = 4096;
 /// A read attachment beside a writer.
 pub(crate) struct Follows {
     key: Vec<u8>,
+    pub(super) addresses: Addresses,
     /// Pages over which lines were laid: this process has a copy of each.
     laid: BTreeSet<usize>,
 }
 
 impl Follows {
-    pub(super) fn new(key: &[u8]) -> Self {
-        Follows { key: key.to_vec(), laid: BTreeSet::new() }
+    pub(super) fn new(key: &[u8], addresses: Addresses) -> Self {
+        Follows { key: key.to_vec(), addresses, laid: BTreeSet::new() }
     }
 
     /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.
@@ -54,7 +54,7 @@ impl Follows {
 
 impl ReadCore {
     /// Shows what the newest psync left, once `changing` has heard that bytes are about to change; returns whether there was one. After an error in
-    /// which the object could not be mapped, it has no bytes. The address stays.
+    /// which the object could not be mapped, it has no bytes. The address stays, unless it is any.
     ///
     /// # Safety
     /// Nobody reads the object meanwhile or has a reference into it.
@@ -87,19 +87,40 @@ impl ReadCore {
         let Some(follows) = &mut self.follows else { return Ok(false) };
         let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&follows.key))?))?;
         let address = |reader: &Reader| reader.object().entry.address;
-        if self.reader.as_ref().is_some_and(|before| address(before) != address(&newer)) {
+        let elsewhere = |before: &Reader| address(before) != address(&newer);
+        if follows.addresses == Addresses::Own && self.reader.as_ref().is_some_and(elsewhere) {
             let _ = pool.store.end_snapshot(newer);
             return Err(Cause::Replaced);
         }
-        let layers = newer.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
         let changed = newer.shown() != shown || self.shadow.is_none();
         changing();
         follows.laid.clear();
-        self.shadow = None;
-        let shadow = pool.map(&newer.object().entry, layers.into(), false);
+        (self.shadow, self.inherited) = (None, Inherited::No);
+        let mapped = ReadCore::map(&pool, &mut newer, follows.addresses);
         // Space that cannot be given back now is given back later.
         let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
-        self.shadow = Some(shadow?);
+        let (shadow, inherited) = mapped?;
+        (self.shadow, self.inherited) = (Some(shadow), inherited);
         Ok(changed)
+    }
+
+    /// Maps what the newest psync left, if there was one, elsewhere: with the same base, as far as the writer's log goes back to that.
+    pub(super) fn newer(&self) -> Result<Option<ReadCore>, Cause> {
+        self.pool.alive()?;
+        let (Some(follows), Some(reader)) = (&self.follows, &self.reader) else { return Ok(None) };
+        if self.shadow.is_some() && self.pool.store.is_newest(reader) {
+            return Ok(None);
+        }
+        let mut newer = match reader.again()? {
+            Some(again) => {
+                let follows = Follows::new(&follows.key, Addresses::Any);
+                ReadCore::following(self.pool.clone(), &self.name, again, follows)?
+            }
+            None => ReadCore::beside(self.pool.clone(), &self.name, &follows.key, Addresses::Any)?,
+        };
+        // SAFETY: nobody else knows of it yet.
+        unsafe { newer.refresh(|| {}) }?;
+        let same = self.shadow.is_some() && newer.reader.as_ref().is_some_and(|newer| newer.shows_as(reader));
+        Ok((!same).then_some(newer))
     }
 }

@@ -27,5 +27,5 @@ pub use writer::{Object, psync_all};
 pub(crate) use attach::{attach_core, attach_reader};
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
-pub(crate) use reader::ReadCore;
+pub(crate) use reader::{Addresses, ReadCore};
 pub(crate) use together::psync_cores;

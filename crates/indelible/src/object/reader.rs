@@ -20,15 +20,24 @@ pub(crate) struct ReadCore {
     /// Goes first: nothing is mapped once the lock is given up.
     pub(super) shadow: Option<Shadow>,
     pub(super) reader: Option<Reader>,
-    inherited: Inherited,
+    pub(super) inherited: Inherited,
     /// How it reads beside a writer, if it does.
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
 }
 
+/// The addresses that a reader beside a writer has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addresses {
+    /// Those of the object.
+    Own,
+    /// Where the kernel likes.
+    Any,
+}
+
 /// Whether forked children have the object's memory, too.
-enum Inherited {
+pub(super) enum Inherited {
     No,
     /// A copy, which is each process's own.
     Copy,
@@ -61,25 +70,54 @@ impl ReadCore {
         name: &str,
         mut reader: Reader,
     ) -> Result<Option<ReadCore>, Cause> {
-        let layers = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
-        let mut shadow = pool.map(&reader.object().entry, layers.into(), false)?;
+        let (shadow, inherited) = Self::map(&pool, &mut reader, Addresses::Own)?;
         // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);
         }
-        let inherited = Inherited::of(&mut shadow, &pool, &reader);
         let (shadow, reader) = (Some(shadow), Some(reader));
         Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name: name.to_owned() }))
     }
 
+    /// Maps what the reader reads; says whether forked children have it.
+    pub(super) fn map(
+        pool: &PoolInner,
+        reader: &mut Reader,
+        addresses: Addresses,
+    ) -> Result<(Shadow, Inherited), Cause> {
+        let place = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers))).into();
+        let entry = &reader.object().entry;
+        let mut shadow = match addresses {
+            Addresses::Own => pool.map(entry, place, false)?,
+            Addresses::Any => pool.map_anywhere(entry, place)?,
+        };
+        let inherited = Inherited::of(&mut shadow, pool, reader);
+        Ok((shadow, inherited))
+    }
+
     /// Maps what the last psync of an object left, whoever writes it.
-    pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, key: &[u8]) -> Result<ReadCore, Cause> {
+    pub(crate) fn beside(
+        pool: Arc<PoolInner>,
+        name: &str,
+        key: &[u8],
+        addresses: Addresses,
+    ) -> Result<ReadCore, Cause> {
         // Readers that died have left their bases.
         pool.store.reap()?;
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(key))?))?;
-        let mut core = ReadCore::attach(pool, name, reader)?.ok_or(Cause::Detached)?;
-        core.follows = Some(Follows::new(key));
-        Ok(core)
+        ReadCore::following(pool, name, reader, Follows::new(key, addresses))
+    }
+
+    /// Maps what the reader of a snapshot reads.
+    pub(super) fn following(
+        pool: Arc<PoolInner>,
+        name: &str,
+        mut reader: Reader,
+        follows: Follows,
+    ) -> Result<ReadCore, Cause> {
+        let (shadow, inherited) = Self::map(&pool, &mut reader, follows.addresses)?;
+        let (shadow, reader) = (Some(shadow), Some(reader));
+        Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name: name.to_owned() })
     }
 
     pub(crate) fn base(&self) -> *const u8 {
@@ -162,7 +200,7 @@ impl ReadObject {
         self.len() == 0
     }
 
-    /// First byte: the object's fixed address.
+    /// First byte: the object's fixed address, unless it was attached elsewhere.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.core.base()
@@ -204,6 +242,17 @@ impl ReadObject {
     /// The table cannot be read.
     pub fn stat(&self) -> Result<Stat> {
         self.core.pool.stat(&self.core.name)
+    }
+
+    /// What the newest psync of the object left, as an attachment of its own, at addresses that the kernel chooses; `None` if this one has
+    /// it. This one stays as it is. Only of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) or
+    /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere) attached.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere).
+    pub fn newer(&self) -> Result<Option<ReadObject>> {
+        let newer = self.core.newer().map_err(|cause| self.error("refresh", cause))?;
+        Ok(newer.map(|core| ReadObject::new(Arc::new(core))))
     }
 
     /// Goes to what the newest psync of the object left; returns whether there was one. Only of an object that

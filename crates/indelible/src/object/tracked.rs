@@ -107,6 +107,15 @@ impl Tracked {
         (self.shadow, self.lost) = (None, None);
     }
 
+    /// Maps the bytes by which the object grew where it stands, all of them zeros.
+    pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
+        self.follow(writer);
+        let entry = &writer.object().entry;
+        // An extent may become a base, and that be merged into another one, while the shadow still shows pages of it.
+        let extent = (!self.apart).then(|| entry.primary_offset());
+        Ok(self.shadow_mut()?.grow(entry.extent_len() as usize, extent)?)
+    }
+
     /// Follows the object to another extent, if somebody has made the one that it had a base. Pages that the shadow has
     /// not changed since are the base's.
     pub(super) fn follow(&mut self, writer: &Writer) {
@@ -126,7 +135,7 @@ impl Tracked {
         let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         // A copy has all of its pages in its extent.
-        let place = if shadow.is_file() { Place::Mapped } else { Place::Layers(writer.layers()) };
+        let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
         // SAFETY: the caller's promise.
         if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, place, true)) } {
             self.lost = self.shadow.take();

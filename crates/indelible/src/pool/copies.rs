@@ -165,8 +165,8 @@ impl Pool {
         self.about("compare", newer, compared)
     }
 
-    /// Merges what objects rest on and nothing else needs, and removes what is left of snapshots, copies and resizes that are gone or were
-    /// cut short. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
+    /// Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones whose contents
+    /// are gone, and what is left of snapshots, copies and resizes that are gone or were cut short. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
     /// never copied. Others may use the pool meanwhile.
     ///
     /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
@@ -176,7 +176,8 @@ impl Pool {
     pub fn collect(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Collected> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| {
-            let mut done = Collected { removed: inner.store.reap()?, ..Collected::default() };
+            let removed = inner.store.remove_gone()? + inner.store.reap()?;
+            let mut done = Collected { removed, ..Collected::default() };
             // An object that cannot be read is left alone.
             let names: Vec<String> =
                 self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
@@ -197,7 +198,7 @@ impl Pool {
 /// Work that [`Pool::collect`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Objects without a name that were removed.
+    /// Objects that were removed: deleted ones that nobody has any more, volatile ones of an earlier boot, leftovers.
     pub removed: u64,
     /// Bytes copied.
     pub copied: u64,

@@ -1,8 +1,11 @@
 //! Description of a pool and its objects, for people.
 
 use super::{Inner, MediumKind};
+use crate::sys::boot;
 use indelible_store::error::Holder;
-use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE};
+use indelible_store::format::entry::{
+    Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_VOLATILE,
+};
 pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
@@ -83,6 +86,10 @@ pub struct Stat {
     pub read_only: bool,
     /// Whether space is claimed on first psync.
     pub sparse: bool,
+    /// Whether its contents hold only until the machine is started anew.
+    pub volatile: bool,
+    /// Whether that has happened: nobody can attach it.
+    pub gone: bool,
     /// Whether it is a snapshot, or another base: nobody ever writes to it.
     pub snapshot: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
@@ -129,6 +136,8 @@ impl Stat {
             needs_recovery: status.needs_recovery,
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
+            volatile: entry.has(FLAG_VOLATILE),
+            gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),
             shares: entry.has(FLAG_OVERLAY),
             own: status.own,

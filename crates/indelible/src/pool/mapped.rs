@@ -2,31 +2,35 @@
 
 use super::Inner;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Modelled, PageSource, Primary};
+use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
+use crate::sys::PAGE;
 use crate::sys::uffd::Reach;
 use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
-use indelible_store::store::Writer;
+use indelible_store::store::{LivePages, Writer};
 use indelible_store::table::SharedLayers;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
 
 /// The place of an object's pages.
 pub(crate) enum Place {
     /// In its extent, for a reader.
     Extent,
-    /// In its extent, for a writer: if that becomes a base, the layers say so.
-    Own(SharedLayers),
+    /// In its extent, for a writer: if that becomes a base, the pages follow.
+    Own(LivePages),
     /// In its extent, from where its range is mapped.
     Mapped,
-    /// In its extent, or in those of its bases.
+    /// In its extent, or in those of its bases, for a writer.
+    Live(LivePages),
+    /// The same for a reader.
     Layers(SharedLayers),
 }
 
 impl Place {
     /// That of an object with a writer.
     pub(crate) fn of(writer: &Writer) -> Place {
-        if writer.has_base() { Place::Layers(writer.layers()) } else { Place::Own(writer.layers()) }
+        if writer.has_base() { Place::Live(writer.pages()) } else { Place::Own(writer.pages()) }
     }
 }
 
@@ -36,10 +40,18 @@ impl From<Option<SharedLayers>> for Place {
     }
 }
 
+/// Most bytes of a reader's memory that are copied to be inherited by forks.
+const COPIED: usize = 64 << 20;
+
 impl Inner {
     /// Maps an object at its address, at a cost that does not depend on its size.
     pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
+    }
+
+    /// Maps an object for reading where the kernel likes: pointers in it lead elsewhere.
+    pub(crate) fn map_anywhere(&self, entry: &Entry, place: Place) -> Result<Shadow, Cause> {
+        Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
     }
 
     /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
@@ -54,6 +66,20 @@ impl Inner {
         sparse && (self.settings.fault_in || !writable && fault::reach() == Some(Reach::Full))
     }
 
+    /// Where the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
+    /// others claims no space.
+    fn over_lowest(&self, layers: &SharedLayers, entry: &Entry) -> Option<(u64, Vec<Range<usize>>)> {
+        let pages = entry.extent_len() / PAGE as u64;
+        let lowest = layers.lock().unwrap_or_else(PoisonError::into_inner).over_lowest(pages)?;
+        if lowest.sparse && self.media.kind() == MediaKind::Memory {
+            return None;
+        }
+        let others = lowest.others.into_iter().map(|run| run.start as usize..run.end as usize);
+        let others: Vec<_> = others.collect();
+        let copied: usize = others.iter().map(Range::len).sum();
+        (copied <= COPIED / PAGE).then_some((lowest.start, others))
+    }
+
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
@@ -64,13 +90,21 @@ impl Inner {
         let source = match (place, self.media.mappable()) {
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
             (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
-            (Place::Own(layers) | Place::Layers(layers), _) => {
-                Source::Pages(self.slowed(Arc::new(Layered { device, layers })))
+            (Place::Own(pages) | Place::Live(pages), _) => Source::Pages(self.slowed(Arc::new(Live(pages)))),
+            (Place::Layers(layers), fd) => {
+                let patched = !writable && !copied && self.inherits_reads() && !self.settings.fills();
+                let over =
+                    fd.filter(|_| patched).and_then(|fd| Some((fd, self.over_lowest(&layers, entry)?)));
+                let pages = self.slowed(Arc::new(Layered { device, layers }));
+                match over {
+                    Some((fd, (offset, others))) => Source::Patched { fd, offset, pages, others },
+                    None => Source::Pages(pages),
+                }
             }
             _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
         };
         Params {
-            addr: entry.address.get() as usize,
+            addr: Some(entry.address.get() as usize),
             len: entry.extent_len() as usize,
             source,
             writable,

@@ -2,6 +2,7 @@
 
 mod copies;
 mod info;
+mod lifetimes;
 mod mapped;
 mod options;
 mod registry;
@@ -12,6 +13,7 @@ mod windows;
 
 pub use copies::{Collected, Difference};
 pub use info::{LaneUse, PoolInfo, Stat, State};
+pub use lifetimes::Tie;
 pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
 pub use thin::{BadKeep, Keep};
 
@@ -139,7 +141,8 @@ impl Pool {
         self.about("create", name, result.map(drop))
     }
 
-    /// Destroys an object that nobody has attached; its space can be used again.
+    /// Destroys an object that nobody has attached; its space can be used again. [`delete`](Pool::delete) is for objects that
+    /// somebody has.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.

@@ -4,7 +4,7 @@ use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault;
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
-use crate::sys::PAGE;
+use crate::sys::{PAGE, boot};
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
 use indelible_store::medium::{LockKey, LockMode, Others};
@@ -335,7 +335,7 @@ impl PoolOptions {
         if free {
             return Ok(());
         }
-        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default() }.into())
+        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default(), passing: false }.into())
     }
 }
 
@@ -370,6 +370,7 @@ pub struct CreateOptions {
     write_key: Vec<u8>,
     read_only: bool,
     sparse: bool,
+    volatile: bool,
     reach: u64,
 }
 
@@ -414,6 +415,15 @@ impl CreateOptions {
         self
     }
 
+    /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
+    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
+    /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
+    #[must_use]
+    pub fn volatile(mut self, volatile: bool) -> Self {
+        self.volatile = volatile;
+        self
+    }
+
     /// Address space to keep for growth, in bytes; by default as much as the pool has, or, once objects have taken
     /// half of its addresses, several times the size.
     #[must_use]
@@ -429,6 +439,7 @@ impl CreateOptions {
             write_key: Key(&self.write_key),
             read_only: self.read_only,
             sparse: self.sparse,
+            volatile: self.volatile.then(boot::boot_id),
             reach: self.reach,
             window: 0,
         }

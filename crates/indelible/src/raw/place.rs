@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-use super::registry::{Attachment, EPOCH, find};
+use super::registry::{Attachment, EPOCH, close, find};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{HeapError, HeapOptions, RawHeap};
 use crate::sys::fork;
@@ -119,8 +119,7 @@ impl Attachment {
             return Err(self.error("format the heap of", Cause::Heap(HeapError::NotBlank)));
         }
         if slot.is_some() {
-            EPOCH.fetch_add(1, Ordering::SeqCst);
-            *slot = None;
+            close(&mut slot);
         }
         let extent = self.extent();
         // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a heap in

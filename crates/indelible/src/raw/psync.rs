@@ -88,7 +88,7 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
 /// No other thread uses the object until this returns; addresses of blocks allocated since are not used any more.
 pub unsafe fn revert(address: *const u8) -> Result<()> {
     let found = find("revert", address.addr())?;
-    let heap = found.heap_options();
+    let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options());
     let reverted = found.core().map_or(Ok(()), |mut core| core.revert());
     reverted.map_err(|cause| found.error("revert", cause))?;
     if let Some(options) = heap {

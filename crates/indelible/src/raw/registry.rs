@@ -13,8 +13,8 @@
 
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
-use crate::heap::{Extent, Growable, HeapOptions, RawHeap};
-use crate::object::{Core, ReadCore, attach_core, attach_reader, prefault};
+use crate::heap::{Extent, Growable, RawHeap};
+use crate::object::{Addresses, Core, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -127,17 +127,16 @@ impl Attachment {
         }
     }
 
-    /// The options of the heap, if it is open.
-    pub(super) fn heap_options(&self) -> Option<HeapOptions> {
-        self.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options())
-    }
-
     /// Ends the heap.
     pub(super) fn close_heap(&self) {
-        let mut heap = self.heap.write().unwrap_or_else(PoisonError::into_inner);
-        EPOCH.fetch_add(1, Ordering::SeqCst);
-        *heap = None;
+        close(&mut self.heap.write().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// Ends a heap, which threads may remember (3).
+pub(super) fn close(heap: &mut Option<Box<RawHeap>>) {
+    EPOCH.fetch_add(1, Ordering::SeqCst);
+    *heap = None;
 }
 
 impl Growable for Attachment {
@@ -192,7 +191,7 @@ pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
-    let core = ReadCore::beside(inner.clone(), name, key).map_err(failed)?;
+    let core = ReadCore::beside(inner.clone(), name, key, Addresses::Own).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
 }
@@ -236,12 +235,13 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
         _ => find("refresh", address.addr())?,
     };
     let Mapping::Beside(core) = &found.mapping else { return Ok(None) };
-    let options = found.heap_options();
+    let mut heap = found.heap.write().unwrap_or_else(PoisonError::into_inner);
+    let options = heap.as_ref().map(|heap| heap.options());
     let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the caller's promise.
-    let result = unsafe { core.refresh(|| found.close_heap()) };
+    let result = unsafe { core.refresh(|| close(&mut heap)) };
     found.len.store(core.len(), Ordering::Release);
-    drop(core);
+    drop((core, heap));
     if let (Ok(true), Some(options)) = (&result, options) {
         // If that psync left no heap, the next use of it says so.
         let _ = found.opened(Some(options));

@@ -44,14 +44,16 @@ const PIECE: usize = 1 << 20;
 pub(crate) enum Source<'a> {
     /// A file that can be mapped privately; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
+    /// Such a file, and pages whose bytes are others: for reading.
+    Patched { fd: BorrowedFd<'a>, offset: u64, pages: Arc<dyn PageSource>, others: Vec<Range<usize>> },
     /// Anything that supplies pages; the shadow is filled from it.
     Pages(Arc<dyn PageSource>),
 }
 
 /// How to attach.
 pub(crate) struct Params<'a> {
-    /// Fixed address and length, multiples of the page size.
-    pub(crate) addr: usize,
+    /// Fixed address, or where the kernel likes, and length, multiples of the page size.
+    pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
@@ -84,6 +86,7 @@ impl Params<'_> {
     fn protection(&self) -> Protection {
         match self.source {
             Source::Pages(_) if !self.faults_in() => Protection::ReadWrite,
+            Source::Patched { .. } => Protection::ReadWrite,
             _ => protection(self.rung()),
         }
     }
@@ -105,7 +108,9 @@ impl Shadow {
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
         let (addr, len, protection) = (params.addr, params.len, params.protection());
         let mapping = match &params.source {
-            Source::PrivateFile { fd, offset } => Mapping::file(addr, len, *fd, *offset, protection),
+            Source::PrivateFile { fd, offset } | Source::Patched { fd, offset, .. } => {
+                Mapping::file(addr, len, *fd, *offset, protection)
+            }
             Source::Pages(_) => Mapping::anonymous(addr, len, protection),
         }?;
         let mut shadow = Shadow { tracker: None, served: None, watcher: None, mapping, refill: None };
@@ -133,7 +138,7 @@ impl Shadow {
         let marks = self.marks();
         (self.tracker, self.served, self.watcher, self.refill) = (None, None, None, None);
         let offset = match &params.source {
-            Source::PrivateFile { offset, .. } => *offset,
+            Source::PrivateFile { offset, .. } | Source::Patched { offset, .. } => *offset,
             Source::Pages(_) => 0,
         };
         // SAFETY: the caller's promise.
@@ -153,6 +158,12 @@ impl Shadow {
     /// Fills the mapping, or has it filled, and tracks it.
     fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
         let rung = p.rung();
+        if let Source::Patched { pages, others, .. } = &p.source {
+            for run in others {
+                fill(&self.mapping, run.start * PAGE..run.end * PAGE, &**pages)?;
+            }
+            return protect(&self.mapping, 0, rung);
+        }
         let Source::Pages(source) = &p.source else {
             self.watcher = if p.pending { fault::removal::watcher().ok() } else { None };
             self.watch(rung, 0)?;
@@ -161,14 +172,14 @@ impl Shadow {
         };
         let source = Arc::clone(source);
         if !p.faults_in() {
-            fill(&self.mapping, 0, &*source)?;
+            fill(&self.mapping, 0..p.len, &*source)?;
             protect(&self.mapping, 0, rung)?;
             self.tracker = track(&self.mapping, p, WatchedBy::Tracker(None), true)?;
             self.refill = Some(source);
             return Ok(());
         }
         let served = fault::serve(ServeParams {
-            base: p.addr,
+            base: self.mapping.addr(),
             len: p.len,
             ahead: p.ahead,
             budget: p.budget,
@@ -359,8 +370,9 @@ impl Shadow {
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
-    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one. On failure the shadow is as before.
-    pub(crate) fn grow(&mut self, new_len: usize, extent: u64) -> Result<(), ShadowError> {
+    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one; `None`: what is added are zeros that the file does
+    /// not show. On failure the shadow is as before.
+    pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {
             return Ok(());
@@ -382,7 +394,7 @@ impl Shadow {
             // SAFETY: the tail was mapped just now, nobody knows of it.
             unsafe { mmap::protect(self.mapping.addr() + old, new_len - old, Protection::ReadWrite) }
                 .map_err(ShadowError::Protect)?;
-            fill(&self.mapping, old, &**source)?;
+            fill(&self.mapping, old..new_len, &**source)?;
             protect(&self.mapping, old, rung)?;
         }
         self.watch(self.rung(), old)?;
@@ -425,11 +437,12 @@ fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), Sha
         .map_err(ShadowError::Protect)
 }
 
-/// Fills the mapping's bytes from `from` on with those of its source.
-fn fill(mapping: &Mapping, from: usize, source: &dyn PageSource) -> Result<(), ShadowError> {
-    let mut at = from;
-    while at < mapping.len() {
-        let n = PIECE.min(mapping.len() - at);
+/// Fills bytes of the mapping, whole pages of it, with those of its source.
+fn fill(mapping: &Mapping, range: Range<usize>, source: &dyn PageSource) -> Result<(), ShadowError> {
+    assert!(range.end <= mapping.len(), "bytes beyond the object");
+    let mut at = range.start;
+    while at < range.end {
+        let n = PIECE.min(range.end - at);
         // SAFETY: mapped, writable, and not handed out yet: nobody else knows of these bytes.
         let bytes = unsafe { std::slice::from_raw_parts_mut(mapping.base().as_ptr().add(at), n) };
         source.read(at / PAGE, bytes)?;

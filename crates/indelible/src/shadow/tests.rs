@@ -102,7 +102,7 @@ fn over_device(
 ) -> Params<'static> {
     let device = Arc::new(Pattern { len: 1 << 40, broken });
     Params {
-        addr,
+        addr: Some(addr),
         len: pages * PAGE,
         source: Source::Pages(Arc::new(Primary { device, offset: 8 * PAGE as u64 })),
         writable: rung.is_some(),
@@ -147,7 +147,7 @@ fn a_device_is_read_right_and_tracked_on_every_rung() {
             store(&shadow, 1400, 1);
             assert_eq!(dirty(&mut shadow), [3, 1400], "{rung} {fault_in}");
             assert_eq!(load(&shadow, 3 * PAGE + 1), pattern(11 * PAGE as u64 + 1));
-            shadow.grow(1700 * PAGE, 8 * PAGE as u64).unwrap();
+            shadow.grow(1700 * PAGE, Some(8 * PAGE as u64)).unwrap();
             store(&shadow, 1699, 1);
             assert_eq!(load(&shadow, 1650 * PAGE), pattern(1658 * PAGE as u64));
             assert!(dirty(&mut shadow).contains(&1699), "{rung} {fault_in}");
@@ -201,7 +201,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     file.write_all_at(b"abc", 5 * PAGE as u64).unwrap();
     for rung in rungs() {
         let mut shadow = Shadow::attach(Params {
-            addr: window(3),
+            addr: Some(window(3)),
             len: 600 * PAGE,
             source: Source::PrivateFile { fd: file.as_fd(), offset: 5 * PAGE as u64 },
             writable: true,
@@ -215,7 +215,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
         .unwrap();
         assert_eq!([load(&shadow, 0), load(&shadow, 2)], *b"ac");
         store(&shadow, 0, b'x');
-        shadow.grow(2900 * PAGE, 5 * PAGE as u64).unwrap();
+        shadow.grow(2900 * PAGE, Some(5 * PAGE as u64)).unwrap();
         store(&shadow, 2899, b'y');
         assert_eq!(dirty(&mut shadow), [0, 2899], "{rung}");
         let mut back = [0; 3];
@@ -236,7 +236,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
     let pages = 4 << 18;
     file.set_len((pages * PAGE) as u64).unwrap();
     let mut shadow = Shadow::attach(Params {
-        addr: window(4),
+        addr: Some(window(4)),
         len: pages * PAGE,
         source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
         writable: true,

@@ -29,20 +29,26 @@ from ._errors import (
     Poisoned,
     PoolExists,
     ReadOnly,
+    TieCycle,
+    TooManyTies,
     Version,
+    VolatileGone,
     WrongKey,
 )
 from ._indelible import Object, __version__
-from ._pool import Pool, Stat, open
+from ._pool import Pool, open
 from ._psync import psync
 from ._record import Field, Struct
+from ._table import Collected, Difference, Stat, Tie
 
 __all__ = [
     "Array",
     "Checkpoints",
     "Closed",
+    "Collected",
     "Damaged",
     "Dict",
+    "Difference",
     "Error",
     "Exists",
     "Field",
@@ -60,7 +66,11 @@ __all__ = [
     "ReadOnly",
     "Stat",
     "Struct",
+    "Tie",
+    "TieCycle",
+    "TooManyTies",
     "Version",
+    "VolatileGone",
     "WrongKey",
     "__version__",
     "open",

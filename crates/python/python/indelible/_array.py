@@ -43,6 +43,12 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         """As `psync`, by the name that `numpy.memmap` gives it."""
         self.psync()
 
+    def revert(self) -> Array:
+        """Undoes all stores to the object since its last psync, and returns the array as it is then: this one, or one of the length that
+        it had, if it has grown since. Views stay valid. No thread may store to the object meanwhile.
+        """
+        return reverted(self)
+
     def grow(self, length: int) -> Array:
         """The array with `length` elements along its first axis, the new ones zero.
 
@@ -50,6 +56,13 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         meanwhile. The new shape is durable with the next psync.
         """
         return grown(self, length)
+
+    def refresh(self) -> Array:
+        """The array as the newest psync of the object left it, or this one if it is that, or if it is not read beside a writer.
+
+        This one, and views of it, stay as they are: their state of the object is kept as long as they exist.
+        """
+        return refreshed(self)
 
     def copy(self, order: Any = "C") -> np.ndarray[Any, Any]:  # type: ignore[override]
         """The elements in memory of their own, as an ordinary array."""
@@ -122,8 +135,7 @@ def grown(array: Array, length: int) -> Array:
     """See `Array.grow`."""
     obj = owner(array)
     old = read_layout(obj)
-    whole = over(obj, old)
-    if array.dtype != whole.dtype or array.shape[1:] != whole.shape[1:] or _address(array) != _address(whole):
+    if not _is_whole(array, over(obj, old)):
         raise ValueError("only a whole array grows, and this is a view of a part of it")
     if old.order != "C" and len(old.shape) > 1:
         raise ValueError("an array of order 'F' cannot grow along its first axis: its elements would move")
@@ -147,6 +159,36 @@ def grow_to(obj: Object, needed: int) -> None:
         obj.grow(max(needed, obj.size + obj.size // 4))
     except (NoRoom, NoSpace):
         obj.grow(needed)
+
+
+def reverted(array: Array) -> Array:
+    """See `Array.revert`."""
+    obj = owner(array)
+    obj.revert()
+    whole = over(obj, read_layout(obj), writable=array.flags.writeable)
+    grown_since = _is_whole(array, whole) and array.shape != whole.shape
+    return whole if grown_since else array
+
+
+def refreshed(array: Array) -> Array:
+    """See `Array.refresh`."""
+    obj = owner(array)
+    if not _is_whole(array, over(obj, read_layout(obj))):
+        raise ValueError("only a whole array is refreshed, and this is a view of a part of it")
+    newer = obj._newer()
+    if newer is None:
+        return array
+    try:
+        return over(newer, read_layout(newer))
+    except BaseException:
+        newer.close()
+        raise
+
+
+def _is_whole(array: Array, whole: Array) -> bool:
+    """Whether it is the array of its object, of whatever length."""
+    same = array.dtype == whole.dtype and array.shape[1:] == whole.shape[1:]
+    return same and _address(array) == _address(whole)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

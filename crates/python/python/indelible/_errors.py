@@ -140,6 +140,18 @@ class Gone(Error, OSError):
     number = errno.ESTALE
 
 
+class VolatileGone(Error, LookupError):
+    """The object is volatile, and the machine was started anew since it was made."""
+
+
+class TieCycle(Error, ValueError):
+    """The two objects would each outlive the other."""
+
+
+class TooManyTies(Error, ValueError):
+    """The object is tied to as many others as one can be."""
+
+
 class ReadOnly(Error, PermissionError):
     """The pool or object may only be read."""
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import operator
 import os
-import threading
 import warnings
-import weakref
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
-from . import _array, _indelible
+from . import _array, _indelible, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, RootType
+from ._errors import Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, psync_all
 from ._layout import MAGIC, Layout, Order, layout
+from ._table import Collected, Difference, Stat, Tie
 
 Mode = Literal["r", "r+", "w+"]
 Medium = Literal["auto", "file", "memory", "dax", "devdax"]
@@ -31,46 +29,8 @@ _log = logging.getLogger("indelible")
 _LEAST = 64 << 10
 HEAP = b"PMO-HEAP"
 
-# This process's attached arrays and dicts, by the pool's ID and name: a second call shares them. A copy of a
-# pool has the same ID, and cannot be opened beside it.
-_attached: weakref.WeakValueDictionary[tuple[bytes, str], Object | Dict] = weakref.WeakValueDictionary()
-_attaching = threading.RLock()
-os.register_at_fork(after_in_child=lambda: _forget())
-
-
-def _forget() -> None:
-    """A child has none of it; another thread may have been attaching when the process was copied."""
-    global _attaching
-    _attaching = threading.RLock()
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """The pool table's entry of an object."""
-
-    name: str
-    size: int
-    """Bytes."""
-    address: int
-    """Fixed virtual address."""
-    reach: int
-    """Bytes it can grow to."""
-    state: Literal["D", "R", "W", "P", "C"]
-    """D detached, R read, W written, P or C in the middle of a psync."""
-    holder: int | None
-    """Process that has it, if one has. Of several readers one."""
-    other_readers: list[int]
-    """The other processes that read it."""
-    unseen_readers: int
-    """How many processes beside those read it that this one may not see, at least."""
-    needs_recovery: bool
-    """Its last writer died; the next attach recovers it."""
-    read_only: bool
-    sparse: bool
-    psyncs: int
-    """Psyncs over its life that are durable now."""
-    created: float
-    """Seconds since 1970."""
+_A = TypeVar("_A", Object, Dict)
+_PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
 class Pool(_indelible.Pool):
@@ -86,8 +46,8 @@ class Pool(_indelible.Pool):
 
     def __getitem__(self, name: str) -> Array | Dict | Object:
         """The content of the object `name`, for storing: an array, a dict, or its bytes if it is neither."""
-        with _attaching:
-            shared = self._shared(name)
+        with _registry.attaching():
+            shared = self._known(name, "store")
             if isinstance(shared, Dict):
                 return shared
             if shared is not None:
@@ -125,9 +85,7 @@ class Pool(_indelible.Pool):
         exception nothing is psynced.
         """
         if exception is None and not self.closed:
-            with _attaching:
-                mine = [found for found in _attached.values() if not found.closed and found.pool is self]
-            writers = [found for found in mine if not found.readonly]
+            writers = _registry.writers(self)
             if writers:
                 psync_all(writers)
         super().__exit__(exception, value, traceback)
@@ -142,26 +100,36 @@ class Pool(_indelible.Pool):
         *,
         key: bytes | None = None,
         sparse: bool = False,
+        volatile: bool = False,
+        lock: bool = False,
     ) -> Array:
         """The array in the object `name`: its elements are the object's bytes.
 
         Without an object of that name one is made, with `shape` (`dtype` float64 and `order` "C" unless
         given), all zero. With one, what is given must agree with it (Mismatch). A length of -1 along the
         first axis agrees with any, and is 0 for a new array: one that grows. Modes are those of
-        `numpy.memmap`: "r+" stores, "r" only reads, beside other readers, and "w+" begins anew, losing
-        what the object had. `sparse` claims space as elements are psynced.
+        `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
+        claims space as elements are psynced. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
+
+        With mode "r" the array is what the last psync of the object left, and stays so, whoever stores to the object, now or
+        later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of
+        the pool as large as the object; without one, or with `lock`, the object is locked instead: nobody can store to it as
+        long as the array is there. What this process stores to itself, it reads as it is.
         """
-        _check(mode)
-        with _attaching:
-            shared = self._shared(name)
-            if isinstance(shared, Object) and mode != "w+" and (mode == "r" or not shared.readonly):
+        _check(mode, lock)
+        with _registry.attaching():
+            if mode == "r":
+                return self._read_array(name, shape, dtype, order, key, lock)
+            shared = self._known(name, "store")
+            if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
-            if mode == "w+" or (mode == "r+" and name not in self):
+            if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _wanted(name, shape, dtype, order)
-                self._make(name, _array.size_for(wanted), key, sparse, anew=mode == "w+")
-            obj = self.attach(name, "r" if mode == "r" else "r+", key=key)
+                size, anew = _array.size_for(wanted), mode == "w+"
+                self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile)
+            obj = self.attach(name, key=key)
             try:
-                if not obj.readonly and obj.psyncs == 0 and _is_blank(obj):
+                if obj.psyncs == 0 and _is_blank(obj):
                     _format(obj, _wanted(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
             except BaseException:
@@ -171,58 +139,204 @@ class Pool(_indelible.Pool):
             self._enter(name, obj)
             return array
 
-    def dict(self, name: str, mode: Mode = "r+", *, size: int = 1 << 20, key: bytes | None = None) -> Dict:
+    def _read_array(
+        self, name: str, shape: Any, dtype: Any, order: Order | None, key: bytes | None, lock: bool
+    ) -> Array:
+        """The array for reading."""
+        shared = self._known(name, "store", "lock")
+        if isinstance(shared, Object):
+            return self._open_array(shared, shape, dtype, "r", order)
+        known = _registry.find(self, name, "follow")
+
+        def newest() -> Object:
+            if not isinstance(known, Object):
+                return self._attach_anywhere(name, key)
+            newer = known._newer()
+            return known if newer is None else newer
+
+        obj = self._reading(name, lock, newest, lambda: self.attach(name, "r", key=key))
+        try:
+            if _is_blank(obj):
+                raise NotFound(
+                    f"there is no array {name!r} yet: nothing was psynced to the object (try again when its writer has)",
+                    operation="open",
+                    pool=os.fspath(self.path),
+                    object=name,
+                )
+            return self._open_array(obj, shape, dtype, "r", order)
+        except BaseException:
+            if obj is not known:
+                obj.close()
+            raise
+
+    def dict(
+        self,
+        name: str,
+        mode: Mode = "r+",
+        *,
+        size: int = 1 << 20,
+        key: bytes | None = None,
+        volatile: bool = False,
+        lock: bool = False,
+    ) -> Dict:
         """The dict in the object `name`: from str to values as `Dict` has them.
 
-        Without an object of that name one of `size` bytes is made; it grows as needed. Modes as for
-        `array`.
+        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `volatile` and `lock` as for `array`, but
+        a dict always has the object's addresses: a process that stores to it cannot have it for reading, too, and a second call
+        with mode "r" returns the same dict, as its last `Dict.refresh` left it.
         """
-        _check(mode)
+        _check(mode, lock)
         if operator.index(size) <= 0:
             raise ValueError(f"a dict cannot be made in {size} bytes")
-        with _attaching:
-            shared = self._shared(name)
-            if isinstance(shared, Dict) and mode != "w+" and shared.readonly == (mode == "r"):
+        with _registry.attaching():
+            shared = self._shared_dict(name, mode, lock)
+            if shared is not None:
                 return shared
-            if mode == "w+" or (mode == "r+" and name not in self):
-                self._make(name, max(size, _LEAST), key, False, anew=mode == "w+")
-            found = Dict(self, name, "r" if mode == "r" else "r+", key)
+            if mode == "r":
+                return self._reading(
+                    name, lock, lambda: Dict(self, name, "r", key), lambda: Dict(self, name, "lock", key)
+                )
+            if mode == "w+" or self._is_missing(name, volatile):
+                self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile)
+            found = Dict(self, name, "r+", key)
             self._enter(name, found)
             return found
+
+    def _known(self, name: str, *purposes: _registry.Purpose) -> Object | Dict | None:
+        """What this process has of the object. Not what it has of one of that name that was deleted."""
+        for purpose in purposes:
+            found = _registry.find(self, name, purpose)
+            if found is not None and name in self and self.stat(name).address == found.address:
+                return found
+        return None
+
+    def _shared_dict(self, name: str, mode: Mode, lock: bool) -> Dict | None:
+        """The dict that this process has already; Held if it has it in another mode, at addresses that only one can have."""
+        for purpose in _PURPOSES:
+            found = self._known(name, purpose)
+            if not isinstance(found, Dict) or mode == "w+":
+                continue
+            if mode == "r" and (purpose == "lock" or (purpose == "follow" and not lock)):
+                return found
+            if mode == "r+" and purpose == "store":
+                return found
+            has = "stores to" if purpose == "store" else "reads"
+            raise Held(
+                f"cannot open the dict in object {name!r} with mode {mode!r}: this process {has} it already, at the same addresses"
+                " (use that dict, or close it first)",
+                operation="open",
+                pool=os.fspath(self.path),
+                object=name,
+            )
+        return None
+
+    def _reading(self, name: str, lock: bool, beside: Callable[[], _A], locked: Callable[[], _A]) -> _A:
+        """Attaches beside a writer, or with a lock: if that is asked for, or nothing else is possible."""
+        if not lock:
+            try:
+                return self._entered(name, "follow", beside())
+            except ReadOnly as error:
+                # The pool was opened for reading: without locks.
+                if error.kind != "ReadOnly":
+                    raise
+            except (NoRoom, NoSpace) as error:
+                try:
+                    found = locked()
+                except Held:
+                    raise error from None
+                # As text: a record that somebody keeps would keep the object attached.
+                _log.warning(
+                    "object %r of pool %s is locked for reading, and nobody can store to it meanwhile: %s",
+                    name, os.fspath(self.path), str(error),
+                )  # fmt: skip
+                return self._entered(name, "lock", found)
+        return self._entered(name, "lock", locked())
+
+    def _entered(self, name: str, purpose: _registry.Purpose, found: _A) -> _A:
+        _registry.enter(self, name, purpose, found)
+        return found
+
+    @overload
+    def snapshot(self, name: str, snapshot: str, /, *, key: bytes | None = None) -> None: ...
+    @overload
+    def snapshot(self, names: Mapping[str, str], /, *, key: bytes | None = None) -> None: ...
+    def snapshot(
+        self, names: str | Mapping[str, str], snapshot: str | None = None, /, *, key: bytes | None = None
+    ) -> None:
+        """Keeps what an object holds, as its last psync left it, under another name; or what several hold, all as of one moment, if
+        it is given a mapping from their names to those of the snapshots: then all are made, or none.
+
+        It takes no time, whatever the size and whoever stores to the object. A snapshot is read as any object, with mode "r", and
+        `create_from` makes an object of it. The pool needs a free piece as large as the object, of which only what the object
+        changes from now on takes space.
+        """
+        if isinstance(names, str) == (snapshot is None):
+            raise TypeError("snapshot takes two names, or a mapping from names of objects to names of snapshots")
+        pairs = [(names, snapshot or "")] if isinstance(names, str) else list(names.items())
+        if pairs:
+            self._snapshot(pairs, key)
+
+    def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
+        """Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes. Pages that the
+        two share are not read; others may have either attached.
+        """
+        ranges, older_size, newer_size = self._diff(older, newer, key)
+        return Difference(ranges, older_size, newer_size)
+
+    def ties(self, name: str) -> list[Tie]:
+        """The objects that an object is tied to, as far as they are still there."""
+        return [Tie(*tie) for tie in self._ties(name)]
+
+    def collect(self) -> Collected:
+        """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
+        earlier boot, and what is left of snapshots and copies that are gone: then each
+        object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
+        """
+        removed, copied = self._collect()
+        return Collected(removed, copied)
 
     def checkpoints(self, name: str, *, last: int = 3, best: int = 1) -> Checkpoints:
         """Named states of a training loop, of which the `last` and the `best` are kept: see `Checkpoints`."""
         return Checkpoints(self.dict(name), last=last, best=best)
 
-    def _shared(self, name: str) -> Object | Dict | None:
-        found = _attached.get((self.id, name))
-        return None if found is None or found.closed else found
-
     def _enter(self, name: str, found: Object | Dict) -> None:
-        _attached[self.id, name] = found
+        _registry.enter(self, name, "store", found)
         if found.recovered:
             _log.info(
                 "recovered object %r of pool %s: its last writer died; %d bytes of its log were replayed",
                 name, os.fspath(self.path), found.recovered,
             )  # fmt: skip
 
-    def _make(self, name: str, size: int, key: bytes | None, sparse: bool, *, anew: bool) -> None:
+    def _is_missing(self, name: str, volatile: bool) -> bool:
+        """Whether there is no such object; of a volatile one, also whether it is of an earlier boot."""
+        return name not in self or (volatile and self.stat(name).gone)
+
+    def _make(
+        self,
+        name: str,
+        size: int,
+        anew: bool,
+        *,
+        key: bytes | None,
+        sparse: bool = False,
+        volatile: bool = False,
+    ) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
         if not anew or name not in self:
-            self.create(name, size, key=key, sparse=sparse)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self.create(made, size, key=key, sparse=sparse)
+            self.create(made, size, key=key, sparse=sparse, volatile=volatile)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self.create(name, size, key=key, sparse=sparse)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
             return
         try:
             self.remove(name, key=key)
@@ -286,9 +400,11 @@ def open(
     return pool
 
 
-def _check(mode: str) -> None:
+def _check(mode: str, lock: bool) -> None:
     if mode not in ("r", "r+", "w+"):
         raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
+    if lock and mode != "r":
+        raise ValueError(f"lock is for mode 'r': mode {mode!r} keeps others away in any case")
 
 
 def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:

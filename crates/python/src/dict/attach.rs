@@ -8,10 +8,30 @@ use indelible::{Error, ErrorKind, Heap, ReadHeap, TypeInfo};
 /// Bytes of an object for a heap with a dict, at least.
 const LEAST: u64 = 64 << 10;
 
+/// How to attach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Write,
+    /// What the last psync left, whoever writes it.
+    Beside,
+    /// What nobody writes meanwhile.
+    Locked,
+}
+
+impl Access {
+    pub(super) const WORDS: [(&str, Access); 3] =
+        [("r+", Access::Write), ("r", Access::Beside), ("lock", Access::Locked)];
+}
+
 /// Attaches the object with the heap in it, which is made if nothing was ever stored there.
-pub(super) fn attach(pool: &indelible::Pool, name: &str, writable: bool, key: &[u8]) -> Result<Held, Error> {
-    if !writable {
-        return ReadHeap::open(pool.attach_read_with_key(name, key)?).map(Held::ReadHeap);
+pub(super) fn attach(pool: &indelible::Pool, name: &str, access: Access, key: &[u8]) -> Result<Held, Error> {
+    let for_reading = match access {
+        Access::Write => None,
+        Access::Beside => Some(pool.attach_snapshot_with_key(name, key)?),
+        Access::Locked => Some(pool.attach_read_with_key(name, key)?),
+    };
+    if let Some(object) = for_reading {
+        return ReadHeap::open(object).map(Held::ReadHeap);
     }
     let mut object = pool.attach_with_key(name, key)?;
     if (object.len() as u64) < LEAST

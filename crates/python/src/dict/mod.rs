@@ -18,8 +18,8 @@ use crate::attachment::Attachment;
 use crate::block::{Block, Counts};
 use crate::error::own;
 use crate::held::Held;
-use crate::pool::{Pool, writable};
-use attach::{attach, version};
+use crate::pool::{Pool, choice};
+use attach::{Access, attach, version};
 use given::text;
 use indelible::ErrorKind;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
@@ -53,9 +53,9 @@ impl Dict {
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Self> {
         let py = pool.py();
-        let (writable, key) = (writable(mode)?, key.unwrap_or_default());
+        let (access, key) = (choice("mode", &Access::WORDS, mode)?, key.unwrap_or_default());
         let (held, version) = pool.get().with(py, "attach", |pool| {
-            let mut held = attach(pool, name, writable, key)?;
+            let mut held = attach(pool, name, access, key)?;
             let version = version(&held)?;
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
                 // Nobody has arrays of it yet.
@@ -83,7 +83,7 @@ impl Dict {
             attachment: Arc::new(Attachment::new(name, held)),
             counts: Arc::default(),
             pool: pool.clone().unbind(),
-            readonly: !writable,
+            readonly: access != Access::Write,
             changes: AtomicU64::new(0),
         })
     }
@@ -118,6 +118,12 @@ impl Dict {
         self.attachment.recovered(py)
     }
 
+    /// The object's fixed address.
+    #[getter]
+    fn address(&self) -> usize {
+        self.attachment.address()
+    }
+
     /// Size of the object in bytes.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
@@ -137,6 +143,22 @@ impl Dict {
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.attachment.psync(py, cut)
+    }
+
+    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError while arrays of it are in use, as
+    /// their memory may be that of others then. Does nothing on a dict attached for reading.
+    fn revert(&self, py: Python<'_>) -> PyResult<()> {
+        self.attachment.revert(py, true)?;
+        self.changed(true);
+        Ok(())
+    }
+
+    /// Goes to what the newest psync of the dict left, if it was opened with mode "r"; returns whether there was one. BufferError
+    /// while arrays of it are in use: nothing changes below them.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        let newer = self.attachment.refresh(py)?;
+        self.changed(newer);
+        Ok(newer)
     }
 
     /// Detaches; changes that were not psynced are forgotten. BufferError while arrays of it are in use.

@@ -39,7 +39,7 @@ pub const FLAG_READ_ONLY: u32 = 1;
 pub const FLAG_SPARSE: u32 = 2;
 /// Only typed code stored to the object since it was blank: its invariants hold.
 pub const FLAG_TYPED: u32 = 4;
-/// Nobody finds the object by its name: it is the work of a resize, or a base without a name.
+/// Nobody finds the object by its name: it is the work of a resize, a base without a name, or deleted.
 pub const FLAG_HIDDEN: u32 = 8;
 /// Nobody ever writes to the object's bytes: others have it as their base, or it is a snapshot.
 pub const FLAG_BASE: u32 = 16;
@@ -47,9 +47,28 @@ pub const FLAG_BASE: u32 = 16;
 pub const FLAG_OVERLAY: u32 = 32;
 /// The object's addresses are those of another object, and not taken from the window.
 pub const FLAG_FOREIGN: u32 = 64;
+/// The object was deleted: it is hidden, and goes when nobody has it attached any more.
+pub const FLAG_DELETED: u32 = 128;
+/// The contents hold in one boot of the machine.
+pub const FLAG_VOLATILE: u32 = 256;
+/// The object has a list of others, which it outlives.
+pub const FLAG_TIED: u32 = 512;
+/// The object is in the list of another one, or was.
+pub const FLAG_TARGET: u32 = 0x1_0000;
+/// Objects that one can be tied to.
+pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
-pub const FLAGS: u32 =
-    FLAG_READ_ONLY | FLAG_SPARSE | FLAG_TYPED | FLAG_HIDDEN | FLAG_BASE | FLAG_OVERLAY | FLAG_FOREIGN;
+pub const FLAGS: u32 = FLAG_READ_ONLY
+    | FLAG_SPARSE
+    | FLAG_TYPED
+    | FLAG_HIDDEN
+    | FLAG_BASE
+    | FLAG_OVERLAY
+    | FLAG_FOREIGN
+    | FLAG_DELETED
+    | FLAG_VOLATILE
+    | FLAG_TIED
+    | FLAG_TARGET;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
@@ -105,7 +124,7 @@ pub struct Entry {
     pub write_key: [u8; 16],
     /// Fingerprint of the layout of the object's data; zero: not stated.
     pub fingerprint: [u8; 16],
-    /// First page of the ties; 0: none.
+    /// First page of the list of IDs of the objects that this one outlives; 0: none.
     pub ties: U64,
     /// Next free slot, in a free slot.
     pub next_free: U64,
@@ -126,8 +145,12 @@ pub struct Entry {
     pub based: U64,
     /// Objects that have this one as their base.
     pub users: U64,
+    /// IDs in the list of ties.
+    pub tie_count: U64,
+    /// XXH3 of the object's ID and that list, seeded with the pool's seed.
+    pub ties_sum: U64,
     /// Zero; space for later versions.
-    pub reserved2: [u8; 120],
+    pub reserved2: [u8; 104],
     /// UTF-8, not terminated.
     pub name: [u8; 512],
 }
@@ -216,6 +239,7 @@ impl Entry {
             && self.address.get().is_multiple_of(PAGE)
             && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
             && self.overlay_is_in_range(pool_len)
+            && self.ties_are_in_range(pool_len)
     }
 
     /// Whether what is said of a base can be.
@@ -229,6 +253,15 @@ impl Entry {
             && bitmap >= DATA / PAGE
             && end.is_some_and(|end| end <= pool_len / PAGE)
             && self.base.get() != self.own_offset.get()
+    }
+
+    /// Whether the list of ties can be where it is said to be.
+    fn ties_are_in_range(&self, pool_len: u64) -> bool {
+        let (first, count) = (self.ties.get(), self.tie_count.get());
+        !self.has(FLAG_TIED)
+            || (1..=TIES_MAX).contains(&count)
+                && first >= DATA / PAGE
+                && first.checked_add(self.ties_pages()).is_some_and(|end| end <= pool_len / PAGE)
     }
 
     /// The first statement of the entry that this code does not know, and has to know to use the object.
@@ -248,6 +281,18 @@ impl Entry {
     #[must_use]
     pub fn has(&self, flag: u32) -> bool {
         self.flags.get() & flag != 0
+    }
+
+    /// Whether the object is volatile, and made in another boot of the machine than this one: its contents are gone.
+    #[must_use]
+    pub fn is_gone(&self, boot: &[u8; 16]) -> bool {
+        self.has(FLAG_VOLATILE) && self.volatile_boot != *boot
+    }
+
+    /// Makes the object one whose contents hold in this boot alone; `None`: they outlast it.
+    pub fn hold_in(&mut self, boot: Option<[u8; 16]>) {
+        self.set(FLAG_VOLATILE, boot.is_some());
+        self.volatile_boot = boot.unwrap_or_default();
     }
 
     /// Sets or clears a flag.
@@ -314,11 +359,19 @@ impl Entry {
         self.overlay.get() * PAGE
     }
 
-    /// The ranges of the pool that hold the object's bytes, and what is said of them: its extent, and its bitmap.
+    /// Pages of the list of ties.
+    #[must_use]
+    pub fn ties_pages(&self) -> u64 {
+        if self.has(FLAG_TIED) { self.tie_count.get().saturating_mul(16).div_ceil(PAGE) } else { 0 }
+    }
+
+    /// The ranges of the pool that hold the object's bytes, and what is said of it: its extent, its bitmap, its ties.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let bitmap = self.bitmap_offset()..self.bitmap_offset() + self.bitmap_pages() * PAGE;
         let extent = self.primary_offset()..self.primary_offset() + self.extent_len();
-        std::iter::once(extent).chain((!bitmap.is_empty()).then_some(bitmap))
+        let first = self.ties.get().saturating_mul(PAGE);
+        let ties = first..first + self.ties_pages() * PAGE;
+        std::iter::once(extent).chain([bitmap, ties].into_iter().filter(|range| !range.is_empty()))
     }
 }
 

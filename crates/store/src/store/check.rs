@@ -17,6 +17,7 @@ mod objects;
 mod slots;
 mod space;
 mod table;
+mod ties;
 mod trees;
 
 use crate::error::{Part, Result, StoreError};
@@ -176,6 +177,8 @@ pub(super) struct Survey {
     unidentified: Vec<u64>,
     /// Entries of objects whose base is not there.
     pub baseless: Vec<u64>,
+    /// Entries of objects whose ties cannot stay as they are.
+    pub untied: Vec<u64>,
     /// Nodes that do not verify, with their levels.
     pub damaged_nodes: Vec<(u64, u16)>,
     /// The list of free slots, ascending, and whether it is whole.
@@ -237,6 +240,7 @@ impl Survey {
             strays: Vec::new(),
             unidentified: Vec::new(),
             baseless: Vec::new(),
+            untied: Vec::new(),
             damaged_nodes: Vec::new(),
             free_slots: Vec::new(),
             slots_sound: true,

@@ -220,7 +220,8 @@ impl Repair {
     fn work(&mut self, mut survey: Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let asked = |survey: &Survey, cures: &[Cure]| cures.iter().any(|cure| survey.report.asks_for(*cure));
         let drop = self.options.drop_damaged;
-        let all = [Cure::Rewrite, Cure::Recover, Cure::Rebuild, Cure::Reap, Cure::Count, Cure::Drop];
+        let all =
+            [Cure::Rewrite, Cure::Recover, Cure::Rebuild, Cure::Reap, Cure::Count, Cure::Untie, Cure::Drop];
         if !asked(&survey, &all) {
             return self.say_what_is_left(&survey);
         }
@@ -291,6 +292,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     StoreError::Held {
         holder: process.map_or(Holder::Unknown, |process| Holder::Process { process, writer }),
         others: Others::default(),
+        passing: false,
     }
 }
 

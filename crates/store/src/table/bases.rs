@@ -4,14 +4,12 @@
 //! 1. `users` of a base counts the objects, bases included, that rest on it.
 //! 2. A base that is neither named nor used is waiting to be removed.
 
-use super::objects::entry_hash;
 use super::{CreateOptions, Located};
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::entry::{
     FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, STATE_D,
 };
-use crate::format::root::TreeId;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use zerocopy::little_endian::{U32, U64};
@@ -40,6 +38,8 @@ impl TableTransaction<'_> {
             entry.set(flag, true);
         }
         entry.set(FLAG_HIDDEN, name.is_none());
+        entry.hold_in(None);
+        entry.forget_ties();
         entry.users = U64::new(0);
         entry.set_name(name.unwrap_or("base"));
         self.enter(entry)
@@ -55,6 +55,7 @@ impl TableTransaction<'_> {
         how: &CreateOptions<'_>,
     ) -> Result<Located> {
         self.expect_free(name)?;
+        how.check_boot()?;
         self.stock_up(true)?;
         let mut entry = base.entry;
         entry.id = id;
@@ -63,6 +64,8 @@ impl TableTransaction<'_> {
             entry.set(flag, false);
         }
         entry.set(FLAG_READ_ONLY, how.read_only);
+        entry.hold_in(how.volatile);
+        entry.forget_ties();
         entry.set(FLAG_FOREIGN, true);
         entry.users = U64::new(0);
         how.keep_keys(&mut entry);
@@ -142,15 +145,6 @@ impl TableTransaction<'_> {
             self.give_extent(object.entry.overlay.get() + left, before - left)?;
         }
         Ok(())
-    }
-
-    /// Takes the name from a base that others rest on: nobody finds it any more.
-    pub fn unname(&mut self, base: &mut Located) -> Result<()> {
-        self.stock_up(true)?;
-        self.remove(TreeId::Names, (entry_hash(self.seed(), &base.entry), base.offset))?;
-        base.entry.set(FLAG_HIDDEN, true);
-        self.insert(TreeId::Names, (entry_hash(self.seed(), &base.entry), base.offset), base.offset)?;
-        self.put_entry(base)
     }
 }
 

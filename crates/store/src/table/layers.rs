@@ -10,10 +10,11 @@
 use super::{Bitmap, Located, Writes};
 use crate::error::{Part, Result, StoreError};
 use crate::format::PAGE;
-use crate::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY};
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_SPARSE};
 use crate::medium::{Medium, MediumError};
 use crate::space::TableTransaction;
 use crate::sync::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Most layers: a longer chain is one that leads back to itself.
@@ -25,6 +26,18 @@ struct Layer {
     /// Pages from the first on that may be those of the layer below.
     based: u64,
     own: Bitmap,
+    /// Whether space is claimed by first writes.
+    sparse: bool,
+}
+
+/// The lowest base of an object, and what covers it.
+pub struct Lowest {
+    /// Offset of its extent in the pool, in bytes.
+    pub start: u64,
+    /// Whether space is claimed by first writes to it.
+    pub sparse: bool,
+    /// The object's pages that are not those of this base, in runs.
+    pub others: Vec<Range<u64>>,
 }
 
 impl Layer {
@@ -40,14 +53,32 @@ pub type SharedLayers = Arc<Mutex<Layers>>;
 pub struct Layers {
     top: Layer,
     below: Vec<Layer>,
+    revision: u64,
 }
 
 impl Layers {
     /// Those of an object whose pages are all its own.
     #[must_use]
     pub fn alone(object: &Located) -> Self {
-        let top = Layer { start: object.entry.primary_offset(), based: 0, own: Bitmap::default() };
-        Layers { top, below: Vec::new() }
+        let top = Layer {
+            start: object.entry.primary_offset(),
+            based: 0,
+            own: Bitmap::default(),
+            sparse: object.entry.has(FLAG_SPARSE),
+        };
+        Layers { top, below: Vec::new(), revision: 0 }
+    }
+
+    /// The same, read in this revision of the lane of the process that writes the object.
+    #[must_use]
+    pub fn in_revision(self, revision: u64) -> Self {
+        Layers { revision, ..self }
+    }
+
+    /// The revision of the lane in which they were read; 0 if nobody said.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether the page is the object's own.
@@ -60,6 +91,29 @@ impl Layers {
     pub fn own_pages(&self, to: u64) -> impl Iterator<Item = u64> {
         let based = self.top.based.min(to);
         self.top.own.own().take_while(move |page| *page < based).chain(based..to)
+    }
+
+    /// The lowest base, and what covers it of the object's first pages. `None` if there is none, or the object has grown beyond a base since.
+    /// Costs the pages that cover it.
+    #[must_use]
+    pub fn over_lowest(&self, pages: u64) -> Option<Lowest> {
+        let (lowest, between) = self.below.split_last()?;
+        let upper = || std::iter::once(&self.top).chain(between);
+        if upper().any(|layer| layer.based < pages) {
+            return None;
+        }
+        let covering = upper().flat_map(|layer| layer.own.own().take_while(|page| *page < pages));
+        let mut covering: Vec<u64> = covering.collect();
+        covering.sort_unstable();
+        covering.dedup();
+        let mut others: Vec<Range<u64>> = Vec::new();
+        for page in covering {
+            match others.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => others.push(page..page + 1),
+            }
+        }
+        Some(Lowest { start: lowest.start, sparse: lowest.sparse, others })
     }
 
     /// The page is the object's own from now on.
@@ -144,7 +198,8 @@ impl TableTransaction<'_> {
     /// # Errors
     /// As for [`layers`](Self::layers).
     pub fn upper_layers(&self, object: &Located, below: usize) -> Result<Layers> {
-        let mut layers = Layers { top: self.layer(&object.entry, &|_, _| {})?, below: Vec::new() };
+        let top = self.layer(&object.entry, &|_, _| {})?;
+        let mut layers = Layers { top, below: Vec::new(), revision: 0 };
         let mut upper = *object;
         while upper.entry.has(FLAG_OVERLAY) && layers.below.len() < below {
             upper = self.base(&upper)?;
@@ -172,21 +227,21 @@ impl TableTransaction<'_> {
             below.push(self.layer(&base.entry, &|_, _| {})?);
             upper = base;
         }
-        Ok(Some(Layers { top, below }))
+        Ok(Some(Layers { top, below, revision: 0 }))
     }
 
     fn layer(&self, entry: &Entry, amend: &dyn Fn(u64, &mut [u8])) -> Result<Layer> {
         let medium = self.pages().medium();
-        let start = entry.primary_offset();
+        let (start, sparse) = (entry.primary_offset(), entry.has(FLAG_SPARSE));
         if !entry.has(FLAG_OVERLAY) {
-            return Ok(Layer { start, based: 0, own: Bitmap::default() });
+            return Ok(Layer { start, based: 0, own: Bitmap::default(), sparse });
         }
         let own = Bitmap::read(entry, |offset, bytes| {
             medium.read(offset, bytes)?;
             amend(offset, bytes);
             Ok::<(), MediumError>(())
         })?;
-        Ok(Layer { start, based: entry.based.get(), own })
+        Ok(Layer { start, based: entry.based.get(), own, sparse })
     }
 
     /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what counts of its bitmap.
@@ -214,5 +269,50 @@ impl TableTransaction<'_> {
         } else {
             Err(StoreError::damaged(Part::Entry, object.offset))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+    use zerocopy::little_endian::U64;
+
+    fn layer(start: u64, based: u64, own: &[u64]) -> Layer {
+        let mut entry = Entry::new_zeroed();
+        entry.set(FLAG_OVERLAY, true);
+        entry.based = U64::new(based);
+        let nothing = |_, bytes: &mut [u8]| {
+            bytes.fill(0);
+            Ok::<(), ()>(())
+        };
+        let mut bitmap = Bitmap::read(&entry, nothing).unwrap();
+        own.iter().for_each(|page| bitmap.claim(*page));
+        Layer { start, based, own: bitmap, sparse: true }
+    }
+
+    #[test]
+    fn pages_over_the_lowest_base_are_those_that_lie_elsewhere() {
+        for top in [&[][..], &[3, 17, 18, 23], &[0, 1, 2, 3, 4, 5, 6]] {
+            let lowest = Layer { start: 2 << 20, based: 0, own: Bitmap::default(), sparse: false };
+            let below = vec![layer(1 << 20, 24, &[1, 2, 15, 16]), lowest];
+            let layers = Layers { top: layer(0, 24, top), below, revision: 0 };
+            for pages in 0..=24 {
+                let Lowest { start, sparse, others } = layers.over_lowest(pages).unwrap();
+                assert_eq!((start, sparse), (2 << 20, false));
+                let elsewhere: Vec<_> = (0..pages).filter(|page| layers.home(*page) < 2 << 20).collect();
+                assert_eq!(
+                    others.iter().cloned().flatten().collect::<Vec<_>>(),
+                    elsewhere,
+                    "{top:?} {pages}"
+                );
+                assert!(others.windows(2).all(|runs| runs[0].end < runs[1].start));
+            }
+            assert!(layers.over_lowest(25).is_none(), "it has grown");
+        }
+        assert!(
+            Layers { top: layer(0, 0, &[]), below: Vec::new(), revision: 0 }.over_lowest(3).is_none(),
+            "it has no base"
+        );
     }
 }

@@ -2,16 +2,19 @@
 
 mod bases;
 mod bitmap;
+mod hidden;
 mod lanes;
 mod layers;
 mod names;
 mod objects;
 mod revived;
 mod slots;
+mod ties;
 
 pub(crate) use bitmap::{Bitmap, Writes};
 pub use lanes::{directory, directory_slot, put_directory};
-pub use layers::{Layers, SharedLayers, read_pages};
+pub use layers::{Layers, Lowest, SharedLayers, read_pages};
 pub use names::check_name;
 pub use objects::{CreateOptions, Key, Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};
+pub use ties::{Tie, tied_to};

@@ -60,6 +60,8 @@ pub struct CreateOptions<'a> {
     pub read_only: bool,
     /// Claim space when it is first written.
     pub sparse: bool,
+    /// The boot of the machine in which the contents hold; `None`: they outlast it.
+    pub volatile: Option<[u8; 16]>,
     /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
     pub reach: u64,
     /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty; 0: they are not.
@@ -78,6 +80,11 @@ impl<'a> CreateOptions<'a> {
             write_key: inherit(write_key, self.write_key),
             ..*self
         }
+    }
+
+    /// Refuses a boot that is not known.
+    pub(super) fn check_boot(&self) -> Result<()> {
+        if self.volatile == Some([0; 16]) { Err(StoreError::BootUnknown) } else { Ok(()) }
     }
 
     /// Sets the verifiers of the keys in an entry that has its ID.
@@ -229,6 +236,7 @@ impl TableTransaction<'_> {
         if how.size > 1 << 46 {
             return Err(StoreError::BadSize { size: how.size, why: "the address range ends at 64 TiB" });
         }
+        how.check_boot()?;
         self.stock_up(true)?;
         let pages = pages_for(how.size);
         let primary = self.take_extent(pages)?;
@@ -238,6 +246,7 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_HIDDEN, hidden);
+        entry.hold_in(how.volatile);
         entry.id = id;
         entry.size = U64::new(how.size);
         entry.pages = U64::new(pages);
@@ -285,6 +294,7 @@ impl TableTransaction<'_> {
         if !Mutant::LeakedSpace.is_on() {
             self.give_extent(entry.primary.get(), entry.pages.get())?;
         }
+        self.give_extent(entry.ties.get(), entry.ties_pages())?;
         if !entry.has(FLAG_FOREIGN) {
             ADDRESSES.release(self, entry.address.get(), entry.reserved.get())?;
         }

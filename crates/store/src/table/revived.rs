@@ -5,7 +5,8 @@ use super::{Located, check_name};
 use crate::error::{Result, StoreError};
 use crate::format::entry::Progress;
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE, STATE_D,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE,
+    STATE_D,
 };
 use crate::format::root::TreeId;
 use crate::format::{PAGE, pages_for};
@@ -49,6 +50,9 @@ impl TableTransaction<'_> {
         entry.magic = U32::new(MAGIC);
         entry.set(FLAG_HIDDEN, true);
         entry.set(FLAG_OVERLAY, false);
+        entry.set(FLAG_DELETED, false);
+        entry.hold_in(None);
+        entry.forget_ties();
         entry.pages = U64::new(pages);
         entry.primary = U64::new(self.take_extent(pages)?);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));

@@ -19,5 +19,6 @@ mod killed;
 mod neighbours;
 mod rebuild;
 mod sample;
+mod ties;
 mod typed;
 mod writers;

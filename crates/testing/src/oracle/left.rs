@@ -3,7 +3,7 @@
 //! An attach or a detach that fails may leave the object's entry bound to a lane of the process that failed. Another
 //! process that wants to attach the object has to recover that lane first, and finds it taken (`Held`). The process
 //! may keep the lane as long as it has an object attached for writing, because that one may use the same lane; not
-//! longer. The hold ends as well when the process dies, and when somebody attaches, resizes or destroys the object.
+//! longer. The hold ends as well when the process dies, and when somebody attaches, resizes, destroys or deletes the object.
 
 use super::model::Model;
 use super::{PROCESSES, Step};
@@ -52,7 +52,8 @@ impl Left {
             | Step::Rollback { object, .. }
             | Step::Follow { object }
             | Step::Copy { object, .. }
-            | Step::Destroy { object } => self.0.retain(|(_, left)| *left != object),
+            | Step::Destroy { object }
+            | Step::Delete { object } => self.0.retain(|(_, left)| *left != object),
             Step::Rename { object, to } => {
                 self.0.iter_mut().filter(|(_, left)| *left == object).for_each(|(_, left)| *left = to);
             }

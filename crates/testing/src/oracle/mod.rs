@@ -77,6 +77,10 @@ pub enum Step {
     Destroy {
         object: usize,
     },
+    /// Whoever has it attached: those go on with it.
+    Delete {
+        object: usize,
+    },
     Rename {
         object: usize,
         to: usize,

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Answer {
     /// There is nothing to call.
     Nothing,
+    /// The program makes no such call: it would be about two objects of one name.
+    Ambiguous,
     Done,
     NotFound,
     Exists,
@@ -52,6 +54,11 @@ impl Model {
 
     pub(super) fn has(&self, object: usize) -> bool {
         self.durable.contains_key(NAMES[object])
+    }
+
+    /// Whether a process has an object of that name attached that was deleted.
+    fn is_deleted(&self, object: usize) -> bool {
+        !self.has(object) && self.attached.keys().any(|(_, attached)| *attached == object)
     }
 
     /// The memory of an object that the process can use: its stores, psynced or not.
@@ -128,9 +135,15 @@ impl Model {
     fn answer(&mut self, process: usize, step: &Step) -> Answer {
         let free = |held: bool| if held { Answer::Held } else { Answer::Done };
         match *step {
+            Step::Create { object: new, .. } | Step::Copy { to: new, .. } | Step::Rename { to: new, .. }
+                if self.is_deleted(new) =>
+            {
+                Answer::Ambiguous
+            }
             Step::Create { object, .. } if self.has(object) => Answer::Exists,
             Step::Create { .. } => Answer::Done,
             Step::Destroy { object }
+            | Step::Delete { object }
             | Step::Rename { object, .. }
             | Step::Resize { object, .. }
             | Step::Attach { object }
@@ -155,6 +168,7 @@ impl Model {
             Step::Rollback { to, .. } if !self.snapshots.contains(&to) => Answer::Nothing,
             Step::Rollback { object, .. } => free(self.held(object, false)),
             // Attached or not.
+            Step::Delete { .. } => Answer::Done,
             Step::Copy { to, .. } if self.has(to) => Answer::Exists,
             Step::Copy { .. } => Answer::Done,
             Step::Rename { to, .. } if self.has(to) => Answer::Exists,
@@ -199,7 +213,7 @@ impl Model {
             Step::Create { object, size, .. } => {
                 self.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size as usize]));
             }
-            Step::Destroy { object } => {
+            Step::Destroy { object } | Step::Delete { object } => {
                 self.durable.remove(NAMES[object]);
                 self.snapshots.remove(&object);
             }

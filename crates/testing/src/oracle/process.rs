@@ -131,6 +131,7 @@ impl Process {
                 seen.object = Some((object, made, vec![0; size as usize]));
             }
             Step::Destroy { object } => store.destroy(NAMES[object], key)?,
+            Step::Delete { object } => store.delete(NAMES[object], key)?,
             Step::Copy { object, to, snapshot } => {
                 let made = match snapshot {
                     true => {

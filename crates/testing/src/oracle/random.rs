@@ -36,7 +36,7 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
             }
             Answer::Done => model = after,
             // A call that will be refused is worth a try, now and then.
-            Answer::Nothing => continue,
+            Answer::Nothing | Answer::Ambiguous => continue,
             _ if rng.u8(..8) > 0 => continue,
             _ => {}
         }
@@ -54,7 +54,8 @@ fn step(rng: &mut Rng) -> Step {
     let value = rng.u8(1..);
     match rng.u8(..132) {
         0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
-        8..11 => Step::Destroy { object },
+        8..10 => Step::Destroy { object },
+        10 => Step::Delete { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },
         14..18 => Step::Resize { object, size },
         18..32 => Step::Attach { object },

@@ -104,7 +104,8 @@ impl Run<'_> {
             self.replace(process)?;
         }
         let futures: Vec<Future> = self.worlds.iter().map(|world| future(world, process, step)).collect();
-        if futures.iter().all(|future| future.answer == Answer::Nothing) {
+        let is = |answer| move |future: &Future| future.answer == answer;
+        if futures.iter().all(is(Answer::Nothing)) || futures.iter().any(is(Answer::Ambiguous)) {
             return Ok(());
         }
         self.promise.steps += 1;

@@ -16,9 +16,11 @@ mod later;
 mod moved;
 mod reading;
 mod recovery;
+mod removal;
 mod repairs;
 mod still;
 mod table;
+mod ties;
 
 pub use dropped::whenever_pages_are_dropped;
 pub use recovery::{dead, found, psync_both, void_table_lane};
@@ -132,6 +134,16 @@ rule_tests! {
     beside::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     beside::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
+    removal::a_deleted_object_stays_with_its_writer => DeletedFreed;
+    removal::a_deleted_object_goes_with_the_last_that_has_it => DeletedFreed;
+    removal::deleted_and_psynced_with_a_power_cut_everywhere => DeletedFreed;
+    removal::whoever_deletes_may_die => DeletedFreed;
+    removal::a_volatile_object_is_gone_in_another_boot => VolatileKept;
+    removal::volatile_objects_of_a_machine_that_failed_are_gone => VolatileKept;
+    ties::a_tied_object_outlives_the_other => TieIgnored;
+    ties::chains_of_ties_end_from_the_far_end => TieIgnored;
+    ties::lists_are_whole_after_a_power_cut => TieUnproven;
+    ties::a_tied_object_is_there_as_long_as_the_other_with_a_power_cut_everywhere => TieIgnored | TieUnproven;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;

@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// The object `a` of a pool: what it holds, its ID, its psyncs.
-fn seen(medium: &SimMedium) -> Result<Option<(Vec<u8>, [u8; 16], u64)>> {
+/// What an object holds, its ID, its psyncs.
+type Seen = (Vec<u8>, [u8; 16], u64);
+
+/// The object `a` of a pool.
+fn seen(medium: &SimMedium) -> Result<Option<Seen>> {
     let store = open(medium, 9);
     store.reap()?;
     let reader = match store.attach_reader("a", KEY) {

@@ -7,8 +7,8 @@ use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_TYPED,
-    NO_LANE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE,
+    FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -89,6 +89,8 @@ fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
         (FLAG_BASE, "base"),
         (FLAG_OVERLAY, "overlay"),
         (FLAG_FOREIGN, "foreign"),
+        (FLAG_DELETED, "deleted"),
+        (FLAG_VOLATILE, "volatile"),
     ];
     for (flag, word) in known {
         if entry.flags & flag != 0 {

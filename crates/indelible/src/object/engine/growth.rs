@@ -26,12 +26,9 @@ impl Core {
         }
         let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
         if !moved {
-            tracked.follow(writer);
-            let entry = &writer.object().entry;
-            let shadow = tracked.shadow_mut()?;
-            let grown = shadow.grow(entry.extent_len() as usize, entry.primary_offset());
-            clear_behind(shadow, end);
-            return Ok(grown?);
+            let grown = tracked.grow(writer);
+            clear_behind(tracked.shadow()?, end);
+            return grown;
         }
         let shadow = tracked.shadow()?;
         let saved: Vec<_> = pages(&tracked.ranges).map(|page| (page, copy_of(shadow, page))).collect();
@@ -53,9 +50,7 @@ impl Core {
     pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         writer.grow_in_place(size)?;
-        tracked.follow(writer);
-        let entry = &writer.object().entry;
-        Ok(tracked.shadow_mut()?.grow(entry.extent_len() as usize, entry.primary_offset())?)
+        tracked.grow(writer)
     }
 
     /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they could

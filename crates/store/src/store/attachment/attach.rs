@@ -29,25 +29,30 @@ pub struct Reader {
     /// Its own extent and those of its bases; `None`: it has no base.
     layers: Option<Layers>,
     /// What it knows of the lane of an object that it follows.
-    tail: Option<Tail>,
+    pub(super) tail: Option<Tail>,
+    /// The same, when it was attached.
+    first_tail: Option<Tail>,
 }
 
 impl Store {
     /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        let clean = self.view(|table| {
-            let (object, object_lock) = self.open_for_reading(table, name, key)?;
-            let unclean = self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
-            let layers = if unclean { None } else { table.layers(&object)? };
-            Ok((!unclean).then_some((object, object_lock, layers)))
+        let clean = self.unless_held_still(|| {
+            self.view(|table| {
+                let (object, object_lock) = self.open_for_reading(table, name, key)?;
+                let unclean =
+                    self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
+                let layers = if unclean { None } else { table.layers(&object)? };
+                Ok((!unclean).then_some((object, object_lock, layers)))
+            })
         })?;
         let (object, object_lock, layers) = match clean {
             Some(found) => found,
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None })
+        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None, first_tail: None })
     }
 
     fn open_for_reading(
@@ -56,7 +61,7 @@ impl Store {
         name: &str,
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
-        let object = table.object(name)?;
+        let object = self.usable(table, name)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
@@ -102,7 +107,7 @@ impl Store {
     /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.bind_writer(|table, search| {
-            let object = table.object(name)?;
+            let object = self.usable(table, name)?;
             if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
@@ -119,10 +124,12 @@ impl Store {
             return Err(StoreError::ObjectReadOnly);
         }
         let (id, now) = (random_id()?, now());
-        self.bind_writer(|table, search| {
-            let object = table.create(name, id, now, &self.with_window(how))?;
-            self.prepare_extent(table, &object, 0)?;
-            self.begin_writing(table, object, search)
+        self.with_way_made(name, || {
+            self.bind_writer(|table, search| {
+                let object = table.create(name, id, now, &self.with_window(how))?;
+                self.prepare_extent(table, &object, 0)?;
+                self.begin_writing(table, object, search)
+            })
         })
     }
 
@@ -143,12 +150,16 @@ impl Store {
         }
     }
 
-    /// Tries again as long as a lane that has to be recovered is held still: with the table locked nobody waits for that.
+    /// Tries again as long as a lane that has to be recovered is held still, or the object is locked by work that ends by itself: with the table
+    /// locked nobody waits for that.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
             match attempt() {
                 Err(StoreError::HeldStill { lane, .. }) => self.apply_locks.pause(lane, &mut deadline)?,
+                Err(held @ StoreError::Held { passing: true, .. }) => {
+                    self.apply_locks.pause_or(held, &mut deadline)?;
+                }
                 done => return done,
             }
         }
@@ -181,10 +192,11 @@ impl Store {
             table.root.boot = self.identity.boot;
             table.root.boots = U32::new(table.root.boots.get().wrapping_add(1));
         }
-        let based = layers.is_some();
+        let (based, revision) = (layers.is_some(), lane.revision());
+        let layers = layers.unwrap_or_else(|| Layers::alone(&object)).in_revision(revision);
         let writer = Writer {
             store: self.clone(),
-            revision: lane.revision(),
+            revision,
             lane,
             object_lock: None,
             object,
@@ -193,7 +205,7 @@ impl Store {
             unsettled: false,
             scratch: None,
             page_cache: page_cache_for(&*self.device),
-            layers: Arc::new(Mutex::new(layers.unwrap_or_else(|| Layers::alone(&object)))),
+            layers: Arc::new(Mutex::new(layers)),
             based,
             backed: Vec::new(),
             recovered,
@@ -238,13 +250,32 @@ impl Reader {
         tail: Tail,
     ) -> Self {
         let (store, object_lock) = (store.clone(), Some(object_lock));
-        Reader { store, object_lock, object: base, layers, tail: Some(tail) }
+        Reader { store, object_lock, object: base, layers, tail: Some(tail), first_tail: Some(tail) }
+    }
+
+    /// Another reader of the same base, which shows what that has; `None` if it follows nothing.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn again(&self) -> Result<Option<Reader>> {
+        let Some(tail) = self.first_tail else { return Ok(None) };
+        self.store.view(|table| {
+            let object_lock = ObjectLock::take(&self.store.object_locks, &self.object, LockMode::Shared)?;
+            let layers = table.layers(&table.entry(self.object.offset)?)?;
+            Ok(Some(Reader::of_base(&self.store, object_lock, self.object, layers, tail)))
+        })
     }
 
     /// Psyncs of the object that it follows that it shows.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
+    }
+
+    /// Whether it shows the same psync of the same object as another one that follows a writer.
+    #[must_use]
+    pub fn shows_as(&self, other: &Reader) -> bool {
+        self.tail.zip(other.tail).is_some_and(|(tail, other)| tail.shows_as(&other))
     }
 
     pub(super) fn tail(&mut self) -> Option<&mut Tail> {
@@ -286,5 +317,14 @@ impl Reader {
     /// Detaches; state D if no other reader is left.
     pub fn detach(self) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(object_lock) = self.object_lock.take() {
+            drop(object_lock);
+            self.store.remove_if_deleted(&self.object);
+        }
     }
 }

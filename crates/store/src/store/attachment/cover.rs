@@ -20,7 +20,7 @@ use std::ops::Range;
 const LINES: u64 = PAGE / LINE;
 
 /// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that are not the object's own.
-/// Returns them: once the batch is durable they are.
+/// Returns them: once the batch is durable they are. `reserve`: space in the object's extent.
 ///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.
@@ -30,6 +30,7 @@ pub(super) fn cover(
     object: &Located,
     layers: &Layers,
     medium: &dyn Medium,
+    reserve: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Vec<u64>> {
     let start = object.entry.primary_offset();
     // Lines that the batch has of each page, one bit each.
@@ -52,7 +53,7 @@ pub(super) fn cover(
         layers.read(medium, page * PAGE, &mut bytes)?;
         if ahead {
             let place = start + page * PAGE;
-            medium.reserve(place, PAGE)?;
+            reserve(place, PAGE)?;
             medium.write(place, &bytes)?;
             copied = true;
             continue;

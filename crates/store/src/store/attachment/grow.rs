@@ -8,7 +8,7 @@
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN, FLAG_SPARSE};
+use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE, pages_for};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
@@ -129,7 +129,7 @@ impl Store {
     /// The object, which has its pages for itself now; its base goes if that was the last to rest on it.
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
         // A base that cannot be removed now is removed by the next resize or snapshot.
-        let _ = self.remove_bases(base);
+        let _ = self.remove_left(base);
         object
     }
 
@@ -220,39 +220,6 @@ impl Store {
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })
-    }
-
-    /// Removes the hidden objects of resizes that died, and bases that nothing needs; returns how many there were.
-    pub fn reap(self: &Arc<Self>) -> Result<u64> {
-        let mut reaped = 0;
-        let hidden = self.view(|table| table.hidden())?;
-        for object in hidden {
-            if object.entry.has(FLAG_BASE) {
-                if object.is_unused_base() {
-                    reaped += self.remove_bases(Some(object))?;
-                }
-                continue;
-            }
-            let removed = self.update_then(
-                |table| {
-                    // The slot may be another object's by now.
-                    let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
-                    if !object.entry.has(FLAG_HIDDEN) {
-                        // It came from a backup or another pool, and is whole by now.
-                        return Ok(None);
-                    }
-                    let Ok(object_lock) = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)
-                    else {
-                        return Ok(None);
-                    };
-                    table.destroy(&object)?;
-                    Ok(Some(object_lock))
-                },
-                |object_lock| object_lock.is_some(),
-            )?;
-            reaped += u64::from(removed);
-        }
-        Ok(reaped)
     }
 }
 

@@ -1,5 +1,6 @@
 //! An object's content as last psynced, to be compared with.
 
+use super::live::LivePages;
 use super::writer::Writer;
 use crate::error::Result;
 use crate::format::PAGE;
@@ -8,7 +9,7 @@ use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
 use crate::store::locks::lock;
 use crate::store::pool::Store;
 use crate::sync::{Mutex, MutexGuard};
-use crate::table::{Layers, Located, SharedLayers, read_pages};
+use crate::table::{Layers, Located, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
@@ -40,10 +41,11 @@ impl Writer {
         Ok(lock(&self.layers).read(&*self.store.device, offset, bytes)?)
     }
 
-    /// Its own extent and those of its bases, as they are with each psync.
+    /// Its pages, for its memory.
     #[must_use]
-    pub fn layers(&self) -> SharedLayers {
-        self.layers.clone()
+    pub fn pages(&self) -> LivePages {
+        let (store, lane) = (self.store.clone(), self.lane.clone());
+        LivePages { store, lane, entry: self.object.offset, layers: self.layers.clone() }
     }
 
     /// Whether pages of the object may be a base's.

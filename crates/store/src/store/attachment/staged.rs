@@ -90,7 +90,7 @@ impl<'w> Psync<'w> {
         changes: impl IntoIterator<Item = &'c mut (dyn Changes + 'c)>,
         source: Option<&'l dyn BatchSource>,
     ) -> Result<Staged<'w, 'l>> {
-        let Some((writers, changing)) = self.writers else {
+        let Some((mut writers, changing)) = self.writers else {
             let (advances, claimed) = (Vec::new(), Vec::new());
             return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, source });
         };
@@ -103,7 +103,7 @@ impl<'w> Psync<'w> {
         let mut advances = Vec::with_capacity(1 + writers.others.len());
         let mut claimed = Vec::new();
         let mut changes = changes.into_iter();
-        for writer in writers.iter() {
+        for writer in writers.iter_mut() {
             let changes = changes.next().expect("each object has its changes");
             writer.advance(changes, &mut batch, &mut advances, &mut claimed)?;
         }
@@ -115,15 +115,14 @@ impl Writer {
     /// Appends the object's changes to `batch`, as a section of it, and its standing after them to `advances`, if there are
     /// any.
     fn advance(
-        &self,
+        &mut self,
         changes: &mut dyn Changes,
         batch: &mut Batch,
         advances: &mut Vec<Advance>,
         claimed: &mut Vec<(u64, Vec<u64>)>,
     ) -> Result<()> {
         let (before, first) = (batch.data_len(), batch.runs());
-        let entry = &self.object.entry;
-        batch.begin(kind::PSYNC, self.object.offset, entry.binding.get());
+        batch.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
         let mut primary = self.primary();
         let end = changes.collect(&mut primary, batch)?;
         drop(primary);
@@ -133,9 +132,10 @@ impl Writer {
             return Ok(());
         }
         if self.based {
-            let layers = lock(&self.layers);
-            let pages = cover(batch, first, &self.object, &layers, self.lane.medium())?;
-            claimed.push((self.object.offset, pages));
+            let (object, layers, lane) = (self.object, self.layers.clone(), self.lane.clone());
+            let mut reserve = |target, len| self.back(target, len);
+            let pages = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
+            claimed.push((object.offset, pages));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };

@@ -111,7 +111,7 @@ impl Ahead<'_> {
     }
 
     fn batch(&mut self, batch: &mut BatchView<'_, '_>) -> Result<()> {
-        self.prove(if Mutant::TailUnproven.is_on() { u64::MAX } else { batch.durable });
+        self.prove(batch.durable);
         let sections = batch.sections;
         for (index, section) in sections.iter().enumerate() {
             let binding = section.binding.get();
@@ -170,7 +170,7 @@ impl Ahead<'_> {
         loop {
             let mut log = self.go_back();
             scan(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
-            if !store.apply_locks.is_changing(lane)? {
+            if Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)? {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
@@ -217,6 +217,11 @@ impl Tail {
         self.shown
     }
 
+    /// Whether both show the same psync of the same object.
+    pub(super) fn shows_as(&self, other: &Tail) -> bool {
+        (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
+    }
+
     /// Whether the object has its name, and lies where it did. Upkeep of what it rests on gives it another binding.
     fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
@@ -247,6 +252,13 @@ impl Store {
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
+    /// Whether the log says that no psync came after what the reader shows. Otherwise [`follow`](Store::follow) tells more.
+    #[must_use]
+    pub fn is_newest(&self, reader: &Reader) -> bool {
+        let Some(tail) = reader.tail else { return true };
+        matches!(self.read_tail(&tail), Ok(Some((_, shown, _))) if shown == tail.shown)
+    }
+
     /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
     fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
@@ -260,7 +272,9 @@ impl Store {
             })
         };
         let Some(log) = tail.log else {
-            return Ok(look()?.map(|_| (None, tail.shown, Lines::default())));
+            // A writer may have come and gone since.
+            let same = |(_, psyncs): &(_, u64)| *psyncs == tail.shown;
+            return Ok(look()?.filter(same).map(|_| (None, tail.shown, Lines::default())));
         };
         let proven = Cut { log, shown: tail.shown, runs: 0, bytes: 0 };
         let (entry, shown) = (&tail.object.entry, tail.shown);

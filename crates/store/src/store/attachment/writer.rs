@@ -98,15 +98,16 @@ impl Writer {
             self.backed.clear();
         }
         self.object = object;
-        self.take_layers(layers);
         self.revision = changing.revision();
+        self.take_layers(layers);
         Ok(())
     }
 
     /// The object rests on these layers from now on; `None`: all of its pages are its own.
     pub(super) fn take_layers(&mut self, layers: Option<Layers>) {
         self.based = layers.is_some();
-        *lock(&self.layers) = layers.unwrap_or_else(|| Layers::alone(&self.object));
+        let layers = layers.unwrap_or_else(|| Layers::alone(&self.object));
+        *lock(&self.layers) = layers.in_revision(self.revision);
     }
 
     /// Makes the primary and the progress line durable in place, so that the lane is not needed. The object then leaves its
@@ -152,6 +153,7 @@ impl Writer {
         lane.forget(self.object.offset);
         drop(object_lock);
         drop(changing);
+        self.store.remove_if_deleted(&self.object);
         self.store.forget_failed_lanes();
         result
     }

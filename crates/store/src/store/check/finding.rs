@@ -32,6 +32,8 @@ pub(in crate::store) enum Cure {
     Reap,
     /// Correct the number of objects that rest on a base.
     Count,
+    /// Only giving up the ties of the object helps.
+    Untie,
     /// Only giving something up helps.
     Drop,
     /// Somebody has to decide.
@@ -45,8 +47,9 @@ impl Cure {
             Cure::Recover => "the next attach recovers it, and so does repair",
             Cure::Rewrite => "repair rewrites it from intact structures",
             Cure::Rebuild => "repair builds the table's structures anew from its entries",
-            Cure::Reap => "the next resize or snapshot removes it, and so does repair",
+            Cure::Reap => "the next resize, snapshot or `pmo gc` removes it, and so does repair",
             Cure::Count => "repair counts them again",
+            Cure::Untie => "`pmo untie` takes them back; repair drops them if it may drop what is damaged",
             Cure::Manual => "copy the data worth keeping, then destroy it",
             Cure::Drop => "restore it from a backup, or let repair drop the damaged parts",
         }
@@ -131,7 +134,8 @@ impl Report {
         if !self.cures.contains(&cure) {
             self.cures.push(cure);
         }
-        if severity == Severity::Error && matches!(cure, Cure::Drop | Cure::Manual | Cure::None) {
+        if severity == Severity::Error && matches!(cure, Cure::Untie | Cure::Drop | Cure::Manual | Cure::None)
+        {
             self.incurable += 1;
         }
         let kept = &mut self.kept[severity as usize];

@@ -4,8 +4,8 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAGS, NO_LANE, PROGRESS, Progress, SIZE,
-    STATE_W,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED, FLAG_VOLATILE, FLAGS,
+    NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
@@ -29,6 +29,7 @@ pub(in crate::store) struct Object {
     pub lane: u32,
     pub bound: bool,
     pub hidden: bool,
+    pub deleted: bool,
     /// Whether its addresses are its own.
     pub foreign: bool,
     /// Whether others may rest on it.
@@ -40,6 +41,10 @@ pub(in crate::store) struct Object {
     pub based: u64,
     /// First page of its bitmap, and how many that has.
     pub bitmap: (u64, u64),
+    /// First page of its list of ties, and how many that has.
+    pub ties: (u64, u64),
+    /// Whether an object is there that it is tied to.
+    pub tied: bool,
 }
 
 impl Object {
@@ -58,21 +63,25 @@ impl Object {
             lane: entry.lane.get(),
             bound: entry.state == STATE_W && entry.lane.get() != NO_LANE,
             hidden: entry.has(FLAG_HIDDEN),
+            deleted: entry.has(FLAG_DELETED),
             foreign: entry.has(FLAG_FOREIGN),
             is_base: entry.has(FLAG_BASE),
             users: entry.users.get(),
             base: if entry.has(FLAG_OVERLAY) { entry.base.get() } else { 0 },
             based: if entry.has(FLAG_OVERLAY) { entry.based.get() } else { 0 },
             bitmap: (entry.overlay.get(), entry.bitmap_pages()),
+            ties: (entry.ties.get(), entry.ties_pages()),
+            tied: false,
         }
     }
 
-    /// The pages that it has: its extent, and its bitmap.
+    /// The pages that it has: its extent, its bitmap, its list of ties.
     pub(in crate::store) fn claims(&self) -> impl Iterator<Item = Claim> + use<> {
         let owner = Owner::Object(self.offset);
-        let (bitmap, pages) = self.bitmap;
-        let bitmap = (pages > 0).then(|| Claim::new(bitmap, pages, owner));
-        std::iter::once(Claim::new(self.primary, self.pages, owner)).chain(bitmap)
+        let others = [self.bitmap, self.ties].into_iter().filter(|(_, pages)| *pages > 0);
+        std::iter::once((self.primary, self.pages))
+            .chain(others)
+            .map(move |(first, pages)| Claim::new(first, pages, owner))
     }
 
     /// The addresses that it has for itself.
@@ -80,14 +89,18 @@ impl Object {
         (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
     }
 
-    /// Whether nothing needs it: it is what a resize left that was cut short, or a base without a name and users.
+    /// Whether nothing needs it: it is deleted, what a resize left that was cut short, or a base without a name and users.
     pub(in crate::store) fn is_left(&self) -> bool {
-        self.hidden && (!self.is_base || self.users == 0)
+        self.hidden && (!self.is_base || self.users == 0) && !self.tied
     }
 
     /// How it came to be left.
     pub(in crate::store) fn left_by(&self) -> &'static str {
-        if self.is_base { "a base that nothing rests on" } else { "left by a resize that was cut short" }
+        match (self.is_base, self.deleted) {
+            (true, _) => "a base that nothing rests on",
+            (false, true) => "deleted, and nobody has it attached any more",
+            (false, false) => "left by a resize that was cut short",
+        }
     }
 }
 
@@ -129,6 +142,8 @@ impl Survey {
         self.judge_ids();
         self.judge_bindings_differ();
         self.judge_bases();
+        self.judge_ties();
+        self.judge_left();
         let known = self.trees[TreeId::Names as usize].complete;
         if let Some(root) = self.root.filter(|_| known) {
             let (counted, found) =
@@ -208,7 +223,11 @@ impl Survey {
         } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
         } else if has_later_fields(entry) {
-            Some("it has a shadow, ties, keys, types, a boot or parts of a base, which are not defined")
+            Some("it has a shadow, keys, types, or parts of a base or of ties, which are not defined")
+        } else if entry.has(FLAG_VOLATILE) != (entry.volatile_boot != [0; 16]) {
+            Some("it is volatile and names no boot, or the other way round")
+        } else if object.deleted && !object.hidden {
+            Some("it is deleted, and its name still leads to it")
         } else if !object.hidden && check_name(&name).is_err() {
             Some("its name is not a valid one")
         } else if entry.state != STATE_W && entry.lane.get() != NO_LANE {
@@ -224,9 +243,16 @@ impl Survey {
             let found = Found(Severity::Error, Part::Root, TABLE_ROOT, cure);
             self.find_of(offset, found, "its binding number was not given out yet");
         }
-        if object.is_left() && !self.is_held(LockKey::Object(offset)) {
-            let found = Found(Severity::Note, Part::Entry, offset, Cure::Reap);
-            self.find_of(offset, found, format!("{} ({} pages)", object.left_by(), object.pages));
+    }
+
+    /// Hidden objects that nothing needs and nobody has.
+    fn judge_left(&mut self) {
+        let left: Vec<Object> = self.objects.iter().filter(|object| object.is_left()).copied().collect();
+        for object in left {
+            if !self.is_held(LockKey::Object(object.offset)) {
+                let found = Found(Severity::Note, Part::Entry, object.offset, Cure::Reap);
+                self.find_of(object.offset, found, format!("{} ({} pages)", object.left_by(), object.pages));
+            }
         }
     }
 
@@ -318,9 +344,10 @@ impl Survey {
 /// Whether a field is not zero that this version of the format gives no meaning yet.
 fn has_later_fields(entry: &Entry) -> bool {
     let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
-    let pages = [entry.shadow, entry.ties, entry.keys, entry.types];
+    let of_ties = [entry.ties, entry.tie_count, entry.ties_sum].iter().any(|field| field.get() != 0);
+    let pages = [entry.shadow, entry.keys, entry.types];
     pages.iter().any(|field| field.get() != 0)
-        || entry.volatile_boot != [0; 16]
+        || of_ties && !entry.has(FLAG_TIED)
         || of_base && !entry.has(FLAG_OVERLAY)
         || entry.users.get() != 0 && !entry.has(FLAG_BASE)
 }

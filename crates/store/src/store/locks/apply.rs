@@ -193,6 +193,11 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
+    /// As [`pause`](Self::pause), of what the error says.
+    pub(in crate::store) fn pause_or(&self, error: StoreError, deadline: &mut Deadline) -> Result<()> {
+        if deadline.pause(|moment| self.device.pause(moment)) { Ok(()) } else { Err(error) }
+    }
+
     /// As [`pause`](Self::pause), for a change to end.
     pub(in crate::store) fn pause_changed(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {

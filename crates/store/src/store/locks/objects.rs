@@ -62,7 +62,8 @@ impl ObjectLocks {
     pub(in crate::store) fn held(&self, object: &Located, writer: bool) -> StoreError {
         let table = std::cell::OnceCell::new();
         let (holder, others) = self.holders_of(object, writer, || table.get_or_init(|| self.device.table()));
-        StoreError::Held { holder, others }
+        // A writer's lock is taken, and its state published, in one step of the table.
+        StoreError::Held { holder, others, passing: writer && object.entry.state != STATE_W }
     }
 
     fn writer_of(&self, object: &Located) -> Holder {

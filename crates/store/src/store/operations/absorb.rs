@@ -11,7 +11,7 @@
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
-use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY};
+use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY, FLAG_SPARSE};
 use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -40,8 +40,13 @@ struct Absorption {
 }
 
 impl Absorption {
-    /// Chooses what the base that the object rests on absorbs.
-    fn find(table: &TableTransaction<'_>, object: &Located, base: &Located) -> Result<Option<Self>> {
+    /// Chooses what the base that the object rests on absorbs. `live`: a process writes the object.
+    fn find(
+        table: &TableTransaction<'_>,
+        object: &Located,
+        base: &Located,
+        live: bool,
+    ) -> Result<Option<Self>> {
         if object.entry.base.get() != base.offset || base.entry.users.get() != 1 {
             return Ok(None);
         }
@@ -61,7 +66,10 @@ impl Absorption {
             }
             let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            if theirs > (own.len() as u64 + beyond).saturating_mul(RATIO) {
+            // The process that writes may have mapped the extent of the lowest one, and not have touched all of it.
+            let mapped = live && !lower.entry.has(FLAG_OVERLAY);
+            let most = (own.len() as u64 + beyond).saturating_mul(RATIO);
+            if mapped || theirs > most {
                 break;
             }
             for page in below.own_pages(based.min(lower.entry.pages.get())) {
@@ -138,6 +146,10 @@ impl Absorption {
             table.narrow(&mut base, last.entry.based.get())?;
             first.is_unused_base().then_some(first)
         } else {
+            if base.entry.based == base.entry.pages {
+                // Each page was written, here or by a psync: none claims space any more.
+                base.entry.set(FLAG_SPARSE, last.entry.has(FLAG_SPARSE));
+            }
             table.leave_base(&mut base)?
         };
         table.put_entry(&base)?;
@@ -162,7 +174,7 @@ impl Store {
                     Err(error) => return Err(error),
                 },
             };
-            let found = Absorption::find(table, &object, &table.entry(base.offset)?)?;
+            let found = Absorption::find(table, &object, &table.entry(base.offset)?, lock.is_none())?;
             Ok(found.map(|absorption| (absorption, lock)))
         })?;
         let Some((absorption, lock)) = found else { return Ok(()) };
@@ -173,7 +185,7 @@ impl Store {
                 .at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| absorption.relink(table))?,
         };
         // One that is attached goes with the next `reap`.
-        let _ = self.remove_bases(unused.flatten());
+        let _ = self.remove_left(unused.flatten());
         Ok(())
     }
 }

@@ -76,6 +76,9 @@ impl Store {
                     self.apply_locks.pause(lane, &mut deadline)?;
                 }
                 Ok(Found::Undefined(lane)) => self.apply_locks.pause_changed(lane, &mut deadline)?,
+                Err(held @ StoreError::Held { passing: true, .. }) => {
+                    self.apply_locks.pause_or(held, &mut deadline)?;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -121,10 +124,10 @@ impl Store {
         held: &Held,
         change: impl Fn(&mut TableTransaction<'_>, &mut [Located]) -> Result<R>,
     ) -> Result<Found<R>> {
-        self.update(|table| {
+        let changed = |table: &mut TableTransaction<'_>| {
             let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
             for (name, key) in objects {
-                let mut object = table.object(name)?;
+                let mut object = self.usable(table, name)?;
                 if !right.allows(&object, *key) {
                     return Err(StoreError::WrongKey);
                 }
@@ -163,7 +166,9 @@ impl Store {
             }
             // Lanes that were recovered are given back once that is published.
             Ok((Found::All(out), locks, recovered))
-        })
-        .map(|(found, _locks, _recovered)| found)
+        };
+        // Locks are given up with the table still locked, so that nobody takes this for a reader.
+        let unlocked = |(found, _locks, recovered)| (found, recovered);
+        self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }
 }

@@ -188,40 +188,4 @@ impl Store {
         }
         Ok(())
     }
-
-    /// Removes bases, one below the other, as long as nothing needs them. One that is attached is left for [`reap`](Store::reap).
-    pub(in crate::store) fn remove_bases(self: &Arc<Self>, mut unused: Option<Located>) -> Result<u64> {
-        let mut removed = 0;
-        while let Some(base) = unused.take() {
-            unused = self.update_then(
-                |table| {
-                    // The slot may be another object's by now.
-                    let Some(base) = table.find_id(&base.entry.id)? else { return Ok(None) };
-                    if !base.is_unused_base() && !Mutant::BaseFreed.is_on() {
-                        return Ok(None);
-                    }
-                    let Ok(object_lock) = ObjectLock::take(&self.object_locks, &base, LockMode::Exclusive)
-                    else {
-                        return Ok(None);
-                    };
-                    let next = table.destroy(&base)?;
-                    Ok(Some((base, next, object_lock)))
-                },
-                |gone| {
-                    let (base, next, _object_lock) = gone?;
-                    self.give_back_all(&base);
-                    removed += 1;
-                    next
-                },
-            )?;
-        }
-        Ok(removed)
-    }
-
-    /// Gives the space of an object that was destroyed back to the file system.
-    pub(in crate::store) fn give_back_all(&self, object: &Located) {
-        for range in object.entry.ranges() {
-            self.give_back(range.start, range.end - range.start);
-        }
-    }
 }

@@ -52,6 +52,6 @@ impl Store {
     pub fn end_snapshot(self: &Arc<Self>, reader: Reader) -> Result<()> {
         let object = *reader.object();
         drop(reader);
-        self.remove_bases(object.entry.has(FLAG_HIDDEN).then_some(object)).map(drop)
+        self.remove_left(object.entry.has(FLAG_HIDDEN).then_some(object)).map(drop)
     }
 }

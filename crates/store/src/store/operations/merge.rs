@@ -50,12 +50,13 @@ impl Pair {
                 // Others see it, and all below.
                 break;
             }
-            if !lower.entry.has(FLAG_HIDDEN) || top && live {
+            if !lower.entry.has(FLAG_HIDDEN) || table.is_tied(&lower)? || top && live {
                 continue;
             }
             let into = match lower.entry.pages >= upper.entry.pages {
                 true => Into::Lower,
-                false if lower.entry.has(FLAG_OVERLAY) => continue,
+                // The process that writes may have mapped the extent of the lowest one, and not have touched all of it.
+                false if live || lower.entry.has(FLAG_OVERLAY) => continue,
                 false => Into::Upper,
             };
             return Ok(Some(Pair { chain, into }));

@@ -11,10 +11,12 @@ mod listing;
 mod merge;
 mod moving;
 mod objects;
+mod removal;
 mod resize;
 mod revive;
 mod rollback;
 mod standings;
+mod ties;
 mod window;
 
 pub use copies::SnapshotOf;

@@ -63,7 +63,7 @@ impl Leaving {
             },
         )?;
         // The object is gone: a base that cannot be removed now is removed by the next resize or snapshot.
-        let _ = store.remove_bases(base);
+        let _ = store.remove_left(base);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Objects as a whole: create, destroy, find, list.
+//! Objects as a whole: create, rename, find, list.
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
@@ -6,6 +6,7 @@ use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
+use crate::space::TableTransaction;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -21,9 +22,9 @@ pub struct Listing {
 }
 
 impl Store {
-    /// Creates an object. It is detached, and reads as zeros.
+    /// Creates an object. It is detached, and reads as zeros. One of that name that [is gone](crate::format::entry::Entry::is_gone) makes way.
     pub fn create(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
-        self.create_unchecked(name, how)
+        self.with_way_made(name, || self.create_unchecked(name, how))
     }
 
     pub(in crate::store) fn create_unchecked(&self, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
@@ -40,46 +41,25 @@ impl Store {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
-    /// Destroys an object nobody has attached. Its space and addresses are free.
-    pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        self.unless_held_still(|| self.destroy_now(name, key))
-    }
-
-    fn destroy_now(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        let unused = self.update_then(
-            |table| {
-                let mut object = table.object(name)?;
-                if !object.opens_for_writing(key) {
-                    return Err(StoreError::WrongKey);
-                }
-                let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-                self.expect_not_held(&object)?;
-                if Mutant::DiscardFirst.is_on() {
-                    let medium = table.pages().medium();
-                    medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
-                }
-                if object.is_used_base() {
-                    // Others rest on it: with the last of them it goes.
-                    table.unname(&mut object)?;
-                    return Ok(None);
-                }
-                let base = table.destroy(&object)?;
-                Ok(Some((object, base, object_lock)))
-            },
-            |gone| {
-                let (object, base, _object_lock) = gone?;
-                self.give_back_all(&object);
-                base
-            },
-        )?;
-        // The object is gone: a base that cannot be removed now is removed by the next resize or snapshot.
-        let _ = self.remove_bases(unused);
-        Ok(())
+    /// The object of that name, whose contents are to be used.
+    ///
+    /// # Errors
+    /// `NotFound`, `ObjectFeature`; `VolatileGone`: it has none any more.
+    pub(in crate::store) fn usable(&self, table: &TableTransaction<'_>, name: &str) -> Result<Located> {
+        let object = table.object(name)?;
+        match object.entry.is_gone(&self.identity.boot) && !Mutant::VolatileKept.is_on() {
+            true => Err(StoreError::VolatileGone),
+            false => Ok(object),
+        }
     }
 
     /// Changes the name of an object nobody has attached.
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
+        self.unless_held_still(|| self.rename_now(name, new, key))
+    }
+
+    fn rename_now(&self, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         self.update(|table| {
             let mut object = table.object(name)?;
             if !object.opens_for_writing(key) {

@@ -35,7 +35,7 @@ impl Store {
         key: Key<'_>,
     ) -> Result<(Located, ObjectLock)> {
         let (object, object_lock, recovered) = self.update(|table| {
-            let mut object = table.object(name)?;
+            let mut object = self.usable(table, name)?;
             if !right.allows(&object, key) {
                 return Err(StoreError::WrongKey);
             }

@@ -96,7 +96,7 @@ impl Attributes {
     }
 }
 
-/// An object that comes back; dropping it leaves a hidden one, which the next resize or snapshot removes.
+/// An object that comes back; dropping it leaves a hidden one, which the next resize, snapshot or `pmo gc` removes.
 pub struct Revived {
     store: Arc<Store>,
     object: Located,

@@ -48,7 +48,7 @@ impl Store {
             },
         )?;
         // The object is back: a base that cannot be removed now is removed by the next resize or snapshot.
-        let _ = self.remove_bases(unused);
+        let _ = self.remove_left(unused);
         Ok(())
     }
 

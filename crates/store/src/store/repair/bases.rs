@@ -1,4 +1,4 @@
-//! Bases: their counts of users, objects whose base is gone, and bases that nothing needs.
+//! The needs of objects: ties that cannot stay, bases' counts of users, objects whose base is gone, and what nothing needs.
 
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
@@ -20,6 +20,12 @@ impl SettledRepair<'_> {
             }
             survey = self.survey(progress)?;
         }
+        if self.options.drop_damaged && !survey.untied.is_empty() {
+            for &offset in &survey.untied {
+                self.drop_ties(offset)?;
+            }
+            survey = self.survey(progress)?;
+        }
         let (users, before) = (users(&survey.objects), self.actions.len());
         for base in survey.objects.iter().filter(|object| object.is_base) {
             let found = users.get(&base.offset).copied().unwrap_or(0);
@@ -38,7 +44,23 @@ impl SettledRepair<'_> {
             // Bases that nothing rests on are known now.
             survey = self.survey(progress)?;
         }
-        self.reap(&survey)
+        while self.reap(&survey)? {
+            // Objects may have been tied to those that are gone.
+            survey = self.survey(progress)?;
+        }
+        Ok(())
+    }
+
+    fn drop_ties(&mut self, offset: u64) -> Result<()> {
+        let mut name = String::new();
+        self.update(|table| {
+            let mut located = table.entry(offset)?;
+            name = located.entry.name();
+            table.drop_ties(&mut located)
+        })?;
+        self.did(Part::Ties, offset, Some(name), "its ties were dropped");
+        self.losing("which objects it is to outlive");
+        Ok(())
     }
 
     fn drop_baseless(&mut self, offset: u64) -> Result<()> {

@@ -5,7 +5,7 @@ use super::scan;
 use super::settled::{SettledRepair, TOGETHER};
 use super::table::highest_generation;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{Entry, NO_LANE, PROGRESS, STATE_D};
+use crate::format::entry::{Entry, FLAG_TARGET, NO_LANE, PROGRESS, STATE_D};
 use crate::format::lane::{DIRECTORY_MAGIC, Directory};
 use crate::format::root::{Root, TreeId};
 use crate::format::{DATA, LANE_DIRECTORY, LINE, PAGE};
@@ -262,19 +262,26 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Removes the leftovers of resizes that were cut short, and bases that nothing needs.
-    pub(super) fn reap(&mut self, survey: &Survey) -> Result<()> {
+    /// Removes deleted objects, the leftovers of resizes that were cut short, and bases that nothing needs. Returns whether others may have
+    /// been tied to one of them.
+    pub(super) fn reap(&mut self, survey: &Survey) -> Result<bool> {
+        let mut was_target = false;
         for object in survey.objects.iter().filter(|object| object.is_left()) {
             let mut left = vec![object.offset];
             while let Some(offset) = left.pop() {
                 self.update(|table| {
                     let located = table.entry(offset)?;
-                    left.extend(table.destroy(&located)?.map(|base| base.offset));
+                    was_target |= located.entry.has(FLAG_TARGET);
+                    if let Some(base) = table.destroy(&located)?
+                        && !table.is_tied(&base)?
+                    {
+                        left.push(base.offset);
+                    }
                     Ok(())
                 })?;
                 self.did(Part::Entry, offset, None, format!("removed: {}", object.left_by()));
             }
         }
-        Ok(())
+        Ok(was_target)
     }
 }

@@ -53,6 +53,11 @@ impl WriterLane {
         lock(&self.state).revision
     }
 
+    /// The revision as of now, which changes may not have seen.
+    pub(in crate::store) fn newest_revision(&self) -> Result<u64> {
+        self.apply_locks.revision(self.index)
+    }
+
     /// A change ends.
     fn changed(&self, state: &mut State) {
         state.changing -= 1;

@@ -1,0 +1,27 @@
+//! Advice at the end of errors, which names functions of Rust, in the words of C.
+
+/// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
+const WORDS: [(&str, &str); 7] = [
+    ("Pool::format", "pmo_format"),
+    ("`PoolOptions::wait`", "pmo_wait"),
+    ("`Heap::format`", "pmo_heap_format"),
+    ("`HeapOptions::grow`, `PMO_HEAP_GROW`", "PMO_HEAP_GROW"),
+    ("`Heap::roots`", "pmo_roots"),
+    ("`Heap::check`", "pmo_heap_check"),
+    ("`Heap::reserve`, `Object::grow`, `pmo_grow`", "pmo_grow"),
+];
+
+/// Advice in the words of C.
+#[must_use]
+pub fn in_c(remedy: &str) -> String {
+    WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, c)| remedy.replace(rust, c))
+}
+
+/// The text of an error, with its advice in the words of C.
+pub(crate) fn text(error: &indelible::Error) -> String {
+    let (text, remedy) = (error.to_string(), error.remedy());
+    match text.strip_suffix(&format!("({remedy})")) {
+        Some(before) => format!("{before}({})", in_c(remedy)),
+        None => text,
+    }
+}

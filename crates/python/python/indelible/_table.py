@@ -1,0 +1,74 @@
+"""Answers of a pool: its objects, their ties and differences, and upkeep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The pool table's entry of an object."""
+
+    name: str
+    size: int
+    """Bytes."""
+    address: int
+    """Fixed virtual address."""
+    reach: int
+    """Bytes it can grow to."""
+    state: Literal["D", "R", "W", "P", "C"]
+    """D detached, R read, W written, P or C in the middle of a psync."""
+    holder: int | None
+    """Process that has it, if one has. Of several readers one."""
+    other_readers: list[int]
+    """The other processes that read it."""
+    unseen_readers: int
+    """How many processes beside those read it that this one may not see, at least."""
+    needs_recovery: bool
+    """Its last writer died; the next attach recovers it."""
+    read_only: bool
+    sparse: bool
+    volatile: bool
+    """What it holds is worth nothing once the machine was started anew."""
+    gone: bool
+    """That has happened: nobody can attach it, and a new object takes its place."""
+    snapshot: bool
+    """A snapshot: nobody ever stores to it."""
+    shares: bool
+    """Pages that it did not change are those of a snapshot or copy, too."""
+    own: int
+    """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
+    psyncs: int
+    """Psyncs over its life that are durable now."""
+    created: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Work that `Pool.collect` did."""
+
+    removed: int
+    """Objects that were removed: deleted ones that nobody has any more, volatile ones of an earlier boot, leftovers."""
+    copied: int
+    """Bytes copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """An object that another one outlives: see `Pool.tie`."""
+
+    name: str
+    deleted: bool
+    """It was deleted, and is there as long as a process has it, or as it is tied itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two objects or snapshots differ: see `Pool.diff`."""
+
+    ranges: list[tuple[int, int]]
+    """Pages whose bytes differ, in runs: first byte, and the one behind the last."""
+    older_size: int
+    newer_size: int

@@ -1,0 +1,59 @@
+//! Pages of an object for the memory of the process that writes it, which may touch one at any time.
+//!
+//! Somebody may merge or absorb bases of the object meanwhile, and give extents back in which this process believes pages. The lane's revision
+//! rises before that is published: bytes count that were read while it stayed the one that the layers were read in.
+
+use crate::error::Result;
+use crate::store::lanes::WriterLane;
+use crate::store::locks::lock;
+use crate::store::pool::Store;
+use crate::table::{Layers, SharedLayers};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone)]
+pub struct LivePages {
+    pub(super) store: Arc<Store>,
+    pub(super) lane: Arc<WriterLane>,
+    /// Offset of the object's entry.
+    pub(super) entry: u64,
+    pub(super) layers: SharedLayers,
+}
+
+impl LivePages {
+    /// Reads bytes of the object from `offset` on, as its last psync left them in place.
+    ///
+    /// # Errors
+    /// Those of the medium and the table; `HeldStill`: not within [`patience`](Store::patience).
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        loop {
+            let seen = {
+                let layers = lock(&self.layers);
+                let seen = layers.revision();
+                if self.lane.newest_revision()? == seen {
+                    layers.read(&*self.store.device, offset, bytes)?;
+                }
+                seen
+            };
+            if self.lane.newest_revision()? == seen {
+                return Ok(());
+            }
+            self.look_again()?;
+        }
+    }
+
+    /// Takes the layers that the table has now, unless a psync has done so, which may have added pages since.
+    #[cold]
+    fn look_again(&self) -> Result<()> {
+        let changing = self.lane.change()?;
+        let newer = self.store.view(|table| {
+            let object = table.entry(self.entry)?;
+            Ok(table.layers(&object)?.unwrap_or_else(|| Layers::alone(&object)))
+        })?;
+        let mut layers = lock(&self.layers);
+        if layers.revision() != changing.revision() {
+            *layers = newer.in_revision(changing.revision());
+        }
+        Ok(())
+    }
+}

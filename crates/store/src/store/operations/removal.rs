@@ -1,0 +1,249 @@
+//! Removal of objects: at once, or, of those that somebody has, when the last one has gone.
+//!
+//! One batch of the table removes an object, or hides it. A hidden object that nothing needs any more goes with the first process that has it for
+//! itself: the one that deletes it, the one that detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves
+//! a hidden object, which the next one finds.
+//!
+//! A process that unlocks an object looks afterwards whether it was deleted, and one that deletes an object tries its lock afterwards: so
+//! one of the two finds that it may go.
+
+use crate::error::{Result, StoreError};
+use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
+use crate::medium::{LockMode, read_struct};
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Located};
+use std::sync::Arc;
+
+/// Treatment of an object that somebody has attached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attached {
+    Refused,
+    Hidden,
+}
+
+/// Objects that were removed.
+#[derive(Default)]
+struct Removed {
+    objects: u64,
+    /// Whether others may have been tied to one of them.
+    was_target: bool,
+}
+
+impl Store {
+    /// Destroys an object nobody has attached. Its space and addresses are free, unless others need it: a snapshot that they rest on, or an object
+    /// that is tied to them. Such an object goes with the last of them.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Held`, `HeldStill`: nothing happened.
+    pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
+        self.unless_held_still(|| self.remove_named(name, key, Attached::Refused))
+    }
+
+    /// Deletes an object, whoever has it attached: from now on its name is free, and nobody can attach it. Processes that have it go on
+    /// until they detach, and psync as before. With the last of them its space and addresses are free; nobody recovers it if
+    /// they die.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`: nothing happened.
+    pub fn delete(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
+        self.remove_named(name, key, Attached::Hidden)
+    }
+
+    fn remove_named(self: &Arc<Self>, name: &str, key: Key<'_>, attached: Attached) -> Result<()> {
+        self.remove(attached, |table| {
+            let object = table.object(name)?;
+            match object.opens_for_writing(key) {
+                true => Ok(object),
+                false => Err(StoreError::WrongKey),
+            }
+        })
+    }
+
+    /// Removes the object that `find` finds.
+    fn remove(
+        self: &Arc<Self>,
+        attached: Attached,
+        find: impl FnOnce(&TableTransaction<'_>) -> Result<Located>,
+    ) -> Result<()> {
+        let left = self.update_then(
+            |table| {
+                let mut object = find(table)?;
+                let object_lock = match self.take_alone(&object) {
+                    Err(StoreError::Held { .. } | StoreError::HeldStill { .. })
+                        if attached == Attached::Hidden =>
+                    {
+                        table.hide(&mut object)?;
+                        return Ok((None, Some(object)));
+                    }
+                    taken => taken?,
+                };
+                if Mutant::DiscardFirst.is_on() {
+                    let medium = table.pages().medium();
+                    medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
+                }
+                if object.is_used_base() || table.is_tied(&object)? {
+                    // Others need it: with the last of them it goes.
+                    table.hide(&mut object)?;
+                    return Ok((None, None));
+                }
+                let base = table.destroy(&object)?;
+                Ok((Some((object, object_lock)), base))
+            },
+            |(gone, left)| {
+                let was_target = gone.is_some_and(|(object, _object_lock)| {
+                    self.give_back_all(&object);
+                    object.entry.has(FLAG_TARGET)
+                });
+                (was_target, left)
+            },
+        )?;
+        // The name is free: what cannot be removed now is removed by the next `reap`.
+        let (was_target, left) = left;
+        let _ = self.remove_left(left);
+        let _ = if was_target { self.reap() } else { Ok(0) };
+        Ok(())
+    }
+
+    /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would guard.
+    ///
+    /// # Errors
+    /// `NotFound`: it is none. `Held`: a process of another machine has it.
+    fn remove_gone_one(self: &Arc<Self>, id: &[u8; 16]) -> Result<()> {
+        self.unless_held_still(|| {
+            self.remove(Attached::Refused, |table| {
+                let found = table.find_id(id)?.filter(|object| object.entry.is_gone(&self.identity.boot));
+                found.filter(|object| !object.entry.has(FLAG_HIDDEN)).ok_or(StoreError::NotFound)
+            })
+        })
+    }
+
+    /// Removes the volatile objects that are gone, as far as nobody has them, and says how many. Looks at all objects.
+    ///
+    /// # Errors
+    /// Those of the table: what was removed before stays so.
+    pub fn remove_gone(self: &Arc<Self>) -> Result<u64> {
+        let (mut removed, mut from) = (0, Some((0, 0)));
+        while let Some(start) = from {
+            let page = self.view(|table| table.list(start, 256))?;
+            from = page.next;
+            for object in page.objects.iter().filter(|object| object.entry.is_gone(&self.identity.boot)) {
+                match self.remove_gone_one(&object.entry.id) {
+                    Ok(()) => removed += 1,
+                    Err(StoreError::NotFound | StoreError::Held { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Creates an object by `create`; once more after objects that nobody can use have made way: a volatile one of that name, or, where
+    /// there is no room, all that are gone or left.
+    pub(in crate::store) fn with_way_made<R>(
+        self: &Arc<Self>,
+        name: &str,
+        create: impl Fn() -> Result<R>,
+    ) -> Result<R> {
+        let error = match create() {
+            Err(error) => error,
+            created => return created,
+        };
+        // If no way can be made, the first error counts.
+        let way_made = match &error {
+            StoreError::Exists => {
+                self.find(name).and_then(|object| self.remove_gone_one(&object.entry.id)).is_ok()
+            }
+            StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } => {
+                self.remove_gone().unwrap_or(0) + self.reap().unwrap_or(0) > 0
+            }
+            _ => false,
+        };
+        if way_made { create() } else { Err(error) }
+    }
+
+    /// Takes an object that nobody has, and nobody holds still.
+    fn take_alone(&self, object: &Located) -> Result<ObjectLock> {
+        let object_lock = ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?;
+        self.expect_not_held(object)?;
+        Ok(object_lock)
+    }
+
+    /// Removes a hidden object that nothing needs, the bases below it, and what was tied to it. One that somebody has is left for
+    /// [`reap`](Store::reap). Returns how many there were.
+    pub(in crate::store) fn remove_left(self: &Arc<Self>, left: Option<Located>) -> Result<u64> {
+        let Removed { objects, was_target } = self.remove_chain(left)?;
+        Ok(objects + if was_target { self.reap()? } else { 0 })
+    }
+
+    /// Removes a hidden object, and the bases below it one after the other, as long as nothing needs them.
+    fn remove_chain(self: &Arc<Self>, mut left: Option<Located>) -> Result<Removed> {
+        let mut removed = Removed::default();
+        while let Some(object) = left.take() {
+            left = self.update_then(
+                |table| {
+                    // The slot may be another object's by now.
+                    let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
+                    if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
+                        return Ok(None);
+                    }
+                    let object_lock = match self.take_alone(&object) {
+                        Ok(object_lock) => Some(object_lock),
+                        Err(_) if Mutant::DeletedFreed.is_on() && object.entry.has(FLAG_DELETED) => None,
+                        Err(_) => return Ok(None),
+                    };
+                    let base = table.destroy(&object)?;
+                    Ok(Some((object, base, object_lock)))
+                },
+                |gone| {
+                    let (object, base, _object_lock) = gone?;
+                    self.give_back_all(&object);
+                    removed.objects += 1;
+                    removed.was_target |= object.entry.has(FLAG_TARGET);
+                    base
+                },
+            )?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the hidden objects that nothing needs and nobody has: deleted ones that are not tied to others, what resizes left that
+    /// died, unused bases. Returns how many there were.
+    ///
+    /// # Errors
+    /// Those of the table: what was removed before stays so.
+    pub fn reap(self: &Arc<Self>) -> Result<u64> {
+        let mut reaped = 0;
+        let mut again = true;
+        while again {
+            again = false;
+            for object in self.view(|table| table.hidden())? {
+                if object.is_left() {
+                    let Removed { objects, was_target } = self.remove_chain(Some(object))?;
+                    reaped += objects;
+                    again |= was_target;
+                }
+            }
+        }
+        Ok(reaped)
+    }
+
+    /// Removes an object that this process has unlocked, if it was deleted meanwhile.
+    pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
+        // A look without the table's lock costs little; what it finds is looked at again.
+        let Ok(entry) = read_struct::<Entry>(&*self.device, unlocked.offset) else { return };
+        if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
+            // The detach has happened: what cannot be removed now is removed by the next `reap`.
+            let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
+        }
+    }
+
+    /// Gives the space of an object that was destroyed back to the file system.
+    pub(in crate::store) fn give_back_all(&self, object: &Located) {
+        for range in object.entry.ranges() {
+            self.give_back(range.start, range.end - range.start);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Ties between objects: made, taken back, listed. The removal of objects obeys them: see `removal`.
+
+use crate::error::{Result, StoreError};
+use crate::space::TableTransaction;
+use crate::store::pool::Store;
+use crate::table::{Key, Located, Tie};
+use std::sync::Arc;
+
+impl Store {
+    /// Ties the object `name` to the object `to`, which it outlives from now on.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `TieCycle`, `TieTarget`, `TooManyTies`, `NoRoom`: nothing happened.
+    pub fn tie(self: &Arc<Self>, name: &str, key: Key<'_>, to: &str) -> Result<()> {
+        self.change_ties(name, key, |table, object| {
+            let mut to = table.object(to)?;
+            Ok(table.tie(object, &mut to)?.then_some(()))
+        })
+    }
+
+    /// Takes the tie of the object `name` to the one that is, or was before it was deleted, called `from` back. Returns whether there was one.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `NoRoom`: nothing happened.
+    pub fn untie(self: &Arc<Self>, name: &str, key: Key<'_>, from: &str) -> Result<bool> {
+        let untied = self.change_ties(name, key, |table, object| {
+            table.untie(object, |target| target.entry.name_bytes() == from.as_bytes())
+        })?;
+        Ok(untied > 0)
+    }
+
+    /// The objects that the object `name` is tied to.
+    ///
+    /// # Errors
+    /// `NotFound`. `Damaged`: the list is.
+    pub fn ties(&self, name: &str) -> Result<Vec<Tie>> {
+        self.view(|table| Ok(table.ties(&table.object(name)?)?.iter().map(Located::as_tie).collect()))
+    }
+
+    /// Makes the change until the table has space for the list.
+    fn change_ties<R>(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        change: impl Fn(&mut TableTransaction<'_>, &mut Located) -> Result<Option<R>>,
+    ) -> Result<R> {
+        loop {
+            let done = self.update(|table| {
+                let mut object = table.object(name)?;
+                match object.opens_for_writing(key) {
+                    true => change(table, &mut object),
+                    false => Err(StoreError::WrongKey),
+                }
+            })?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+    }
+}
