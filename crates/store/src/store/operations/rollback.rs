@@ -42,7 +42,10 @@ impl Store {
                 Ok((object, unused))
             },
             |(left, unused)| {
-                self.give_back_all(&left);
+                // Its ties stay.
+                let (bitmap, len) = left.bitmap();
+                self.give_back(bitmap, len);
+                self.give_back(left.entry.primary_offset(), left.entry.extent_len());
                 drop(object_lock);
                 unused
             },
