@@ -153,6 +153,28 @@ fn read_permission_is_enough_to_look() {
     run("repair", &[]).fails(6, "Permission denied");
 }
 
+#[test]
+fn reading_beside_a_writer_needs_a_writable_pool() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K"]).fine();
+    let held = rig.hold("a", true);
+    std::fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
+    std::fs::set_permissions(&rig.pool, Permissions::from_mode(0o444)).expect("set");
+    if is_root() && Command::new(PMO).arg("--version").uid(65534).gid(65534).output().is_err() {
+        return skipped("read permission: user 65534 cannot run the tool");
+    }
+    for (command, after) in [("cat", &["a"][..]), ("types", &["a"]), ("diff", &["a", "a"])] {
+        let mut tool = rig.command([command]);
+        if is_root() {
+            tool.uid(65534).gid(65534);
+        }
+        let run = Run::of(tool.args(after), b"").fails(4, "held by");
+        let says = run.err.contains("the pool must be writable from here");
+        assert!(says || command == "diff", "{run:?}");
+    }
+    held.release();
+}
+
 /// Runs a shell script as root of its own mount namespace, `$0` being the tool.
 fn in_own_namespace(script: &str) -> Option<Run> {
     let possible = |flags: &str| {

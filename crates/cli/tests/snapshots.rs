@@ -94,7 +94,7 @@ fn s2_02_roots_that_differ_are_named() {
 }
 
 #[test]
-fn what_an_object_has_for_itself_is_shown() {
+fn pages_of_an_objects_own_are_counted() {
     let rig = changed();
     let own = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["own"].as_u64().unwrap();
     // The snapshot has what the object had; the object the page that changed since.

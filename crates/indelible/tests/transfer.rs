@@ -31,7 +31,7 @@ fn holds(pool: &Pool, name: &str, key: &[u8], expected: &[u8]) {
     assert!(object.as_slice() == expected, "{name}");
 }
 
-/// With identity, keys, address and psyncs; and back again. What was its snapshot stays.
+/// With identity, keys, address and psyncs; and back again. Its snapshot stays.
 #[test]
 fn s2_04_an_object_moves_from_medium_to_medium() {
     everywhere(|world| {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Let an object hold again what one of its snapshots holds
 ///
 /// It takes no time, whatever the size, and no space unless the snapshot is larger than the object. The snapshot stays, and so do
-/// all others. What was psynced to the object since then is gone, unless a later snapshot has it: make one before, if in doubt. Nobody may have the object
+/// all others. Later psyncs of the object are gone, unless another snapshot has them: make one before, if in doubt. Nobody may have the object
 /// attached.
 ///
 /// A snapshot of a copy of the object (`pmo snapshot --writable`) will do, too: so changes are taken over that were tried out in the copy.

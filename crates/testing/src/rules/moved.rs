@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// What an object holds, its ID, its psyncs.
+/// Content of an object, its ID, its psyncs.
 type Seen = (Vec<u8>, [u8; 16], u64);
 
 /// The object `a` of a pool.

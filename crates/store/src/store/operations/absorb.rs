@@ -35,7 +35,7 @@ struct Absorption {
     absorbed: Vec<Located>,
     /// Pages to be copied, ascending: (page, its place in the pool).
     pages: Vec<(u64, u64)>,
-    /// What makes them the base's: see [`Layers::claiming`].
+    /// Bits that make them the base's: see [`Layers::claiming`].
     claims: (Writes, Writes),
 }
 
