@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import operator
 import os
@@ -283,7 +284,7 @@ class Pool(_indelible.Pool):
         ranges, older_size, newer_size = self._diff(older, newer, key)
         return Difference(ranges, older_size, newer_size)
 
-    def ties(self, name: str) -> list[Tie]:
+    def ties(self, name: str) -> builtins.list[Tie]:
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
 
