@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::follow::Follows;
+use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Stat};
@@ -25,15 +25,6 @@ pub(crate) struct ReadCore {
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
-}
-
-/// The addresses that a reader beside a writer has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Addresses {
-    /// Those of the object.
-    Own,
-    /// Where the kernel likes.
-    Any,
 }
 
 /// Whether forked children have the object's memory, too.
