@@ -68,7 +68,7 @@ impl Store {
         attached: Attached,
         find: impl FnOnce(&TableTransaction<'_>) -> Result<Located>,
     ) -> Result<()> {
-        let left = self.update_then(
+        let (gone, left) = self.update_then(
             |table| {
                 let mut object = find(table)?;
                 let object_lock = match self.take_alone(&object) {
@@ -93,18 +93,24 @@ impl Store {
                 Ok((Some((object, object_lock)), base))
             },
             |(gone, left)| {
-                let was_target = gone.is_some_and(|(object, _object_lock)| {
+                let gone = gone.map(|(object, _object_lock)| {
                     self.give_back_all(&object);
-                    object.entry.has(FLAG_TARGET)
+                    object
                 });
-                (was_target, left)
+                (gone, left)
             },
         )?;
-        // The name is free: what cannot be removed now is removed by the next `reap`.
-        let (was_target, left) = left;
-        let _ = self.remove_left(left);
-        let _ = if was_target { self.reap() } else { Ok(0) };
+        self.remove_behind(gone.as_ref(), left);
         Ok(())
+    }
+
+    /// Removes what an object that is gone leaves behind: `left`, and the objects that were tied to it. Objects that cannot be removed now
+    /// are removed by the next [`reap`](Store::reap).
+    pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
+        let _ = self.remove_left(left);
+        if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
+            let _ = self.reap();
+        }
     }
 
     /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would guard.
