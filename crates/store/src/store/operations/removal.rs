@@ -9,7 +9,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
-use crate::medium::{LockMode, read_struct};
+use crate::medium::{LockMode, Medium, read_struct};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::store::locks::ObjectLock;
@@ -238,8 +238,11 @@ impl Store {
 
     /// Removes an object that this process has unlocked, if it was deleted meanwhile.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A look without the table's lock costs little; what it finds is looked at again.
-        let Ok(entry) = read_struct::<Entry>(&*self.device, unlocked.offset) else { return };
+        // A look without the table's lock costs little; an object that it finds deleted is looked at again. A failure that the system reports
+        // with it is this process's to act upon.
+        let epoch = self.latch.enter();
+        let found = read_struct::<Entry>(&epoch, unlocked.offset);
+        let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
             // The detach has happened: what cannot be removed now is removed by the next `reap`.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
