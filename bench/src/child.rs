@@ -60,7 +60,7 @@ pub enum Job {
     Follow {
         path: PathBuf,
         medium: String,
-        /// Milliseconds between two looks.
+        /// Nanoseconds between two looks.
         pause: u64,
         /// Milliseconds in all.
         time: u64,
@@ -96,7 +96,7 @@ pub fn work(job: Job) -> Result<()> {
         }
         Job::Recover { path, medium } => recover(&path, &medium),
         Job::Follow { path, medium, pause, time } => {
-            follow(&path, &medium, Duration::from_millis(pause), Duration::from_millis(time))
+            follow(&path, &medium, Duration::from_nanos(pause), Duration::from_millis(time))
         }
     }
 }
@@ -233,15 +233,26 @@ fn follow(path: &Path, medium: &str, pause: Duration, time: Duration) -> Result<
     let mut reader = pool.attach_snapshot(OBJECT)?;
     println!();
     let (start, mut looks) = (Instant::now(), Samples::default());
+    let mut next = start;
     while start.elapsed() < time {
         let (took, newer) = clock.time(|| reader.refresh());
         newer?;
         looks.push(took);
-        std::thread::sleep(pause);
+        next = (next + pause).max(Instant::now());
+        wait_until(next);
     }
     let answer = Followed { look: looks.median(), looks: looks.len() as u64 };
     println!("{}", serde_json::to_string(&answer)?);
     Ok(())
+}
+
+/// Sleeps, but for the last of it: the kernel wakes a sleeper late.
+fn wait_until(next: Instant) {
+    const LATE: Duration = Duration::from_micros(200);
+    std::thread::sleep(next.saturating_duration_since(Instant::now()).saturating_sub(LATE));
+    while Instant::now() < next {
+        std::hint::spin_loop();
+    }
 }
 
 /// Reads `len` bytes from where the object lies.

@@ -186,12 +186,16 @@ enum {
     /** It is a snapshot, which nobody ever writes to. */
     PMO_STAT_SNAPSHOT = 32,
     /** Pages that it did not change are shared with snapshots or copies. */
-    PMO_STAT_SHARES = 64
+    PMO_STAT_SHARES = 64,
+    /** Its contents hold only until the machine is started anew. */
+    PMO_STAT_VOLATILE = 128,
+    /** That has happened: an attach fails with PMO_ERR_VOLATILE_GONE, and creating an object of the same name replaces it. */
+    PMO_STAT_GONE = 256
 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
- * 1970; psyncs are those that are durable now. */
+ * 1970; psyncs are those that are durable now; own is the size of the pages that the object does not share. */
 struct pmo_stat {
     char name[512];
     uint8_t id[16];
@@ -204,6 +208,7 @@ struct pmo_stat {
     uint32_t holder;
     uint32_t flags;
     uint32_t reserved;
+    uint64_t own;
 };
 
 /** Fills in what is known of the object. */
@@ -228,7 +233,7 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. */
 struct pmo_create_options {
@@ -248,7 +253,7 @@ int pmo_create(pmo_pool *pool, const char *name, uint64_t size);
 /** Creates an object, with keys and so on. */
 int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_options *options);
 
-/** Destroys an object that nobody has attached. */
+/** Destroys an object that nobody has attached: pmo_delete is for those that somebody has. */
 int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Gives an object that nobody has attached another size; its address stays. */
@@ -364,7 +369,7 @@ int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_
 /** Creates an object named copy that holds the bytes of an object, as its last psync left them, or those of a snapshot. It takes no time, whatever the size, and
  * whoever has the object attached: the first change of a page that both share writes the page whole. Both have the same
  * address, so that pointers in them are right; a process attaches one of the two at a time. The pool needs a free piece as large as the object, or two if it is
- * no snapshot, of which only pages that change take space. The options, which may be NULL, give keys and PMO_STAT_READ_ONLY; size and
+ * no snapshot, of which only pages that change take space. The options, which may be NULL, give keys and flags, PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; size and
  * reach are the object's, and 0 there. Without keys in the options the copy has the key of this call, if the object has any. */
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
@@ -394,6 +399,56 @@ struct pmo_collected {
  * work that was done before stays done. each must not throw. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
+
+/** Lets an object that nobody has attached hold what its snapshot holds: its bytes and its size. The snapshot stays. It takes no time, whatever the
+ * size. All that was psynced to the object since, and is in no other snapshot, is gone. A snapshot of a copy of the object will do, too. PMO_ERR_NOT_FOUND: it is
+ * no snapshot with the object's address. After an error the object is as it was. */
+int pmo_rollback(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
+
+/** How two objects differ: how many pages of 4 KiB hold other bytes, and the sizes in bytes. */
+struct pmo_difference {
+    uint64_t pages;
+    uint64_t older_size;
+    uint64_t newer_size;
+};
+
+/** Compares what the last psyncs of two objects left, or what snapshots hold, in any mix. Calls each, which may be NULL, for every run of pages of 4 KiB that hold other
+ * bytes: the first one, counted from the object's start, and how many. Bytes behind the end of an object count as zeros. Fills in difference, which may be NULL. Pages that the two share
+ * are not read, and others may have either attached. The key is that of each that needs one for reading. each must not throw. */
+int pmo_diff(pmo_pool *pool, const char *older, const char *newer, const void *key, size_t key_len,
+             void (*each)(uint64_t first, uint64_t count, void *context), void *context, struct pmo_difference *difference);
+
+/** Destroys the snapshots of an object that a retention policy does not keep, and that nobody has attached. The policy keep is a list of ages with periods: 24h:1h,7d:1d keeps of
+ * those of the last 24 hours one for each hour, of the older ones of the last 7 days one for each day, and the newest of all; units are s, m, h, d, w. Only such
+ * snapshots are looked at that are named after the object and the time, as in ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with the name of each that is gone; returns
+ * how many are, or -1 for an error: then what was destroyed before stays so. each must not throw. */
+int64_t pmo_thin(pmo_pool *pool, const char *name, const char *keep, const void *key, size_t key_len,
+                 void (*each)(const char *snapshot, void *context), void *context);
+
+/* ---- the end of objects ---- */
+
+/** Deletes an object, whoever has it attached: its name is free at once, and nobody can attach it. Processes that have it go on with it, psyncs included,
+ * until they detach; its space can be used again once the last of them has, or has died. */
+int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** Ties an object to another one, named to, which it then outlives: deleted or destroyed, it loses its name, but goes when the other one has gone, and when
+ * nobody has it attached. PMO_ERR_TIE_CYCLE: the other one is tied to it already, directly or through others. A tie that is there already is none more. */
+int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
+
+/** Takes the tie of an object to another one back; that one is named as pmo_ties names it. was_tied, which may be NULL, is set to 1 if there was one, else to 0. */
+int pmo_untie(pmo_pool *pool, const char *name, const char *from, const void *key, size_t key_len, int *was_tied);
+
+/** An object that another one is tied to: its name, or, if deleted is not 0, the name it had. */
+struct pmo_tie {
+    char name[512];
+    uint8_t id[16];
+    uint32_t deleted;
+    uint32_t reserved;
+};
+
+/** Calls each for every object that an object is tied to, as far as they are still there, until it returns other than 0, which is
+ * then returned. Its first argument is valid until it returns. It must not throw. */
+int pmo_ties(pmo_pool *pool, const char *name, int (*each)(const struct pmo_tie *tie, void *context), void *context);
 
 /* ---- the heap of an object ---- */
 

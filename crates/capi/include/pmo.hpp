@@ -44,6 +44,14 @@ public:
             failed_ = std::current_exception();
         }
     }
+    void text(const char *item) noexcept
+    {
+        try {
+            items_.emplace_back(item);
+        } catch (...) {
+            failed_ = std::current_exception();
+        }
+    }
     void line(std::uint64_t offset, const char *what) noexcept
     {
         try {
@@ -303,6 +311,13 @@ public:
 
 // ---- pools ----
 
+// How two objects differ: runs of pages of 4 KiB that hold other bytes, {first, how many}, and sizes in bytes.
+struct difference {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> pages;
+    std::uint64_t older_size;
+    std::uint64_t newer_size;
+};
+
 // An open pool; objects attached from it may outlive it.
 class pool {
 public:
@@ -380,6 +395,58 @@ public:
     void create_from(const char *name, const char *copy, std::string_view key, const pmo_create_options &options)
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
+    }
+    // Lets an object that nobody has attached hold what its snapshot holds (pmo_rollback).
+    void rollback(const char *name, const char *snapshot, std::string_view key = {})
+    {
+        detail::check(pmo_rollback(handle_, name, snapshot, key.data(), key.size()));
+    }
+    // Compares objects or snapshots, as their last psyncs left them (pmo_diff).
+    difference diff(const char *older, const char *newer, std::string_view key = {}) const
+    {
+        detail::collector<std::pair<std::uint64_t, std::uint64_t>> all;
+        auto each = [](std::uint64_t first, std::uint64_t count, void *context) noexcept {
+            static_cast<detail::collector<std::pair<std::uint64_t, std::uint64_t>> *>(context)->add({first, count});
+        };
+        struct ::pmo_difference sizes{};
+        const int result = ::pmo_diff(handle_, older, newer, key.data(), key.size(), each, &all, &sizes);
+        return {all.take(result), sizes.older_size, sizes.newer_size};
+    }
+    // Destroys the snapshots named NAME@TIME that a policy such as "24h:1h,7d:1d" does not keep; their names (pmo_thin).
+    std::vector<std::string> thin(const char *name, const char *keep, std::string_view key = {})
+    {
+        detail::collector<std::string> all;
+        auto each = [](const char *snapshot, void *context) noexcept {
+            static_cast<detail::collector<std::string> *>(context)->text(snapshot);
+        };
+        return all.take(pmo_thin(handle_, name, keep, key.data(), key.size(), each, &all) < 0 ? -1 : 0);
+    }
+    // Deletes an object, whoever has it attached: it goes with the last of them (pmo_delete).
+    void delete_object(const char *name, std::string_view key = {})
+    {
+        detail::check(pmo_delete(handle_, name, key.data(), key.size()));
+    }
+    // Ties an object to another one, which it then outlives (pmo_tie).
+    void tie(const char *name, const char *to, std::string_view key = {})
+    {
+        detail::check(::pmo_tie(handle_, name, to, key.data(), key.size()));
+    }
+    // Takes a tie back; whether there was one.
+    bool untie(const char *name, const char *from, std::string_view key = {})
+    {
+        int was_tied = 0;
+        detail::check(pmo_untie(handle_, name, from, key.data(), key.size(), &was_tied));
+        return was_tied != 0;
+    }
+    // The objects that an object is tied to.
+    std::vector<struct ::pmo_tie> ties(const char *name) const
+    {
+        detail::collector<struct ::pmo_tie> all;
+        auto each = [](const struct ::pmo_tie *tie, void *context) noexcept {
+            static_cast<detail::collector<struct ::pmo_tie> *>(context)->add(*tie);
+            return 0;
+        };
+        return all.take(pmo_ties(handle_, name, each, &all));
     }
     // Merges and removes what snapshots and copies left and nothing needs (pmo_collect).
     struct ::pmo_collected collect()

@@ -1,11 +1,11 @@
-//! Copies, snapshots, and what is read beside a writer.
+//! Copies, snapshots, and what is read beside a writer or compared.
 
 use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::objects::{CreateOptions, READ_ONLY};
-use indelible::raw;
-use std::ffi::{c_char, c_int, c_void};
+use crate::objects::{CreateOptions, READ_ONLY, VOLATILE};
+use indelible::{BadKeep, Keep, raw};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 /// `struct pmo_snapshot`.
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn pmo_create_from(
                 ));
             }
             // SAFETY: the caller's promise.
-            with = unsafe { options.read(READ_ONLY) }?;
+            with = unsafe { options.read(READ_ONLY | VOLATILE) }?;
         }
         Ok(pool(handle)?.create_from(name, copy, key, &with)?)
     })
@@ -145,5 +145,87 @@ pub unsafe extern "C" fn pmo_collect(
         let done = pool(handle)?.collect(&mut told)?;
         collected.fill(Collected { removed: done.removed, copied: done.copied });
         Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_rollback(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    snapshot: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        Ok(pool(handle)?.rollback(name, unsafe { text(snapshot, "name of the snapshot") }?, key)?)
+    })
+}
+
+/// `struct pmo_difference`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct Difference {
+    pub pages: u64,
+    pub older_size: u64,
+    pub newer_size: u64,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_diff(
+    handle: *mut pmo_pool,
+    older: *const c_char,
+    newer: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    each: Option<extern "C" fn(u64, u64, *mut c_void)>,
+    context: *mut c_void,
+    difference: *mut Difference,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (older, newer) =
+            unsafe { (text(older, "name of the older one")?, text(newer, "name of the newer one")?) };
+        // SAFETY: the caller's promise.
+        let (key, difference) = unsafe { (bytes(key, key_len, "key")?, room(difference)?) };
+        let found = pool(handle)?.diff(older, newer, key)?;
+        for pages in &found.pages {
+            each.iter().for_each(|each| each(pages.start, pages.end - pages.start, context));
+        }
+        let pages = found.pages.iter().map(|pages| pages.end - pages.start).sum();
+        difference.fill(Difference { pages, older_size: found.older_size, newer_size: found.newer_size });
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_thin(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    keep: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    each: Option<extern "C" fn(*const c_char, *mut c_void)>,
+    context: *mut c_void,
+) -> i64 {
+    guarded(-1, || {
+        // SAFETY: the caller's promise.
+        let (name, keep, key) =
+            unsafe { (text(name, "name")?, text(keep, "policy")?, bytes(key, key_len, "key")?) };
+        let keep: Keep = keep.parse().map_err(|why: BadKeep| Failure::argument(why))?;
+        let gone = pool(handle)?.thin(name, &keep, key)?;
+        for snapshot in &gone {
+            let snapshot = CString::new(snapshot.as_str()).unwrap_or_default();
+            each.iter().for_each(|each| each(snapshot.as_ptr(), context));
+        }
+        Ok(gone.len() as i64)
     })
 }

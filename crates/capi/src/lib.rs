@@ -18,6 +18,7 @@ mod extensions;
 mod guard;
 mod handles;
 mod heap;
+mod lifetimes;
 mod objects;
 mod paper;
 mod pool_options;
@@ -32,13 +33,15 @@ mod types;
 pub use audit::StrayPointer;
 pub use codes::CODES;
 #[doc(hidden)]
-pub use copies::{Collected, SnapshotOf};
+pub use copies::{Collected, Difference, SnapshotOf};
 #[doc(hidden)]
 pub use extensions::{Extension, Extensions};
 #[doc(hidden)]
 pub use guard::{Failure, guarded, pmo_errno, pmo_error_message, pmo_strerror, pmo_version};
 #[doc(hidden)]
 pub use heap::HeapStats;
+#[doc(hidden)]
+pub use lifetimes::Tie;
 #[doc(hidden)]
 pub use objects::{CreateOptions, ObjectInfo, Stat};
 #[doc(hidden)]

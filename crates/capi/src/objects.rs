@@ -17,6 +17,8 @@ const READ_KEY: c_uint = 8;
 const WRITE_KEY: c_uint = 16;
 const SNAPSHOT: c_uint = 32;
 const SHARES: c_uint = 64;
+pub(crate) const VOLATILE: c_uint = 128;
+const GONE: c_uint = 256;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -33,6 +35,7 @@ pub struct Stat {
     pub holder: u32,
     pub flags: u32,
     pub reserved: u32,
+    pub own: u64,
 }
 
 impl Stat {
@@ -45,6 +48,8 @@ impl Stat {
             (WRITE_KEY, stat.write_key),
             (SNAPSHOT, stat.snapshot),
             (SHARES, stat.shares),
+            (VOLATILE, stat.volatile),
+            (GONE, stat.gone),
         ];
         Stat {
             name: name(&stat.name),
@@ -58,6 +63,7 @@ impl Stat {
             holder: stat.holder.unwrap_or(0),
             flags: set.iter().filter(|(_, is)| *is).fold(0, |all, (flag, _)| all | flag),
             reserved: 0,
+            own: stat.own,
         }
     }
 }
@@ -105,7 +111,7 @@ impl CreateOptions {
         let write_key = unsafe { bytes(self.write_key, self.write_key_len, "write key") }?;
         let with = indelible::CreateOptions::new(self.size).reach(self.reach);
         let with = with.read_key(read_key).write_key(write_key);
-        Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)))
+        Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)).volatile(has(VOLATILE)))
     }
 }
 
@@ -127,7 +133,7 @@ pub unsafe extern "C" fn pmo_create_with(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE) }?;
+        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE | VOLATILE) }?;
         // SAFETY: the caller's promise.
         Ok(pool(handle)?.create_with(unsafe { text(name, "name") }?, &with)?)
     })

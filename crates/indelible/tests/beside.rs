@@ -4,6 +4,7 @@ use super::support::{Ground, everywhere};
 use indelible::collections::PVec;
 use indelible::{Object, Pool};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
@@ -211,4 +212,65 @@ fn a_heap_grows_beside_its_snapshots() {
             pool.destroy("then").unwrap();
         }
     });
+}
+
+fn put(object: &mut Object, pages: Range<usize>, at: usize, value: u8) {
+    pages.for_each(|page| object.range_mut(page * PAGE + at..page * PAGE + at + 1).fill(value));
+    object.psync().unwrap();
+}
+
+/// Takes what is free in the pool, and stores bytes there that are nobody's.
+fn fill(pool: &Pool) {
+    loop {
+        let info = pool.info().unwrap();
+        if info.largest_free < 64 * PAGE as u64 {
+            return;
+        }
+        let size = info.largest_free - 16 * PAGE as u64;
+        let mut filler = pool.create_attached(&format!("filler {}", info.objects), size).unwrap();
+        filler.as_mut_slice().fill(0x55);
+        filler.psync().unwrap();
+    }
+}
+
+/// A writer finds pages that it has not touched since it attached the object, whatever became of the bases that it had them from: snapshots come
+/// and go, and their space is others'. It has mapped the object, or takes pages from several layers, and the object may grow meanwhile.
+#[test]
+fn pages_that_a_writer_has_not_touched_stay() {
+    const PAGES: usize = 200;
+    for (shares, grows) in [(false, false), (true, false), (false, true), (true, true)] {
+        everywhere(|world| {
+            let pool = world.format();
+            pool.create("a", (PAGES * PAGE) as u64).unwrap();
+            let mut a = pool.attach("a").unwrap();
+            put(&mut a, 0..PAGES, 0, 1);
+            if shares {
+                pool.snapshot("a", "first", b"").unwrap();
+                put(&mut a, PAGES / 2..PAGES * 3 / 4, 0, 2);
+                pool.snapshot("a", "second", b"").unwrap();
+            }
+            drop(a);
+            let mut a = pool.attach("a").unwrap();
+            if shares {
+                ["first", "second"].iter().for_each(|name| pool.destroy(name).unwrap());
+            }
+            for round in 0..6 {
+                put(&mut a, 0..PAGES / 4, 1, round);
+                if grows && round == 2 {
+                    a.grow((2 * PAGES * PAGE) as u64).unwrap();
+                }
+                pool.snapshot("a", "s", b"").unwrap();
+                pool.destroy("s").unwrap();
+            }
+            fill(&pool);
+            let expected = |page| match page {
+                page if page >= PAGES => 0,
+                page if shares && (PAGES / 2..PAGES * 3 / 4).contains(&page) => 2,
+                _ => 1,
+            };
+            let wrong =
+                (0..a.len() / PAGE).filter(|page| a.as_slice()[page * PAGE] != expected(*page)).count();
+            assert_eq!(wrong, 0, "pages are wrong; shares: {shares}, grows: {grows}");
+        });
+    }
 }

@@ -40,6 +40,8 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
         // The name is another object's; this one goes on, and keeps its addresses and space from others.
         let mut other = pool.create_attached("a", SIZE).unwrap();
         assert_ne!(other.as_slice().as_ptr(), address);
+        let stats = [object.stat().unwrap(), other.stat().unwrap()];
+        assert_eq!(stats.map(|stat| (stat.id == id, stat.deleted)), [(true, true), (false, false)]);
         other.as_mut_slice().fill(2);
         other.psync().unwrap();
         object.range_mut(50..40_000).fill(3);
@@ -130,6 +132,7 @@ fn s2_03_readers_keep_what_was_deleted() {
         pool.delete("a", b"").unwrap();
         assert_eq!(kind(pool.attach_read("a")), ErrorKind::NotFound);
         for reader in readers {
+            assert_eq!(reader.stat().unwrap().id, id);
             assert!(pool.store().find_id(&id).is_ok(), "a reader has it");
             assert!(reader.as_slice().iter().all(|byte| *byte == 7), "a reader sees it");
         }

@@ -348,6 +348,27 @@ def test_what_cannot_be_read_beside_a_writer(open_pool: Open, path: Path, tracki
     assert a.refresh().sum() == 10  # closing ends the use of the handle alone
 
 
+def test_checkpoints_are_loaded_beside_the_process_that_saves_them(open_pool: Open, path: Path, tracking: str) -> None:
+    pool = open_pool()
+    with pytest.raises(indelible.NotFound):
+        pool.checkpoints("saved", mode="r")
+    save = """
+saved = pool.checkpoints("saved", last=2, best=0)
+for step in range(int(sys.argv[3]), int(sys.argv[3]) + 3):
+    saved.save(f"step {step}", {"w": np.full(1000, step)}, score=step)
+"""
+    code = "import sys, indelible, numpy as np\npool = indelible.open(sys.argv[1], tracking=sys.argv[2])\n" + save
+    subprocess.run(python(code, path, tracking, 0), check=True, timeout=120)
+    saved = pool.checkpoints("saved", mode="r")
+    assert list(saved) == ["step 1", "step 2"] and not saved.refresh()
+    subprocess.run(python(code, path, tracking, 3), check=True, timeout=120)
+    state = saved.load()
+    assert saved.latest == "step 2" and (state["w"] == 2).all()
+    assert saved.refresh() and saved.latest == "step 5" and (saved.load()["w"] == 5).all() and (state["w"] == 2).all()
+    with pytest.raises(indelible.ReadOnly):
+        saved.save("step 6", {})
+
+
 def test_threads_follow_together(open_pool: Open, path: Path, tracking: str) -> None:
     pool = prepared(open_pool)
     run = pool.dict("run", mode="r")

@@ -27,7 +27,8 @@ def test_a_snapshot_keeps_what_the_last_psync_left(open_pool: Open) -> None:
     ]  # fmt: skip
     one, two = pool.array("w@one", mode="r"), pool.array("w@two", mode="r")
     assert (one == 1).all() and (two == 2).all() and (w == 2).all() and one.refresh() is one
-    for attach in (pool.array, pool.attach, lambda name: pool[name]):
+    assert (pool["w@one"] == 1).all() and not pool["w@one"].flags.writeable
+    for attach in (pool.array, pool.attach):
         with pytest.raises(indelible.ReadOnly) as caught:
             attach("w@one")
         assert caught.value.kind == "ObjectReadOnly"
@@ -89,6 +90,11 @@ def test_a_copy_goes_its_own_way(open_pool: Open) -> None:
         assert other["w"].sum() == 2000
     with pool.dict("run") as run:
         assert run["w"].sum() == 1000
+    pool.snapshot("run", "run@one")
+    pool.create("raw", 4096)
+    pool.snapshot("raw", "raw@one")
+    kinds = {name: type(pool[name]) for name in ("run@one", "raw@one", "w@one")}
+    assert kinds == {"run@one": indelible.Dict, "raw@one": indelible.Object, "w@one": indelible.Array}
 
 
 def test_an_object_goes_back_to_a_snapshot(open_pool: Open) -> None:

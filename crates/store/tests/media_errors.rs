@@ -8,6 +8,7 @@ use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, psync_many};
 use indelible_testing::rules::errors::{State, Visible, WritebackFile, recovered, state};
+use indelible_testing::rules::whenever_pages_are_dropped;
 use indelible_testing::scenario::{formatted, media};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig};
 use std::collections::BTreeMap;
@@ -257,4 +258,27 @@ fn a_call_refused_for_want_of_space_changes_nothing() {
         }
     }
     assert!(runs > 5, "{runs} runs");
+}
+
+/// Whichever read of a detach, or of a deletion, finds pages lost and dropped: others find a sound table, and nothing else changed.
+#[test]
+fn pages_are_dropped_beside_detaches_and_deletions() {
+    type Call = fn(&Arc<Store>) -> Result<()>;
+    let calls: [(&str, Call); 4] = [
+        ("10", |store| store.attach_writer("10", KEY)?.detach()),
+        ("11", |store| store.delete("11", KEY)),
+        ("12", |store| {
+            let reader = store.attach_reader("12", KEY)?;
+            store.delete("12", KEY)?;
+            reader.detach()
+        }),
+        ("13", |store| {
+            let writer = store.attach_writer("13", KEY)?;
+            store.delete("13", KEY)?;
+            writer.detach()
+        }),
+    ];
+    for (about, call) in calls {
+        whenever_pages_are_dropped(&[about], call).unwrap_or_else(|what| panic!("{about}: {what}"));
+    }
 }

@@ -239,7 +239,8 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
         for object in page.objects {
             let entry = &object.entry;
             listed += 1;
-            for range in entry.ranges() {
+            let ties = Some(entry.ties_range()).filter(|range| !range.is_empty());
+            for range in entry.ranges().chain(ties) {
                 pages.add(range.start, range.end - range.start, &entry.name());
             }
             if !entry.has(FLAG_FOREIGN) {

@@ -2,8 +2,8 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, Collected, Converter, CreateOptions, Extension, Extensions, Field, HeapStats, ObjectInfo,
-    PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Type,
+    CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field, HeapStats,
+    ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Tie, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -117,6 +117,8 @@ fn rust(c: &str) -> String {
         "struct pmo_root_options" => "RootOptions",
         "struct pmo_snapshot" => "SnapshotOf",
         "struct pmo_collected" => "Collected",
+        "struct pmo_difference" => "Difference",
+        "struct pmo_tie" => "Tie",
         "int" => "c_int",
         other => panic!("no word for {other:?} *"),
     };
@@ -210,13 +212,16 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_pool_options" PoolWith { "flags" flags, "medium" medium, "tracking" tracking, "reserved" reserved,
             "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit, "label" label }
         "pmo_stat" Stat { "name" name, "id" id, "size" size, "address" address, "reach" reach, "psyncs" psyncs,
-            "created" created, "state" state, "holder" holder, "flags" flags, "reserved" reserved }
+            "created" created, "state" state, "holder" holder, "flags" flags, "reserved" reserved,
+            "own" own }
         "pmo_create_options" CreateOptions { "size" size, "reach" reach, "read_key" read_key,
             "read_key_len" read_key_len, "write_key" write_key, "write_key_len" write_key_len, "flags" flags,
             "reserved" reserved }
         "pmo_object" ObjectInfo { "base" base, "size" size, "psyncs" psyncs, "recovered_bytes" recovered_bytes,
             "writable" writable, "tracking" tracking, "name" name }
         "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }
+        "pmo_difference" Difference { "pages" pages, "older_size" older_size, "newer_size" newer_size }
+        "pmo_tie" Tie { "name" name, "id" id, "deleted" deleted, "reserved" reserved }
         "pmo_collected" Collected { "removed" removed, "copied" copied }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,

@@ -1,4 +1,4 @@
-/* Snapshots, copies, and reading beside a writer: copies.c POOL. The writer of what is followed is a child of the program. */
+/* Snapshots, copies, comparing, reading beside a writer, the end of objects: copies.c POOL. The writer of what is followed is a child of the program. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <signal.h>
@@ -50,6 +50,7 @@ static void kept(pmo_pool *pool)
     CHECK(load(pool, "a1") == 1 && load(pool, "a2") == 2 && load(pool, "b2") == 1 && load(pool, "a") == 3);
     CHECK(pmo_stat(pool, "a2", &stat) == 0 && (stat.flags & PMO_STAT_SNAPSHOT));
     CHECK(pmo_stat(pool, "a", &stat) == 0 && (stat.flags & (PMO_STAT_SHARES | PMO_STAT_SNAPSHOT)) == PMO_STAT_SHARES);
+    CHECK(stat.own == 4096 && pmo_stat(pool, "b", &stat) == 0 && stat.own == 0);
 
     /* Copies of an object and of a snapshot. */
     CHECK(pmo_create_from(pool, "a1", "one", NULL, 0, NULL) == 0);
@@ -72,10 +73,108 @@ static void kept(pmo_pool *pool)
     struct pmo_collected collected;
     CHECK(pmo_collect(pool, count, &calls, &collected) == 0 && calls > 0 && collected.copied > 0);
     CHECK(pmo_stat(pool, "a", &stat) == 0 && (stat.flags & PMO_STAT_SHARES) == 0);
-    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == 2);
+    CHECK(stat.own == 1 << 20 && pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == 2);
     CHECK(load(pool, "a") == 3 && load(pool, "b") == 1);
     CHECK(pmo_collect(pool, NULL, NULL, &collected) == 0 && collected.copied == 0 && collected.removed == 0);
     CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
+}
+
+static void run(uint64_t first, uint64_t count, void *context)
+{
+    uint64_t *runs = context;
+    CHECK(runs[0] < 4);
+    runs[1 + runs[0]++] = first << 32 | count;
+}
+
+static void gone(const char *snapshot, void *context)
+{
+    strcat(strcat(context, snapshot), ";");
+}
+
+/* Going back, comparing, thinning. */
+static void back(pmo_pool *pool)
+{
+    struct pmo_difference difference;
+    struct pmo_stat stat;
+    uint64_t runs[5] = {0};
+    CHECK(pmo_create(pool, "o", 1 << 20) == 0);
+    store(pool, "o", 1);
+    CHECK(pmo_snapshot(pool, "o", "o1", NULL, 0) == 0);
+    char *o = pmo_attach(pool, "o", PMO_WRITE, NULL, 0);
+    CHECK(o && pmo_grow(o, 2 << 20) == 0);
+    o[0] = 2, o[4096] = 2, o[20 * 4096] = 2, o[(2 << 20) - 1] = 2;
+    CHECK(pmo_psync(o) == 0);
+    CHECK(pmo_diff(pool, "o1", "o", NULL, 0, run, runs, &difference) == 0);
+    CHECK(difference.pages == 4 && difference.older_size == 1 << 20 && difference.newer_size == 2 << 20);
+    CHECK(runs[0] == 3 && runs[1] == 2 && runs[2] == ((uint64_t)20 << 32 | 1) && runs[3] == ((uint64_t)511 << 32 | 1));
+    CHECK(pmo_diff(pool, "o", "o", NULL, 0, NULL, NULL, NULL) == 0 && pmo_diff(pool, "o", "o1", NULL, 0, NULL, NULL, &difference) == 0);
+    CHECK(difference.pages == 4 && difference.newer_size == 1 << 20);
+    FAILS(pmo_rollback(pool, "o", "o1", NULL, 0) == -1, PMO_ERR_HELD, "\"o\"");
+    CHECK(o[0] == 2 && pmo_detach(o) == 0);
+    FAILS(pmo_rollback(pool, "o", "b", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "\"o\"");
+    FAILS(pmo_rollback(pool, "o", "none", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "");
+    FAILS(pmo_rollback(pool, "o", NULL, NULL, 0) == -1, PMO_ERR_ARGUMENT, "name of the snapshot is NULL");
+    FAILS(pmo_diff(pool, "o", "none", NULL, 0, NULL, NULL, NULL) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_diff(pool, NULL, "o", NULL, 0, NULL, NULL, NULL) == -1, PMO_ERR_ARGUMENT, "older one is NULL");
+    FAILS(pmo_diff(pool, "o", "o", NULL, 0, NULL, NULL, (struct pmo_difference *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    CHECK(load(pool, "o") != 1 && pmo_rollback(pool, "o", "o1", NULL, 0) == 0 && load(pool, "o") == 1);
+    CHECK(pmo_stat(pool, "o", &stat) == 0 && stat.size == 1 << 20 && load(pool, "o1") == 1);
+    CHECK(pmo_diff(pool, "o1", "o", NULL, 0, NULL, NULL, &difference) == 0 && difference.pages == 0);
+
+    char names[256] = "";
+    CHECK(pmo_snapshot(pool, "o", "o@2020-01-01T03:00:00Z", NULL, 0) == 0);
+    CHECK(pmo_snapshot(pool, "o", "o@2020-01-01T04:00:00Z", NULL, 0) == 0);
+    CHECK(pmo_thin(pool, "o", "24h:1h", NULL, 0, gone, names) == 1 && strcmp(names, "o@2020-01-01T03:00:00Z;") == 0);
+    CHECK(pmo_thin(pool, "o", "24h:1h", NULL, 0, NULL, NULL) == 0 && load(pool, "o1") == 1);
+    FAILS(pmo_thin(pool, "o", "24h", NULL, 0, NULL, NULL) == -1, PMO_ERR_ARGUMENT, "has no period");
+    FAILS(pmo_thin(pool, "o", NULL, NULL, 0, NULL, NULL) == -1, PMO_ERR_ARGUMENT, "policy is NULL");
+    FAILS(pmo_thin(pool, "none", "24h:1h", NULL, 0, NULL, NULL) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    CHECK(pmo_destroy(pool, "o1", NULL, 0) == 0 && pmo_destroy(pool, "o@2020-01-01T04:00:00Z", NULL, 0) == 0);
+    CHECK(pmo_destroy(pool, "o", NULL, 0) == 0);
+}
+
+static int first(const struct pmo_tie *tie, void *context)
+{
+    *(struct pmo_tie *)context = *tie;
+    return 7;
+}
+
+/* Deleting what somebody has, ties, objects that do not outlive the machine's run. */
+static void ends(pmo_pool *pool)
+{
+    struct pmo_pool_info before, after;
+    struct pmo_stat stat;
+    struct pmo_tie tie;
+    int was_tied = 5;
+    CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0 && pmo_pool_info(pool, &before) == 0 && pmo_create(pool, "x", 4096) == 0);
+    long *x = pmo_attach(pool, "x", PMO_WRITE, NULL, 0);
+    CHECK(x && pmo_delete(pool, "x", NULL, 0) == 0);
+    FAILS(!pmo_attach(pool, "x", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"x\"");
+    *x = 3;
+    CHECK(pmo_psync(x) == 0 && pmo_create(pool, "x", 4096) == 0 && load(pool, "x") == 0 && *x == 3 && pmo_detach(x) == 0);
+    FAILS(pmo_delete(pool, "none", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_delete(pool, NULL, NULL, 0) == -1, PMO_ERR_ARGUMENT, "name is NULL");
+
+    CHECK(pmo_create(pool, "y", 4096) == 0 && pmo_tie(pool, "y", "x", NULL, 0) == 0 && pmo_tie(pool, "y", "x", NULL, 0) == 0);
+    CHECK(pmo_ties(pool, "y", first, &tie) == 7 && strcmp(tie.name, "x") == 0 && !tie.deleted);
+    CHECK(pmo_ties(pool, "x", first, &tie) == 0);
+    FAILS(pmo_tie(pool, "x", "y", NULL, 0) == -1, PMO_ERR_TIE_CYCLE, "\"x\"");
+    FAILS(pmo_tie(pool, "y", "none", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_tie(pool, "y", NULL, NULL, 0) == -1, PMO_ERR_ARGUMENT, "other one is NULL");
+    FAILS(pmo_ties(pool, "y", NULL, NULL) == -1, PMO_ERR_ARGUMENT, "function to be called is NULL");
+    FAILS(pmo_untie(pool, "y", "x", NULL, 0, (int *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    CHECK(pmo_untie(pool, "y", "x", NULL, 0, &was_tied) == 0 && was_tied == 1);
+    CHECK(pmo_untie(pool, "y", "x", NULL, 0, &was_tied) == 0 && was_tied == 0 && pmo_untie(pool, "y", "x", NULL, 0, NULL) == 0);
+    CHECK(pmo_tie(pool, "y", "x", NULL, 0) == 0 && pmo_destroy(pool, "y", NULL, 0) == 0);
+    FAILS(!pmo_attach(pool, "y", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"y\"");
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free < before.free && pmo_destroy(pool, "x", NULL, 0) == 0);
+    CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == before.objects);
+
+    struct pmo_create_options options = {.size = 4096, .flags = PMO_STAT_VOLATILE};
+    CHECK(pmo_create_with(pool, "v", &options) == 0 && pmo_stat(pool, "v", &stat) == 0 && stat.flags == PMO_STAT_VOLATILE);
+    store(pool, "v", 1);
+    CHECK(load(pool, "v") == 1 && pmo_destroy(pool, "v", NULL, 0) == 0);
 }
 
 static void keys(pmo_pool *pool)
@@ -371,6 +470,8 @@ int main(int argc, char **argv)
     kept(pool);
     arguments(pool, argv[1]);
     keys(pool);
+    back(pool);
+    ends(pool);
     full(argv[1]);
     follow(pool, argv[1]);
     untouched(argv[1], 0, 0);

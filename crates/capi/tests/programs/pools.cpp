@@ -162,6 +162,34 @@ static void copies(pmo::pool &pool)
     CHECK(!(pool.stat("one").flags & PMO_STAT_SHARES) && number("one") == 4);
 }
 
+static void backs(pmo::pool &pool)
+{
+    pool.snapshot("one", "before");
+    pmo::heap one = pool.heap("one", 1 << 20);
+    one.root<long>("n") = 9;
+    one.psync();
+    pmo::difference changed = pool.diff("before", "one");
+    CHECK(changed.pages.size() == 1 && changed.pages[0].second == 1 && changed.older_size == changed.newer_size);
+    CHECK(code([&] { pool.rollback("one", "before"); }) == PMO_ERR_HELD);
+    one.detach();
+    pool.rollback("one", "before");
+    CHECK(*pool.heap_read("one").find<long>("n") == 4 && pool.diff("before", "one").pages.empty());
+    CHECK(code([&] { pool.diff("one", "none"); }) == PMO_ERR_NOT_FOUND);
+    for (const char *time : {"2020-01-01T03:00:00Z", "2020-01-01T04:00:00Z"})
+        pool.snapshot("one", (std::string("one@") + time).c_str());
+    CHECK((pool.thin("one", "24h:1h") == std::vector<std::string>{"one@2020-01-01T03:00:00Z"}));
+    CHECK(code([&] { pool.thin("one", "often"); }) == PMO_ERR_ARGUMENT);
+    pool.destroy("one@2020-01-01T04:00:00Z");
+    pool.destroy("before");
+    pool.tie("two", "one");
+    CHECK(pool.ties("two").size() == 1 && std::string(pool.ties("two")[0].name) == "one" && pool.ties("one").empty());
+    CHECK(code([&] { pool.tie("one", "two"); }) == PMO_ERR_TIE_CYCLE);
+    CHECK(pool.untie("two", "one") && !pool.untie("two", "one"));
+    pmo::object two = pool.attach_read("two");
+    pool.delete_object("two");
+    CHECK(!pool.contains("two") && two.size() == 1 << 20 && code([&] { pool.delete_object("two"); }) == PMO_ERR_NOT_FOUND);
+}
+
 struct handler {
     int number;
     int (*call)(int);
@@ -190,6 +218,7 @@ int main(int, char **argv)
     keys(pool);
     cuts(pool);
     copies(pool);
+    backs(pool);
     audits(pool);
     chosen(path + ".chosen");
     std::cout << "done\n";

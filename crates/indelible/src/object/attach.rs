@@ -1,7 +1,8 @@
 //! Attaching objects of a pool.
 
+use super::beside::Addresses;
 use super::engine::Core;
-use super::reader::{Addresses, ReadCore, ReadObject};
+use super::reader::{ReadCore, ReadObject};
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};

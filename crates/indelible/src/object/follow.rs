@@ -2,55 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::reader::{Addresses, Inherited, ReadCore};
+use super::beside::{Addresses, Follows};
+use super::reader::{Inherited, ReadCore};
 use crate::error::Cause;
-use crate::shadow::Shadow;
-use crate::sys::PAGE;
-use indelible_store::store::{Followed, Lines, Reader};
+use indelible_store::store::{Followed, Reader};
 use indelible_store::table::Key;
-use std::collections::BTreeSet;
-
-/// Pages that may lie over a base, whatever the object's size.
-const PAGES: usize = 4096;
-
-/// A read attachment beside a writer.
-pub(crate) struct Follows {
-    key: Vec<u8>,
-    pub(super) addresses: Addresses,
-    /// Pages over which lines were laid: this process has a copy of each.
-    laid: BTreeSet<usize>,
-}
-
-impl Follows {
-    pub(super) fn new(key: &[u8], addresses: Addresses) -> Self {
-        Follows { key: key.to_vec(), addresses, laid: BTreeSet::new() }
-    }
-
-    /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.
-    ///
-    /// # Safety
-    /// Nobody reads the object meanwhile or has a reference into it.
-    unsafe fn lay(&mut self, shadow: &mut Shadow, lines: &Lines) -> bool {
-        let mut touched = BTreeSet::new();
-        for (offset, bytes) in lines.iter() {
-            let (from, to) = (offset as usize / PAGE, (offset as usize + bytes.len()).div_ceil(PAGE));
-            touched.extend(from..to);
-        }
-        let (Some(first), Some(last)) = (touched.first(), touched.last()) else { return true };
-        let (pages, all) = (*first..last + 1, shadow.len() / PAGE);
-        if pages.end > all {
-            return false;
-        }
-        for page in &touched {
-            if self.laid.insert(*page) && shadow.prefault(*page..page + 1).is_err() {
-                return false;
-            }
-        }
-        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Where no more pages may be filled ahead, this
-        // thread's stores bring them, as any access of the program would.
-        self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
-    }
-}
 
 impl ReadCore {
     /// Shows what the newest psync left, once `changing` has heard that bytes are about to change; returns whether there was one. After an error in

@@ -2,6 +2,7 @@
 
 mod attach;
 mod batch_source;
+mod beside;
 mod compare;
 mod engine;
 mod follow;
@@ -25,7 +26,8 @@ pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
 pub(crate) use attach::{attach_core, attach_reader};
+pub(crate) use beside::Addresses;
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
-pub(crate) use reader::{Addresses, ReadCore};
+pub(crate) use reader::ReadCore;
 pub(crate) use together::psync_cores;

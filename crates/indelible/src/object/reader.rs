@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::follow::Follows;
+use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Stat};
@@ -25,15 +25,6 @@ pub(crate) struct ReadCore {
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
-}
-
-/// The addresses that a reader beside a writer has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Addresses {
-    /// Those of the object.
-    Own,
-    /// Where the kernel likes.
-    Any,
 }
 
 /// Whether forked children have the object's memory, too.
@@ -236,12 +227,18 @@ impl ReadObject {
         Ok(unsafe { &*self.core.base().cast::<T>() })
     }
 
-    /// State, size, holder and so on.
+    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile; beside a writer those of the object of that
+    /// name.
     ///
     /// # Errors
     /// The table cannot be read.
     pub fn stat(&self) -> Result<Stat> {
-        self.core.pool.stat(&self.core.name)
+        match &self.core.reader {
+            Some(reader) if self.core.follows.is_none() => {
+                self.core.pool.stat_attached(&self.core.name, reader.object())
+            }
+            _ => self.core.pool.stat(&self.core.name),
+        }
     }
 
     /// What the newest psync of the object left, as an attachment of its own, at addresses that the kernel chooses; `None` if this one has

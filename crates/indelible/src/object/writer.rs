@@ -353,12 +353,14 @@ impl Object {
         result.map_err(|cause| self.error("detach", cause))
     }
 
-    /// State, size, holder and so on.
+    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile.
     ///
     /// # Errors
     /// The table cannot be read.
     pub fn stat(&self) -> Result<Stat> {
-        self.pool.stat(&self.name)
+        let object = self.core().writer().map(|writer| *writer.object());
+        let object = object.map_err(|cause| self.error("inspect", cause))?;
+        self.pool.stat_attached(&self.name, &object)
     }
 
     /// Psyncs of this object that had something to do, over its life.

@@ -4,7 +4,7 @@ use super::{Inner, MediumKind};
 use crate::sys::boot;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_VOLATILE,
 };
 pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
@@ -86,6 +86,8 @@ pub struct Stat {
     pub read_only: bool,
     /// Whether space is claimed on first psync.
     pub sparse: bool,
+    /// Whether it was deleted: it goes with the last that has it attached.
+    pub deleted: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
     /// Whether that has happened: nobody can attach it.
@@ -136,6 +138,7 @@ impl Stat {
             needs_recovery: status.needs_recovery,
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
+            deleted: entry.has(FLAG_DELETED),
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),

@@ -243,7 +243,20 @@ impl Inner {
     }
 
     pub(crate) fn stat(&self, name: &str) -> Result<Stat> {
-        let result = self.alive().and_then(|()| Ok(self.store.stat(name)?));
+        self.stat_by(name, || self.store.stat(name))
+    }
+
+    /// That of an object which is attached, and may have been deleted or renamed since it was called `name`.
+    pub(crate) fn stat_attached(&self, name: &str, object: &Located) -> Result<Stat> {
+        self.stat_by(name, || self.store.stat_id(&object.entry.id))
+    }
+
+    fn stat_by(
+        &self,
+        name: &str,
+        find: impl FnOnce() -> Result<(Located, Status), StoreError>,
+    ) -> Result<Stat> {
+        let result = self.alive().and_then(|()| Ok(find()?));
         match result {
             Ok((object, status)) => Ok(Stat::of(&object.entry, &status)),
             Err(cause) => Err(Error::new("inspect", cause).pool(&self.path).object(name)),

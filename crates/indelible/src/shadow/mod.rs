@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 mod error;
+mod fill;
 mod lines;
 #[cfg(test)]
 mod tests;
@@ -22,13 +23,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fill::{fill, populate, protect, protection};
+
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
 use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
-use crate::fault::{self, PageError, PageSource, ServeParams, Served};
+use crate::fault::{self, PageSource, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
@@ -37,8 +40,6 @@ use crate::sys::uffd::{Uffd, Watch};
 /// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes 2 µs, a registration for
 /// faults 10.
 const COPY_WHOLE: usize = 16 << 10;
-/// Bytes read from a source at a time.
-const PIECE: usize = 1 << 20;
 
 /// Source of an object's bytes.
 pub(crate) enum Source<'a> {
@@ -408,13 +409,6 @@ impl Shadow {
     }
 }
 
-fn protection(rung: Option<Rung>) -> Protection {
-    match rung {
-        Some(rung) if !rung.starts_read_only() => Protection::ReadWrite,
-        _ => Protection::Read,
-    }
-}
-
 fn track(
     mapping: &Mapping,
     params: &Params<'_>,
@@ -424,52 +418,4 @@ fn track(
     let (base, len, advice) = (mapping.addr(), mapping.len(), params.advice);
     let new = |rung| Tracker::new(TrackerParams { base, len, rung, watched_by, filled, advice });
     Ok(params.rung().map(new).transpose()?)
-}
-
-/// Gives the tail of a filled mapping its final protection.
-fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), ShadowError> {
-    let wanted = protection(rung);
-    if wanted == Protection::ReadWrite {
-        return Ok(());
-    }
-    // SAFETY: our own mapping, filled a moment ago and not handed out yet.
-    unsafe { mmap::protect(mapping.addr() + from, mapping.len() - from, wanted) }
-        .map_err(ShadowError::Protect)
-}
-
-/// Fills bytes of the mapping, whole pages of it, with those of its source.
-fn fill(mapping: &Mapping, range: Range<usize>, source: &dyn PageSource) -> Result<(), ShadowError> {
-    assert!(range.end <= mapping.len(), "bytes beyond the object");
-    let mut at = range.start;
-    while at < range.end {
-        let n = PIECE.min(range.end - at);
-        // SAFETY: mapped, writable, and not handed out yet: nobody else knows of these bytes.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(mapping.base().as_ptr().add(at), n) };
-        source.read(at / PAGE, bytes)?;
-        at += n;
-    }
-    Ok(())
-}
-
-/// Has the kernel bring pages of a mapped file into memory, for reading.
-fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageError> {
-    let done =
-        |pages: Range<usize>| mmap::populate_for_reading(base + pages.start * PAGE, pages.len() * PAGE);
-    let mut at = pages.start;
-    while at < pages.end {
-        let piece = at..pages.end.min(at + PIECE / PAGE);
-        match done(piece.clone()) {
-            // A kernel before 5.14 brings them when they are touched, by system calls as well.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
-            // One of them raises SIGBUS when it is touched.
-            Err(_) => {
-                for page in piece.clone() {
-                    done(page..page + 1).map_err(|error| PageError { page, source: error.into() })?;
-                }
-            }
-            Ok(()) => {}
-        }
-        at = piece.end;
-    }
-    Ok(pages.len())
 }

@@ -131,6 +131,20 @@ def size_for(layout: Layout) -> int:
     return DATA + max(layout.nbytes, DATA)
 
 
+def is_blank(obj: Object) -> bool:
+    """Whether nothing was stored yet: a process died between creating the object and its first psync."""
+    with memoryview(obj) as memory:
+        return not any(memory[:DATA])
+
+
+def write_new(obj: Object, wanted: Layout) -> None:
+    """Makes an object in which nothing was stored an array, durably."""
+    if obj.size < size_for(wanted):
+        obj.grow(size_for(wanted))
+    write_layout(obj, wanted)
+    obj.psync()
+
+
 def grown(array: Array, length: int) -> Array:
     """See `Array.grow`."""
     obj = owner(array)

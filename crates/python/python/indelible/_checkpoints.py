@@ -71,6 +71,10 @@ class Checkpoints:
                 del self._dict[key]
         self._dict.psync()
 
+    def refresh(self) -> bool:
+        """Goes to the states that are there now, if they are read beside the process that saves them; returns whether something changed."""
+        return self._dict.refresh()
+
     def load(self, name: str | None = None) -> dict[str, Any]:
         """The state that was saved under a name, or last: arrays are copies. KeyError if there is none."""
         found = self.latest if name is None else name

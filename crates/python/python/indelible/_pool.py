@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import operator
 import os
@@ -14,7 +15,7 @@ from . import _array, _indelible, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
+from ._errors import Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 from ._table import Collected, Difference, Stat, Tie
@@ -45,26 +46,31 @@ class Pool(_indelible.Pool):
         return Stat(**self._stat(name))
 
     def __getitem__(self, name: str) -> Array | Dict | Object:
-        """The content of the object `name`, for storing: an array, a dict, or its bytes if it is neither."""
+        """The content of the object `name`: an array, a dict, or its bytes if it is neither; for storing, if it is no snapshot and not
+        read-only.
+        """
         with _registry.attaching():
             shared = self._known(name, "store")
             if isinstance(shared, Dict):
                 return shared
             if shared is not None:
                 return self.array(name)
-            obj = self.attach(name)
+            stat = self.stat(name)
+            mode: Literal["r", "r+"] = "r" if stat.snapshot or stat.read_only else "r+"
+            # A snapshot beside its object, which may have the addresses.
+            obj = self._attach_anywhere(name, None) if stat.snapshot else self.attach(name, mode)
             with memoryview(obj) as memory:
                 begin = bytes(memory[:8])
             if begin == HEAP:
                 obj.close()
                 try:
-                    return self.dict(name)
+                    return self.dict(name, mode)
                 except (NotAHeap, RootType):
-                    return self.attach(name)
+                    return self.attach(name, mode)
             if begin != MAGIC:
                 return obj
             obj.close()
-            return self.array(name)
+            return self.array(name, mode=mode)
 
     def __iter__(self) -> Iterator[str]:
         return (stat.name for stat in self.list())
@@ -129,8 +135,8 @@ class Pool(_indelible.Pool):
                 self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile)
             obj = self.attach(name, key=key)
             try:
-                if obj.psyncs == 0 and _is_blank(obj):
-                    _format(obj, _wanted(name, shape, dtype, order))
+                if obj.psyncs == 0 and _array.is_blank(obj):
+                    _array.write_new(obj, _wanted(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
             except BaseException:
                 # A traceback that somebody keeps would keep the object attached.
@@ -156,7 +162,7 @@ class Pool(_indelible.Pool):
 
         obj = self._reading(name, lock, newest, lambda: self.attach(name, "r", key=key))
         try:
-            if _is_blank(obj):
+            if _array.is_blank(obj):
                 raise NotFound(
                     f"there is no array {name!r} yet: nothing was psynced to the object (try again when its writer has)",
                     operation="open",
@@ -206,7 +212,15 @@ class Pool(_indelible.Pool):
         """What this process has of the object. Not what it has of one of that name that was deleted."""
         for purpose in purposes:
             found = _registry.find(self, name, purpose)
-            if found is not None and name in self and self.stat(name).address == found.address:
+            if found is None:
+                continue
+            try:
+                if self.stat(name).address == found.address:
+                    return found
+            except NotFound:
+                pass
+            except Gone:
+                # The pool's file is. What is attached can be used still.
                 return found
         return None
 
@@ -283,7 +297,7 @@ class Pool(_indelible.Pool):
         ranges, older_size, newer_size = self._diff(older, newer, key)
         return Difference(ranges, older_size, newer_size)
 
-    def ties(self, name: str) -> list[Tie]:
+    def ties(self, name: str) -> builtins.list[Tie]:
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
 
@@ -295,9 +309,13 @@ class Pool(_indelible.Pool):
         removed, copied = self._collect()
         return Collected(removed, copied)
 
-    def checkpoints(self, name: str, *, last: int = 3, best: int = 1) -> Checkpoints:
-        """Named states of a training loop, of which the `last` and the `best` are kept: see `Checkpoints`."""
-        return Checkpoints(self.dict(name), last=last, best=best)
+    def checkpoints(
+        self, name: str, *, last: int = 3, best: int = 1, mode: Literal["r", "r+"] = "r+"
+    ) -> Checkpoints:
+        """Named states of a training loop, of which the `last` and the `best` are kept: see `Checkpoints`. With mode "r" they are read beside
+        the process that saves them, as for `array`.
+        """
+        return Checkpoints(self.dict(name, mode), last=last, best=best)
 
     def _enter(self, name: str, found: Object | Dict) -> None:
         _registry.enter(self, name, "store", found)
@@ -420,16 +438,3 @@ def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
 def _is_open(shape: Any) -> bool:
     """Whether the first axis may have any length."""
     return isinstance(shape, tuple) and len(shape) > 0 and shape[0] == -1
-
-
-def _is_blank(obj: Object) -> bool:
-    """Whether nothing was stored yet: a process died between creating the object and its first psync."""
-    with memoryview(obj) as memory:
-        return not any(memory[: _array.DATA])
-
-
-def _format(obj: Object, wanted: Layout) -> None:
-    if obj.size < _array.size_for(wanted):
-        obj.grow(_array.size_for(wanted))
-    _array.write_layout(obj, wanted)
-    obj.psync()

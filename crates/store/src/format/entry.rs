@@ -365,13 +365,18 @@ impl Entry {
         if self.has(FLAG_TIED) { self.tie_count.get().saturating_mul(16).div_ceil(PAGE) } else { 0 }
     }
 
-    /// The ranges of the pool that hold the object's bytes, and what is said of it: its extent, its bitmap, its ties.
+    /// The range of the pool that holds the list of ties, which no lane but the table's has a say in.
+    #[must_use]
+    pub fn ties_range(&self) -> Range<u64> {
+        let start = self.ties.get().saturating_mul(PAGE);
+        start..start.saturating_add(self.ties_pages() * PAGE)
+    }
+
+    /// The ranges of the pool that hold the object's bytes, and what is said of them: its extent, and its bitmap.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let bitmap = self.bitmap_offset()..self.bitmap_offset() + self.bitmap_pages() * PAGE;
         let extent = self.primary_offset()..self.primary_offset() + self.extent_len();
-        let first = self.ties.get().saturating_mul(PAGE);
-        let ties = first..first + self.ties_pages() * PAGE;
-        std::iter::once(extent).chain([bitmap, ties].into_iter().filter(|range| !range.is_empty()))
+        std::iter::once(extent).chain((!bitmap.is_empty()).then_some(bitmap))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
-use super::tail::Tail;
+use super::tail::{Followed, Tail};
 use super::writer::Writer;
 use super::written::Direct;
 use crate::entropy::{now, random_id};
@@ -29,7 +29,7 @@ pub struct Reader {
     /// Its own extent and those of its bases; `None`: it has no base.
     layers: Option<Layers>,
     /// What it knows of the lane of an object that it follows.
-    pub(super) tail: Option<Tail>,
+    tail: Option<Tail>,
     /// The same, when it was attached.
     first_tail: Option<Tail>,
 }
@@ -53,6 +53,24 @@ impl Store {
             None => self.recover_for_reading(name, key)?,
         };
         Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None, first_tail: None })
+    }
+
+    /// Looks for psyncs that came after what the reader shows, which [`attach_snapshot`](Store::attach_snapshot) attached, in the log of the writer's
+    /// lane. The writer takes no notice.
+    pub fn follow(&self, reader: &mut Reader) -> Followed {
+        let Some(tail) = &mut reader.tail else { return Followed::Newest };
+        // Whatever went wrong, the caller's next step says so, or does better.
+        let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
+        let newer = shown != tail.shown();
+        tail.advance((log, shown));
+        if newer { Followed::Newer(lines) } else { Followed::Newest }
+    }
+
+    /// Whether the log says that no psync came after what the reader shows. Otherwise [`follow`](Store::follow) tells more.
+    #[must_use]
+    pub fn is_newest(&self, reader: &Reader) -> bool {
+        let Some(tail) = reader.tail else { return true };
+        matches!(self.read_tail(&tail), Ok(Some((_, shown, _))) if shown == tail.shown())
     }
 
     fn open_for_reading(
@@ -276,10 +294,6 @@ impl Reader {
     #[must_use]
     pub fn shows_as(&self, other: &Reader) -> bool {
         self.tail.zip(other.tail).is_some_and(|(tail, other)| tail.shows_as(&other))
-    }
-
-    pub(super) fn tail(&mut self) -> Option<&mut Tail> {
-        self.tail.as_mut()
     }
 
     /// The object as it was when attached.

@@ -14,7 +14,6 @@
 //!
 //! Cost: the batches since the last call, and a view of the table. Memory: the lines, [`MOST`] bytes.
 
-use super::Reader;
 use crate::error::Result;
 use crate::format::batch::{Section, kind};
 use crate::format::entry::{Entry, FLAG_HIDDEN, FLAG_OVERLAY};
@@ -213,6 +212,11 @@ impl Tail {
         Ok(Tail { object: *object, shown, log })
     }
 
+    /// Shows what this position stands for from now on.
+    pub(super) fn advance(&mut self, (log, shown): (Option<LaneLog>, u64)) {
+        (self.log, self.shown) = (log, shown);
+    }
+
     pub(super) fn shown(&self) -> u64 {
         self.shown
     }
@@ -241,26 +245,8 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 }
 
 impl Store {
-    /// Looks for psyncs that came after what the reader shows, which [`attach_snapshot`](Store::attach_snapshot) attached, in the log of the writer's
-    /// lane. The writer takes no notice.
-    pub fn follow(&self, reader: &mut Reader) -> Followed {
-        let Some(tail) = reader.tail() else { return Followed::Newest };
-        // Whatever went wrong, the caller's next step says so, or does better.
-        let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
-        let newer = shown != tail.shown;
-        (tail.log, tail.shown) = (log, shown);
-        if newer { Followed::Newer(lines) } else { Followed::Newest }
-    }
-
-    /// Whether the log says that no psync came after what the reader shows. Otherwise [`follow`](Store::follow) tells more.
-    #[must_use]
-    pub fn is_newest(&self, reader: &Reader) -> bool {
-        let Some(tail) = reader.tail else { return true };
-        matches!(self.read_tail(&tail), Ok(Some((_, shown, _))) if shown == tail.shown)
-    }
-
     /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
-    fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
+    pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
         // Where the object is, the log of its lane before the first batch, and the psyncs that checkpoints have hidden.
         let look = || {

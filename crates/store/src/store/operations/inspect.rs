@@ -108,6 +108,15 @@ impl Store {
         })
     }
 
+    /// As [`stat`](Store::stat), of the object with that ID, whatever its name is by now.
+    pub fn stat_id(&self, id: &[u8; 16]) -> Result<(Located, Status)> {
+        self.view(|table| {
+            let object = table.find_id(id)?.ok_or(StoreError::NotFound)?;
+            let status = self.status_in(table, &object, &mut Looked::default())?;
+            Ok((object, status))
+        })
+    }
+
     /// State and holder of an object as `table` has it.
     pub(super) fn status_in(
         &self,

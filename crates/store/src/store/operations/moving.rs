@@ -48,7 +48,7 @@ impl Leaving {
         Ok(read_pages(&*self.store.device, &self.object, self.layers.as_ref(), offset, bytes)?)
     }
 
-    /// Removes it: it is elsewhere. Its snapshots and copies stay.
+    /// Removes it: it is elsewhere. Its snapshots and copies stay; its ties, and those of others to it, end.
     ///
     /// # Errors
     /// Those of the table: it is still there.
@@ -62,8 +62,7 @@ impl Leaving {
                 base
             },
         )?;
-        // The object is gone: a base that cannot be removed now is removed by the next resize or snapshot.
-        let _ = store.remove_left(base);
+        store.remove_behind(Some(&object), base);
         Ok(())
     }
 }

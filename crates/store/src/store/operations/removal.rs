@@ -9,7 +9,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
-use crate::medium::{LockMode, read_struct};
+use crate::medium::{LockMode, Medium, read_struct};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::store::locks::ObjectLock;
@@ -68,7 +68,7 @@ impl Store {
         attached: Attached,
         find: impl FnOnce(&TableTransaction<'_>) -> Result<Located>,
     ) -> Result<()> {
-        let left = self.update_then(
+        let (gone, left) = self.update_then(
             |table| {
                 let mut object = find(table)?;
                 let object_lock = match self.take_alone(&object) {
@@ -93,18 +93,24 @@ impl Store {
                 Ok((Some((object, object_lock)), base))
             },
             |(gone, left)| {
-                let was_target = gone.is_some_and(|(object, _object_lock)| {
+                let gone = gone.map(|(object, _object_lock)| {
                     self.give_back_all(&object);
-                    object.entry.has(FLAG_TARGET)
+                    object
                 });
-                (was_target, left)
+                (gone, left)
             },
         )?;
-        // The name is free: what cannot be removed now is removed by the next `reap`.
-        let (was_target, left) = left;
-        let _ = self.remove_left(left);
-        let _ = if was_target { self.reap() } else { Ok(0) };
+        self.remove_behind(gone.as_ref(), left);
         Ok(())
+    }
+
+    /// Removes what an object that is gone leaves behind: `left`, and the objects that were tied to it. Objects that cannot be removed now
+    /// are removed by the next [`reap`](Store::reap).
+    pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
+        let _ = self.remove_left(left);
+        if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
+            let _ = self.reap();
+        }
     }
 
     /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would guard.
@@ -232,8 +238,11 @@ impl Store {
 
     /// Removes an object that this process has unlocked, if it was deleted meanwhile.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A look without the table's lock costs little; what it finds is looked at again.
-        let Ok(entry) = read_struct::<Entry>(&*self.device, unlocked.offset) else { return };
+        // A look without the table's lock costs little; an object that it finds deleted is looked at again. A failure that the system reports
+        // with it is this process's to act upon.
+        let epoch = self.latch.enter();
+        let found = read_struct::<Entry>(&epoch, unlocked.offset);
+        let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
             // The detach has happened: what cannot be removed now is removed by the next `reap`.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));

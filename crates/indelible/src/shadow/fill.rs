@@ -1,0 +1,74 @@
+//! Filling a mapping: with the bytes of a source, or by the kernel.
+
+#![allow(unsafe_code)]
+
+use super::error::ShadowError;
+use crate::dirty::Rung;
+use crate::fault::{PageError, PageSource};
+use crate::mapping::Mapping;
+use crate::sys::PAGE;
+use crate::sys::mmap::{self, Protection};
+use std::ops::Range;
+
+/// Bytes read from a source at a time.
+const PIECE: usize = 1 << 20;
+
+/// Protection with which stores are found on a rung; `None`: for reading.
+pub(super) fn protection(rung: Option<Rung>) -> Protection {
+    match rung {
+        Some(rung) if !rung.starts_read_only() => Protection::ReadWrite,
+        _ => Protection::Read,
+    }
+}
+
+/// Gives the tail of a filled mapping its final protection.
+pub(super) fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), ShadowError> {
+    let wanted = protection(rung);
+    if wanted == Protection::ReadWrite {
+        return Ok(());
+    }
+    // SAFETY: our own mapping, filled a moment ago and not handed out yet.
+    unsafe { mmap::protect(mapping.addr() + from, mapping.len() - from, wanted) }
+        .map_err(ShadowError::Protect)
+}
+
+/// Fills bytes of the mapping, whole pages of it, with those of its source.
+pub(super) fn fill(
+    mapping: &Mapping,
+    range: Range<usize>,
+    source: &dyn PageSource,
+) -> Result<(), ShadowError> {
+    assert!(range.end <= mapping.len(), "bytes beyond the object");
+    let mut at = range.start;
+    while at < range.end {
+        let n = PIECE.min(range.end - at);
+        // SAFETY: mapped, writable, and not handed out yet: nobody else knows of these bytes.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(mapping.base().as_ptr().add(at), n) };
+        source.read(at / PAGE, bytes)?;
+        at += n;
+    }
+    Ok(())
+}
+
+/// Has the kernel bring pages of a mapped file into memory, for reading.
+pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageError> {
+    let done =
+        |pages: Range<usize>| mmap::populate_for_reading(base + pages.start * PAGE, pages.len() * PAGE);
+    let mut at = pages.start;
+    while at < pages.end {
+        let piece = at..pages.end.min(at + PIECE / PAGE);
+        match done(piece.clone()) {
+            // A kernel before 5.14 brings them when they are touched, by system calls as well.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            // One of them raises SIGBUS when it is touched.
+            Err(_) => {
+                for page in piece.clone() {
+                    done(page..page + 1).map_err(|error| PageError { page, source: error.into() })?;
+                }
+            }
+            Ok(()) => {}
+        }
+        at = piece.end;
+    }
+    Ok(pages.len())
+}
