@@ -118,6 +118,21 @@ fn objects_are_copied_to_other_pools() {
     });
 }
 
+/// A volatile object stays one; its copy outlasts the boot, as does a copy in its own pool that is not to be volatile.
+#[test]
+fn s2_04_a_volatile_object_moves_as_one() {
+    everywhere(|world| {
+        let (pool, other) = (world.format(), other(world));
+        let bytes = filled(&pool, &CreateOptions::new(SIZE as u64).volatile(true), b"");
+        pool.copy_to("a", b"", &other, "copy", &mut |_, _| {}).unwrap();
+        pool.move_to("a", b"", &other, &mut |_, _| {}).unwrap();
+        let volatile = ["a", "copy"].map(|name| other.stat(name).unwrap().volatile);
+        assert_eq!(volatile, [true, false]);
+        holds(&other, "a", b"", &bytes);
+        holds(&other, "copy", b"", &bytes);
+    });
+}
+
 /// A pool that lacks the room is as it was; so is the object.
 #[test]
 fn a_move_that_does_not_fit_changes_nothing() {

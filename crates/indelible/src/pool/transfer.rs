@@ -7,7 +7,9 @@ use super::Pool;
 use crate::error::{Cause, Result};
 use indelible_store::error::StoreError;
 use indelible_store::format::PAGE;
-use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY};
+use indelible_store::format::entry::{
+    FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_VOLATILE,
+};
 use indelible_store::store::{Attributes, Reader, Revived};
 use indelible_store::table::{Key, read_pages};
 
@@ -60,7 +62,7 @@ impl Pool {
         let [read, write] = keys.map(|has| Key(if has { key } else { b"" }));
         let mut attributes = Attributes { name: copy.to_owned(), ..Attributes::of(&object) };
         (attributes.published, attributes.psyncs) = (status.published, status.psyncs);
-        attributes.flags &= !(FLAG_BASE | FLAG_HIDDEN | FLAG_OVERLAY | FLAG_READ_ONLY);
+        attributes.flags &= !(FLAG_BASE | FLAG_HIDDEN | FLAG_OVERLAY | FLAG_READ_ONLY | FLAG_VOLATILE);
         // Two copies in one pool have the same addresses.
         attributes.flags |= FLAG_FOREIGN;
         if !known.entry.has(FLAG_BASE) {

@@ -5,7 +5,7 @@
 use super::window::{ANY, Window};
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{Entry, FLAG_FOREIGN};
+use crate::format::entry::{Entry, FLAG_FOREIGN, FLAG_VOLATILE};
 use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress};
@@ -112,7 +112,7 @@ impl Store {
     pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let superblock = self.superblock();
         let window = (superblock.window.get(), superblock.window_len.get());
-        self.revive_in(kept, &kept.entry(), window)
+        self.revive_in(kept, &kept.entry(), window, None)
     }
 
     /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, it has them all the same, and does
@@ -124,22 +124,32 @@ impl Store {
         let (mut entry, superblock) = (kept.entry(), self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
         let was_foreign = entry.has(FLAG_FOREIGN);
+        // It is there: its contents hold in this boot.
+        let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
-            match self.revive_in(kept, &entry, (window.start, window.len)) {
+            match self.revive_in(kept, &entry, (window.start, window.len), boot) {
                 // As in the pool that it comes from.
                 Err(StoreError::AddressesTaken { .. }) if was_foreign => {}
                 done => return done,
             }
         }
         entry.set(FLAG_FOREIGN, true);
-        self.revive_in(kept, &entry, (ANY.start, ANY.len))
+        self.revive_in(kept, &entry, (ANY.start, ANY.len), boot)
     }
 
-    fn revive_in(self: &Arc<Self>, kept: &Attributes, entry: &Entry, window: (u64, u64)) -> Result<Revived> {
+    fn revive_in(
+        self: &Arc<Self>,
+        kept: &Attributes,
+        entry: &Entry,
+        window: (u64, u64),
+        boot: Option<[u8; 16]>,
+    ) -> Result<Revived> {
         check_name(&kept.name)?;
         let (object, object_lock) = self.update(|table| {
-            let object = table.revive(entry, window)?;
+            let mut object = table.revive(entry, window)?;
+            object.entry.hold_in(boot);
+            table.put_entry(&object)?;
             self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
