@@ -83,7 +83,7 @@ impl Pool {
     }
 
     /// Moves an object that nobody has attached to another pool, on whatever medium: with its identity, its keys and its addresses. Snapshots and copies
-    /// of it stay. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
+    /// of it stay; ties end; a volatile object is one there, too. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
     /// says `Exists` then, and one of the two is to be destroyed.
     ///
     /// # Errors
