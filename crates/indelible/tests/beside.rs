@@ -262,6 +262,7 @@ fn pages_that_a_writer_has_not_touched_stay() {
                 pool.snapshot("a", "s", b"").unwrap();
                 pool.destroy("s").unwrap();
             }
+            pool.collect(&mut |_, _| {}).unwrap();
             fill(&pool);
             let expected = |page| match page {
                 page if page >= PAGES => 0,

@@ -53,7 +53,7 @@ fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
     object.psync().unwrap();
 }
 
-/// What `Pool::diff` says of objects that hold these bytes.
+/// The answer of `Pool::diff` about objects that hold these bytes.
 fn differing(older: &[u8], newer: &[u8]) -> Difference {
     let mut pages: Vec<Range<u64>> = Vec::new();
     let page = |bytes: &[u8], page: usize| {

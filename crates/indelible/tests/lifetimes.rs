@@ -61,7 +61,7 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
     });
 }
 
-/// Whatever the order: nobody loses what it psynced, and nothing is left.
+/// In any order: nobody loses what it psynced, and nothing is left.
 #[test]
 fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
     const ROUNDS: u64 = 300;

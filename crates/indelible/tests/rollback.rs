@@ -129,7 +129,7 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(5);
         a.psync().unwrap();
         a.detach().unwrap();
-        // What it gives back is taken.
+        // Others take the space that it gives back.
         pool.resize("a", 100 * PAGE as u64, b"").unwrap();
         fill("second filler");
         let mut shrunk = vec![1; 100 * PAGE];

@@ -94,7 +94,7 @@ impl Held {
         }
     }
 
-    /// What the newest psync left, elsewhere in memory, for one that reads beside a writer and has something else.
+    /// The state that the newest psync left, elsewhere in memory, for one that reads beside a writer and has something else.
     pub(crate) fn newer(&self) -> Result<Option<ReadObject>> {
         match self {
             Held::Reader(object) => object.newer(),

@@ -142,7 +142,7 @@ impl Object {
         self.attachment.refresh(py)
     }
 
-    /// What the newest psync left, as an object of its own, if this one reads beside a writer and has something else.
+    /// The state that the newest psync left, as an object of its own, if this one reads beside a writer and has something else.
     fn _newer(&self, py: Python<'_>) -> PyResult<Option<Object>> {
         self.attachment.check_process(py, "refresh")?;
         let newer = self.attachment.with(py, "refresh", |held| held.newer())?;

@@ -114,7 +114,7 @@ def test_a_reader_follows_a_writer_that_is_killed(open_pool: Open, path: Path, t
                 run.refresh()
                 assert step_in(run) >= step
                 kept.append((step, a[2:4]))
-            # What was taken before is as it was, while the writer goes on.
+            # An array that was taken before is as it was, while the writer goes on.
             writer.next()
             assert all((view == step).all() for step, view in kept)
             last = writer.kill()
@@ -305,7 +305,7 @@ log.psync()
     assert (longer[3:] == 2).all()
     with pytest.raises(indelible.Error) as caught:
         run.refresh()
-    # Nothing is left of a dict that is none any more. What lies at other addresses is another object.
+    # Nothing is left of a dict that is none any more. An object at other addresses is another one.
     assert (caught.value.kind, run.closed) in (("NotAHeap", True), ("NotFound", False))
 
 

@@ -27,7 +27,7 @@ fn a_collision_names_range_and_occupant_and_changes_nothing() {
 }
 
 #[test]
-fn where_the_kernel_likes_nothing_else_is() {
+fn a_mapping_where_the_kernel_likes_replaces_nothing() {
     let file = file(2 * PAGE as u64);
     std::os::unix::fs::FileExt::write_all_at(&file, b"second", PAGE as u64).unwrap();
     let mapped: Vec<_> = (0..3)

@@ -241,7 +241,7 @@ impl ReadObject {
         }
     }
 
-    /// What the newest psync of the object left, as an attachment of its own, at addresses that the kernel chooses; `None` if this one has
+    /// Attaches the bytes that the newest psync of the object left, beside these, at addresses that the kernel chooses; `None` if this one has
     /// it. This one stays as it is. Only of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) or
     /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere) attached.
     ///

@@ -41,7 +41,7 @@ impl From<Option<SharedLayers>> for Place {
 }
 
 /// Most bytes of a reader's memory that are copied to be inherited by forks.
-const COPIED: usize = 64 << 20;
+const COPIED: usize = 16 << 20;
 
 impl Inner {
     /// Maps an object at its address, at a cost that does not depend on its size.

@@ -309,7 +309,7 @@ mod tests {
 
     /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and each of the last 24 hours.
     #[test]
-    fn what_is_thinned_again_and_again_stays_evenly_spread() {
+    fn snapshots_thinned_again_and_again_stay_evenly_spread() {
         let mut all: Vec<(Moment, String)> = Vec::new();
         for hour in 0..30 * 24 {
             let now = NOW + hour * 3600;

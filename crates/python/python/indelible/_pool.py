@@ -220,7 +220,7 @@ class Pool(_indelible.Pool):
             except NotFound:
                 pass
             except Gone:
-                # The pool's file is. What is attached can be used still.
+                # The pool's file is. Objects that are attached can be used still.
                 return found
         return None
 

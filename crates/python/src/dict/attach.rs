@@ -12,9 +12,9 @@ const LEAST: u64 = 64 << 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Write,
-    /// What the last psync left, whoever writes it.
+    /// The state that the last psync left, whoever writes the object.
     Beside,
-    /// What nobody writes meanwhile.
+    /// The object, which nobody writes meanwhile.
     Locked,
 }
 

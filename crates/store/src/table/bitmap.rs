@@ -99,7 +99,7 @@ impl Bitmap {
         pages.flat_map(|(bits, first)| ones(bits).map(move |nth| first + nth))
     }
 
-    /// What has to be written to make pages the object's own. The first writes are to parts that do not count yet; the second ones make
+    /// The bytes to be written to make pages the object's own. The first writes are to parts that do not count yet; the second ones make
     /// them count, or count already: these are made once the first ones, and the object's pages, are durable, or with them as one step.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         // Pages that begin to count; lines of the summary, and of pages that count.
@@ -209,7 +209,7 @@ mod tests {
                 let (first, then) = bitmap.claiming(pages.iter().copied());
                 pages.iter().for_each(|page| bitmap.claim(*page));
                 pool.write(&entry, first);
-                // What does not count yet changes nothing.
+                // Bytes that do not count yet change nothing.
                 let between = Bitmap::read(&entry, |at, bytes| pool.read(at, bytes)).unwrap();
                 assert_eq!(between.own().collect::<BTreeSet<_>>(), expected, "{based} {round}");
                 pool.write(&entry, then);

@@ -123,7 +123,7 @@ impl Layers {
         }
     }
 
-    /// What has to be written to make pages the object's own: see [`Bitmap::claiming`].
+    /// The bytes to be written to make pages the object's own: see [`Bitmap::claiming`].
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         self.top.own.claiming(pages)
     }

@@ -77,7 +77,7 @@ pub enum Step {
     Destroy {
         object: usize,
     },
-    /// Whoever has it attached: those go on with it.
+    /// Processes that have it attached go on with it.
     Delete {
         object: usize,
     },

@@ -28,7 +28,7 @@ pub struct Reader {
     object: Located,
     /// Its own extent and those of its bases; `None`: it has no base.
     layers: Option<Layers>,
-    /// What it knows of the lane of an object that it follows.
+    /// Its place in the lane of an object that it follows.
     tail: Option<Tail>,
     /// The same, when it was attached.
     first_tail: Option<Tail>,
@@ -59,7 +59,7 @@ impl Store {
     /// lane. The writer takes no notice.
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
-        // Whatever went wrong, the caller's next step says so, or does better.
+        // The caller's next step says what went wrong, or does better.
         let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
         let newer = shown != tail.shown();
         tail.advance((log, shown));

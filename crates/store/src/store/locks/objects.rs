@@ -95,27 +95,39 @@ impl ObjectLock {
         object: &Located,
         mode: LockMode,
     ) -> Result<ObjectLock> {
+        if let Some(lock) = Self::try_take(locks, object, mode)? {
+            return Ok(lock);
+        }
+        let own = locks.readers(object.offset).map(|readers| readers == 0);
+        let writer = || {
+            let key = LockKey::Object(object.offset);
+            !matches!(locks.device.probe(key), Ok(Some(LockMode::Shared)))
+        };
+        Err(locks.held(object, own.unwrap_or_else(writer)))
+    }
+
+    /// As [`take`](Self::take), for upkeep, which leaves alone whatever somebody has: `None`, without a search for who that is.
+    pub(in crate::store) fn try_take(
+        locks: &Arc<ObjectLocks>,
+        object: &Located,
+        mode: LockMode,
+    ) -> Result<Option<ObjectLock>> {
         let mut held = lock(&locks.held);
         let own = held.get(&object.offset).copied();
         match (own, mode) {
             (Some(readers), LockMode::Shared) if readers > 0 => {
                 held.insert(object.offset, readers + 1);
             }
-            (Some(readers), _) => {
-                drop(held);
-                return Err(locks.held(object, readers == 0));
-            }
+            (Some(_), _) => return Ok(None),
             (None, _) => {
                 let key = LockKey::Object(object.offset);
                 if !Mutant::Unlocked.is_on() && !locks.device.try_lock(key, mode)? {
-                    let writer = !matches!(locks.device.probe(key), Ok(Some(LockMode::Shared)));
-                    drop(held);
-                    return Err(locks.held(object, writer));
+                    return Ok(None);
                 }
                 held.insert(object.offset, usize::from(mode == LockMode::Shared));
             }
         }
-        Ok(ObjectLock { locks: locks.clone(), entry: object.offset })
+        Ok(Some(ObjectLock { locks: locks.clone(), entry: object.offset }))
     }
 }
 

@@ -9,7 +9,7 @@
 //! than the next one below, and a page is copied as often as there are such steps between it and the whole object, `RATIO` times at most each.
 
 use super::boundary::Right;
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::entry::{FLAG_HIDDEN, FLAG_OVERLAY, FLAG_SPARSE};
 use crate::medium::{LockMode, Medium};
@@ -167,11 +167,10 @@ impl Store {
             let object = table.object(name)?;
             let lock = match self.written_on(&object)? {
                 Some(_) => None,
-                None => match ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive) {
-                    Ok(lock) => Some(lock),
+                None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
                     // Its readers know the layers by heart.
-                    Err(StoreError::Held { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
+                    None => return Ok(None),
+                    lock => lock,
                 },
             };
             let found = Absorption::find(table, &object, &table.entry(base.offset)?, lock.is_none())?;

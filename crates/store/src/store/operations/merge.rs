@@ -200,10 +200,9 @@ impl Store {
             let Some(pair) = Pair::find(table, &object, live)? else { return Ok(None) };
             let mut locks = Vec::new();
             for base in &pair.chain[1..] {
-                match ObjectLock::take(&self.object_locks, base, LockMode::Exclusive) {
-                    Ok(lock) => locks.push(lock),
-                    Err(StoreError::Held { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
+                match ObjectLock::try_take(&self.object_locks, base, LockMode::Exclusive)? {
+                    Some(lock) => locks.push(lock),
+                    None => return Ok(None),
                 }
             }
             let layers = table.upper_layers(pair.both().0, 1)?;

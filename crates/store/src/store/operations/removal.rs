@@ -195,11 +195,14 @@ impl Store {
                     if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
                         return Ok(None);
                     }
-                    let object_lock = match self.take_alone(&object) {
-                        Ok(object_lock) => Some(object_lock),
-                        Err(_) if Mutant::DeletedFreed.is_on() && object.entry.has(FLAG_DELETED) => None,
-                        Err(_) => return Ok(None),
-                    };
+                    let object_lock =
+                        match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive) {
+                            Ok(Some(object_lock)) if self.expect_not_held(&object).is_ok() => {
+                                Some(object_lock)
+                            }
+                            _ if Mutant::DeletedFreed.is_on() && object.entry.has(FLAG_DELETED) => None,
+                            _ => return Ok(None),
+                        };
                     let base = table.destroy(&object)?;
                     Ok(Some((object, base, object_lock)))
                 },

@@ -1,0 +1,207 @@
+//! Readers that follow a writer by its log.
+
+use super::beside::{SIZE, keep, on_each, text};
+use super::{CONFIG, KEY, Verdict, create, open};
+use crate::hooked::{Hook, Hooked};
+use crate::pool::{contents, psync};
+use crate::scenario::formatted;
+use crate::sim::SimConfig;
+use indelible_store::error::{Result, StoreError};
+use indelible_store::medium::{Device, Fatal};
+use indelible_store::store::{Followed, Reader, Store};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A reader that follows by the writer's log: what it shows.
+struct Following<'a> {
+    store: &'a Arc<Store>,
+    reader: Option<Reader>,
+    shown: Vec<u8>,
+    /// Bases that it took.
+    bases: usize,
+}
+
+impl<'a> Following<'a> {
+    fn begin(store: &'a Arc<Store>) -> Result<Following<'a>> {
+        let mut following = Following { store, reader: None, shown: Vec::new(), bases: 0 };
+        following.attach()?;
+        Ok(following)
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        let reader = self.store.attach_snapshot("a", KEY)?;
+        self.shown = contents(self.store, reader.object())?;
+        self.bases += 1;
+        self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
+    }
+
+    /// Lays over what came since the last look, or takes a base where the log does not tell.
+    fn look(&mut self) -> Result<&[u8]> {
+        match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
+            Some(Followed::Newest) => {}
+            Some(Followed::Newer(lines)) => {
+                for (offset, bytes) in lines.iter() {
+                    let from = offset as usize;
+                    let len = bytes.len().min(self.shown.len() - from);
+                    self.shown[from..from + len].copy_from_slice(&bytes[..len]);
+                }
+            }
+            Some(Followed::Lost) | None => self.attach()?,
+        }
+        Ok(&self.shown)
+    }
+
+    fn expect(&mut self, what: &str, expected: &[u8]) -> Verdict {
+        match self.look().map_err(text)? == expected {
+            true => Ok(()),
+            false => Err(format!("{what}: the reader shows something else than the last psync left")),
+        }
+    }
+
+    fn end(mut self) -> Verdict {
+        self.reader.take().map_or(Ok(()), |reader| self.store.end_snapshot(reader)).map_err(text)
+    }
+}
+
+/// A reader follows by the writer's log, without another base, until a checkpoint hides psyncs from it, or the object is another.
+pub(super) fn readers_follow_by_the_log() -> Verdict {
+    on_each(|mut beside| {
+        let other = beside.other.clone();
+        let mut reader = Following::begin(&other).map_err(text)?;
+        for round in 0..20_u8 {
+            let at = usize::from(round) * 1777 % (SIZE - 200);
+            beside.psync(0, at, 10 + round, 1 + usize::from(round) * 9).map_err(text)?;
+            beside.psync(1, at, 40 + round, 30).map_err(text)?;
+            if round % 3 != 1 {
+                reader.expect(&format!("round {round}"), &beside.expected[0])?;
+            }
+            if round == 11 {
+                // All of this generation was seen.
+                beside.writers[0].checkpoint().map_err(text)?;
+            }
+        }
+        if reader.bases != 1 {
+            return Err(format!("{} bases, where the log tells", reader.bases));
+        }
+        // Psyncs that nobody saw are gone from the log once others are where they were: of another object, or of this one.
+        for (object, at) in [(1, 0), (0, 6000)] {
+            beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
+            beside.writers[0].checkpoint().map_err(text)?;
+            for value in 100..160 {
+                beside.psync(object, at, value, 700).map_err(text)?;
+            }
+            reader.expect(&format!("behind a checkpoint, and psyncs of {object}"), &beside.expected[0])?;
+        }
+        // Others keep it, it grows, its writer goes and comes, it is put in the place of its base.
+        keep(&other, &[("a", "s")]).map_err(text)?;
+        beside.psync(0, 100, 72, 5000).map_err(text)?;
+        reader.expect("beside a snapshot", &beside.expected[0])?;
+        beside.psync(0, 200, 73, 50).map_err(text)?;
+        let pages = beside.writers[0].object().entry.pages.get();
+        beside.writers[0].grow((pages + 1) * 4096).map_err(text)?;
+        beside.expected[0].resize((pages as usize + 1) * 4096, 0);
+        beside.psync(0, SIZE, 74, 4000).map_err(text)?;
+        reader.expect("after growth", &beside.expected[0])?;
+        beside.psync(0, 300, 75, 5).map_err(text)?;
+        beside.writers.remove(0).detach().map_err(text)?;
+        reader.expect("without a writer", &beside.expected[0])?;
+        beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
+        beside.psync(0, 400, 76, 5).map_err(text)?;
+        reader.expect("with the next writer", &beside.expected[0])?;
+        other.destroy("s", KEY).map_err(text)?;
+        other.merge("a").map_err(text)?;
+        beside.psync(0, 500, 77, 5).map_err(text)?;
+        reader.expect("after a merge", &beside.expected[0])?;
+        if reader.bases < 4 {
+            return Err(format!("{} bases, where the log does not tell", reader.bases));
+        }
+        reader.end()?;
+        beside.ends()
+    })
+}
+
+/// The writer's process dies after a psync that nobody has seen, or detaches: the reader shows what the next one finds.
+pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
+    on_each(|mut beside| {
+        let other = beside.other.clone();
+        let mut reader = Following::begin(&other).map_err(text)?;
+        for round in 0..3_u8 {
+            beside.psync(0, 9000, 10 + round, 64).map_err(text)?;
+            reader.expect("beside its writer", &beside.expected[0])?;
+            // Hidden by checkpoints, and written over.
+            for value in 0..3_u8 {
+                beside.psync(0, 70, 50 + 10 * round + value, 9000).map_err(text)?;
+                beside.writers[0].checkpoint().map_err(text)?;
+            }
+            if round == 1 {
+                beside.writers.remove(0).detach().map_err(text)?;
+                beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
+            }
+            reader.expect(&format!("round {round}"), &beside.expected[0])?;
+        }
+        reader.end()?;
+        beside.ends()
+    })
+}
+
+/// Looks, as another process, while a durable write is under way whose bytes can be seen already.
+struct Peek {
+    store: Arc<Store>,
+    reader: Mutex<Option<Reader>>,
+    seen: AtomicBool,
+}
+
+impl Hook for Peek {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> std::result::Result<(), Fatal> {
+        if let Some(reader) = &mut *self.reader.lock().unwrap_or_else(PoisonError::into_inner) {
+            under.write(offset, bytes)?;
+            let newer = matches!(self.store.follow(reader), Followed::Newer(_));
+            self.seen.fetch_or(newer, Ordering::Relaxed);
+        }
+        under.write_durable(offset, bytes)
+    }
+}
+
+/// A psync that is being made durable is no reader's yet.
+fn no_reader_sees_a_psync_early(disk: bool) -> Verdict {
+    let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
+    let other = open(&medium, 2);
+    other.set_patience(Duration::ZERO);
+    let (reader, seen) = (Mutex::new(None), AtomicBool::new(false));
+    let hooked = Hooked::new(Arc::new(medium.handle()), Peek { store: other.clone(), reader, seen });
+    let store = Store::open(hooked.clone(), crate::pool::process(1)).map_err(text)?;
+    create(&store, "a", SIZE as u64);
+    let run = || -> Result<Vec<u8>> {
+        let mut a = store.attach_writer("a", KEY)?;
+        psync(&mut a, &[(0, &[1; SIZE])])?;
+        let set = |reader| hooked.reader.lock().unwrap_or_else(PoisonError::into_inner).replace(reader);
+        set(other.attach_snapshot("a", KEY)?);
+        for value in 2..5_u8 {
+            psync(&mut a, &[(100, &[value; 10])])?;
+        }
+        let reader = hooked.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reader = reader.ok_or(StoreError::NotFound)?;
+        let Followed::Newer(lines) = other.follow(&mut reader) else { return Ok(Vec::new()) };
+        let last = lines.iter().last().map_or(Vec::new(), |(_, bytes)| bytes.to_vec());
+        other.end_snapshot(reader)?;
+        a.detach()?;
+        Ok(last)
+    };
+    let last = run().map_err(text)?;
+    if last.get(36) != Some(&4) {
+        return Err(format!("behind its last psync a reader sees {last:?}"));
+    }
+    match hooked.seen.load(Ordering::Relaxed) {
+        true => Err("a reader sees a psync that is not durable".into()),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn no_reader_sees_a_psync_of_a_disk_early() -> Verdict {
+    no_reader_sees_a_psync_early(true)
+}
+
+pub(super) fn no_reader_sees_a_psync_of_memory_early() -> Verdict {
+    no_reader_sees_a_psync_early(false)
+}
