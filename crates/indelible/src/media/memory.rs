@@ -170,9 +170,11 @@ impl MemoryMedium {
         let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
         for word in first / 64..=last / 64 {
             let mask = word_mask(word, first, last);
-            if known {
+            // A look costs less than a change: there are as many words as a sparse object is long.
+            let had = self.known[word].load(Ordering::Relaxed) & mask;
+            if known && had != mask {
                 self.known[word].fetch_or(mask, Ordering::Relaxed);
-            } else {
+            } else if !known && had != 0 {
                 self.known[word].fetch_and(!mask, Ordering::Relaxed);
             }
         }

@@ -19,6 +19,15 @@ use std::ops::Range;
 
 const LINES: u64 = PAGE / LINE;
 
+/// Whether the batch, whose runs of the object begin at number `first`, changes pages that are not the object's own.
+pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers: &Layers) -> bool {
+    let start = object.entry.primary_offset();
+    batch.targets().skip(first).any(|(target, lines)| {
+        let (from, to) = ((target - start) / PAGE, (target - start + lines * LINE).div_ceil(PAGE));
+        (from..to).any(|page| !layers.owns(page))
+    })
+}
+
 /// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that are not the object's own.
 /// Returns them: once the batch is durable they are. `reserve`: space in the object's extent.
 ///
@@ -43,6 +52,9 @@ pub(super) fn cover(
                 *fresh.entry(page).or_default() |= mask(from.max(begin) - begin..to.min(end) - begin);
             }
         }
+    }
+    if fresh.is_empty() {
+        return Ok(Vec::new());
     }
     let mut bytes = [0; PAGE as usize];
     let (ahead, mut copied) = (medium.capabilities().byte_addressable, false);

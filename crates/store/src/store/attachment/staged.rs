@@ -1,6 +1,6 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
-use super::cover::cover;
+use super::cover::{cover, needs_cover};
 use super::primary::Primary;
 use super::writer::Writer;
 use super::writers::{Psync, Writers};
@@ -131,7 +131,7 @@ impl Writer {
             batch.cancel();
             return Ok(());
         }
-        if self.based {
+        if self.based && needs_cover(batch, first, &self.object, &lock(&self.layers)) {
             let (object, layers, lane) = (self.object, self.layers.clone(), self.lane.clone());
             let mut reserve = |target, len| self.back(target, len);
             let pages = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
@@ -191,7 +191,7 @@ impl Staged<'_, '_> {
                 writer.direct = Direct::None;
                 writer.unsettled = true;
             }
-            if writer.based {
+            if writer.based && !claimed.is_empty() {
                 let own = claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
                 let mut layers = lock(&writer.layers);
                 own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
