@@ -81,7 +81,7 @@ impl Writer {
             }
             if self.backed[word] >> bit & 1 == 0 {
                 let from = start + piece * PIECE;
-                self.lane.medium().reserve(from, PIECE.min(end - from))?;
+                self.lane.medium().prepare(from, PIECE.min(end - from))?;
                 self.backed[word] |= 1 << bit;
             }
         }
