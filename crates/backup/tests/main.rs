@@ -1,6 +1,7 @@
 //! Backups of real pools, in folders and streams, and everything that may be wrong with them.
 
 mod hostile;
+mod hot;
 mod incremental;
 mod round_trip;
 mod support;

@@ -191,7 +191,10 @@ impl Pool {
     ///     pool.snapshot("ledger", &format!("ledger@2026-11-{day}T03:00:00Z"), b"")?;
     /// }
     /// let keep: Keep = "24h:1h,52w:1w".parse().unwrap();
-    /// assert_eq!(pool.thin("ledger", &keep, b"")?.len(), 8);
+    /// // Without `at`, ages are counted back from the time of the call. Weeks begin on Thursdays, as in 1970.
+    /// # use std::time::{Duration, UNIX_EPOCH};
+    /// let keep = keep.at(UNIX_EPOCH + Duration::from_secs(1_795_523_400)); // 2026-11-24T12:30:00Z
+    /// assert_eq!(pool.thin("ledger", &keep, b"")?.len(), 7); // the last ones of three weeks stay
     /// # Ok(()) }
     /// ```
     ///
