@@ -119,6 +119,7 @@ rule_tests! {
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
     bases::a_rollback_is_whole_after_a_power_cut => BaseUnproven | BitmapGivenUp;
     bases::whoever_rolls_back_may_die => BitmapGivenUp;
+    moved::an_object_that_has_come_is_whole_after_a_power_cut => RevivedUnproven;
     moved::an_object_is_in_one_of_two_pools_wherever_the_move_ends => RevivedUnproven;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;

@@ -3,9 +3,9 @@
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, process, psync};
 use crate::scenario::formatted;
-use crate::sim::{Choice, Fault, OpKind, SimMedium};
+use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{Result, StoreError};
-use indelible_store::store::{Severity, Store};
+use indelible_store::store::{Leaving, Severity, Store};
 use std::sync::Arc;
 
 const SIZE: usize = 9000;
@@ -33,15 +33,49 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-fn move_it(from: &Arc<Store>, to: &Arc<Store>) -> Result<()> {
+/// Two pools, the first with an object `a`, the other with space that was used.
+fn prepared(config: SimConfig) -> Result<[SimMedium; 2]> {
+    let [from, to] = [(); 2].map(|()| formatted(2 << 20, config));
+    let store = open(&from, 1);
+    create(&store, "a", SIZE as u64);
+    let mut a = store.attach_writer("a", KEY)?;
+    psync(&mut a, &[(0, &[1; SIZE])])?;
+    psync(&mut a, &[(5000, &[2; 8])])?;
+    let other = open(&to, 1);
+    create(&other, "used", 30_000);
+    let mut used = other.attach_writer("used", KEY)?;
+    psync(&mut used, &[(0, &[0xff; 30_000])])?;
+    used.detach()?;
+    other.destroy("used", KEY)?;
+    a.detach()?;
+    Ok([from, to])
+}
+
+/// Brings the object to the other pool, and lets it be in both.
+fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
     let leaving = from.begin_leaving("a", KEY)?;
-    let attributes = leaving.attributes();
-    let revived = to.adopt(&attributes)?;
+    let revived = to.adopt(&leaving.attributes())?;
     let mut bytes = vec![0; SIZE];
     leaving.read(0, &mut bytes)?;
     revived.write(0, &bytes)?;
     revived.publish()?;
-    leaving.remove()
+    Ok(leaving)
+}
+
+/// An object that has come from another pool has all of its bytes after a power cut at once.
+pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
+    let text = |error: StoreError| error.to_string();
+    for disk in [true, false] {
+        let [from, to] = prepared(SimConfig { disk, ..CONFIG }).map_err(text)?;
+        let before = seen(&from).map_err(text)?;
+        let left = bring(&open(&from, 2), &open(&to, 2)).map_err(text)?;
+        let come = seen(&to.power_cut(Choice::None).medium()).map_err(text)?;
+        drop(left);
+        if come != before {
+            return Err(format!("disk {disk}: the object that has come is another one"));
+        }
+    }
+    Ok(())
 }
 
 /// A process that moves an object dies in any operation, in either pool, or the power fails then: one of the pools has it whole, with its identity, and both are
@@ -51,30 +85,14 @@ pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdi
     let text = |error: StoreError| error.to_string();
     for (kind, in_target) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         for nth in 0.. {
-            let [from, to] = [(); 2].map(|()| formatted(2 << 20, CONFIG));
-            let prepared = || -> Result<()> {
-                let store = open(&from, 1);
-                create(&store, "a", SIZE as u64);
-                let mut a = store.attach_writer("a", KEY)?;
-                psync(&mut a, &[(0, &[1; SIZE])])?;
-                psync(&mut a, &[(5000, &[2; 8])])?;
-                // The space that it gets there was used.
-                let other = open(&to, 1);
-                create(&other, "used", 30_000);
-                let mut used = other.attach_writer("used", KEY)?;
-                psync(&mut used, &[(0, &[0xff; 30_000])])?;
-                used.detach()?;
-                other.destroy("used", KEY)?;
-                a.detach()
-            };
-            prepared().map_err(text)?;
+            let [from, to] = prepared(CONFIG).map_err(text)?;
             let before = seen(&from).map_err(text)?;
             let handles = [&from, &to].map(|medium| Arc::new(medium.handle()));
             let [here, there] = handles.clone().map(|handle| Store::open(handle, process(2)));
             let (here, there) = (here.map_err(text)?, there.map_err(text)?);
             let faulty = if in_target { &to } else { &from };
             faulty.fail_at(kind, nth, Fault::Kill);
-            let moved = move_it(&here, &there);
+            let moved = bring(&here, &there).and_then(Leaving::remove);
             [&from, &to].iter().for_each(|medium| medium.clear_faults());
             let dead = handles.iter().any(|handle| handle.is_dead());
             let named = |what| format!("{kind:?} {nth}, in the target {in_target}: {what}");
