@@ -4,6 +4,7 @@
 use crate::command::{Result, cargo};
 use crate::plan::Outcome;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -31,6 +32,8 @@ pub(crate) fn run() -> Result<Outcome> {
         return Err(format!("packages that cannot be published:\n{}", wrong.join("\n")));
     }
     println!("== complete: {} packages", published.len());
+    forget_unpacked(&published)
+        .map_err(|error| format!("cannot remove packages of an earlier run: {error}"))?;
     let version = published[0]["rust_version"].as_str().unwrap_or_default().to_owned();
     let Some(toolchain) = toolchain(&version) else {
         compile(&mut cargo(&arguments), &arguments)?;
@@ -51,6 +54,29 @@ pub(crate) fn dependencies() -> Result<Outcome> {
         return Ok(Outcome::NotTested(why.into()));
     }
     crate::command::step("dependencies", &["deny", "check"]).map(|()| Outcome::Passed)
+}
+
+/// Removes packages of this workspace that cargo unpacked in an earlier run: it does so once for each path of the workspace and each version, and would
+/// compile the others against what they were then.
+fn forget_unpacked(published: &[&Value]) -> std::io::Result<()> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let Some(Ok(registries)) = home.map(|home| home.join("registry/src").read_dir()) else { return Ok(()) };
+    for registry in registries {
+        let registry = registry?;
+        // Names of others begin with their host; this one is a folder.
+        if !registry.file_name().to_string_lossy().starts_with('-') {
+            continue;
+        }
+        for package in published {
+            let text = |field: &str| package[field].as_str().unwrap_or_default().to_owned();
+            let unpacked = registry.path().join(format!("{}-{}", text("name"), text("version")));
+            if unpacked.is_dir() {
+                std::fs::remove_dir_all(unpacked)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// In a folder of their own: another compiler would have all else built again.
