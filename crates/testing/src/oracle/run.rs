@@ -203,17 +203,20 @@ impl Run<'_> {
             // Which of the two is said first is the store's business.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
             // How much fits is the store's business; that nothing happened is not.
-            // So is which snapshots have which addresses.
-            E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } | E::NotItsSnapshot { .. } => {
-                Some(Answer::Done)
-            }
+            E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
+            // So is which snapshots have which addresses; of what is no snapshot a program makes no such call, unless it does not know.
+            E::NotItsSnapshot { .. } if !answers.contains(&Answer::Done) => Some(Answer::Nothing),
+            E::NotItsSnapshot { .. } => Some(Answer::Done),
             _ => None,
         };
         if let Some(said) = said
             && answers.contains(&said)
         {
             self.promise.refused += 1;
-            let left = futures.into_iter().filter(|future| future.answer == said);
+            let refuses = |answer| {
+                answer == said || matches!(error, E::NotItsSnapshot { .. }) && answer == Answer::Nothing
+            };
+            let left = futures.into_iter().filter(|future| refuses(future.answer));
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
         let copies =
