@@ -204,19 +204,19 @@ impl Run<'_> {
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
             // How much fits is the store's business; that nothing happened is not.
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
-            // So is which snapshots have which addresses; of what is no snapshot a program makes no such call, unless it does not know.
-            E::NotItsSnapshot { .. } if !answers.contains(&Answer::Done) => Some(Answer::Nothing),
-            E::NotItsSnapshot { .. } => Some(Answer::Done),
             _ => None,
         };
-        if let Some(said) = said
-            && answers.contains(&said)
-        {
+        // Which snapshots have which addresses is the store's business, too. It looks at that first, and also where a program that knew that there is no
+        // snapshot would not have called.
+        let unfit = matches!(error, E::NotItsSnapshot { .. })
+            || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
+        let says = |answer| match unfit {
+            true => matches!(answer, Answer::Nothing | Answer::Held | Answer::Done),
+            false => Some(answer) == said,
+        };
+        if answers.iter().any(|answer| says(*answer)) {
             self.promise.refused += 1;
-            let refuses = |answer| {
-                answer == said || matches!(error, E::NotItsSnapshot { .. }) && answer == Answer::Nothing
-            };
-            let left = futures.into_iter().filter(|future| refuses(future.answer));
+            let left = futures.into_iter().filter(|future| says(future.answer));
             return Ok(left.map(|future| without_detached(future.before, process, call)).collect());
         }
         let copies =
