@@ -50,6 +50,12 @@ impl LaneLog {
         Ok(())
     }
 
+    /// Whether both are positions in one generation of one lane.
+    #[must_use]
+    pub fn is_of_generation(&self, other: &LaneLog) -> bool {
+        (self.offset, self.len, self.generation) == (other.offset, other.len, other.generation)
+    }
+
     /// Whether `bytes` more fit.
     #[must_use]
     pub fn fits(&self, bytes: u64) -> bool {

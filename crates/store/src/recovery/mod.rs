@@ -94,8 +94,7 @@ pub fn replay_beside(
     let (offset, len) = (directory.offset.get(), directory.len.get());
     let start = LaneLog::read(medium, seed, offset, len, directory.generation.get())
         .map_err(|cause| refused(lane, cause))?;
-    let place = |log: &LaneLog| (log.offset, log.len, log.generation);
-    let start = redone.filter(|redone| place(redone) == place(&start)).unwrap_or(start);
+    let start = redone.filter(|redone| redone.is_of_generation(&start)).unwrap_or(start);
     let judged = |from| {
         let judged = judge_from(&view, lane, directory, Search::Near, from).and_then(Judgement::accepted);
         judged.map_err(|cause| refused(lane, cause))

@@ -55,12 +55,12 @@ impl Bitmap {
         Ok(bitmap)
     }
 
-    /// Where page number `number` lies in the pool.
+    /// Place of page number `number` in the pool.
     fn place(&self, number: u64) -> u64 {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// Where the bit lies that says whether page number `number` counts: a line of the pool, and which of its bits.
+    /// Place of the bit that says whether page number `number` counts: a line of the pool, and which of its bits.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;

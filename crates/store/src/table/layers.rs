@@ -4,7 +4,7 @@
 //! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap says, and those behind the
 //!    ones that it takes from its base; the lowest layer has all.
 //! 2. Pages of a layer below the uppermost never change, and neither do their bitmaps.
-//! 3. A page that the uppermost layer has is whole there: it was logged whole with the batch that set its bit
+//! 3. A page that the uppermost layer has is whole there: with the batch that set its bit, or durably before it
 //!    (`store/attachment/cover.rs`).
 
 use super::{Bitmap, Located, Writes};

@@ -53,9 +53,6 @@ pub(super) fn cover(
             }
         }
     }
-    if fresh.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut bytes = [0; PAGE as usize];
     let (ahead, mut copied) = (medium.capabilities().byte_addressable, false);
     for (page, have) in &fresh {

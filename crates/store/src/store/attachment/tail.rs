@@ -248,7 +248,7 @@ impl Store {
     /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
-        // Where the object is, the log of its lane before the first batch, and the psyncs that checkpoints have hidden.
+        // The log of its lane before the first batch, if the object lies where it did, and the psyncs that checkpoints have hidden.
         let look = || {
             self.view(|table| {
                 let now = table.entry(slot)?;
@@ -269,8 +269,7 @@ impl Store {
         for _ in 0..GENERATIONS {
             ahead.read(self)?;
             let Some((Some(start), hidden)) = look()?.filter(|_| !ahead.lost) else { return Ok(None) };
-            let place = |log: &LaneLog| (log.offset, log.len, log.generation);
-            if place(&start) == place(&ahead.proven.log) {
+            if ahead.proven.log.is_of_generation(&start) {
                 let log = ahead.go_back();
                 if hidden > ahead.shown && !Mutant::TailGap.is_on() {
                     return Ok(None);
