@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
@@ -167,7 +167,7 @@ impl Child {
 
     /// Every object after one and the same possible step of its workload, and nothing else in the pool.
     fn judge(&self) -> Result<(), Trouble> {
-        self.check(false)?;
+        check_pool(&self.pool, false)?;
         let pool = self.open()?;
         let mut objects = u64::from(WORKLOADS);
         for spec in &self.workload {
@@ -185,7 +185,7 @@ impl Child {
             return Err(Trouble::Wrong(format!("{found} objects instead of {objects}")));
         }
         drop(pool);
-        self.check(true)
+        check_pool(&self.pool, true)
     }
 
     /// One of the workload's objects can be written to: the attach finds what the model says.
@@ -197,24 +197,24 @@ impl Child {
         }
         Ok(object.detach()?)
     }
+}
 
-    /// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
-    /// be something to recover, never an error.
-    fn check(&self, recovered: bool) -> Result<(), Trouble> {
-        let report = check(&self.pool, &PoolOptions::new(), &mut |_, _| {})?;
-        let allowed = if recovered { Severity::Note } else { Severity::Warning };
-        let mut bad = report.findings.iter().filter(|finding| finding.severity > allowed);
-        match bad.next() {
-            None => Ok(()),
-            Some(finding) => {
-                let when = if recovered { "after" } else { "before" };
-                Err(Trouble::Wrong(format!("check {when} recovery: {finding}")))
-            }
+/// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
+/// be something to recover, never an error.
+pub(crate) fn check_pool(pool: &Path, recovered: bool) -> Result<(), Trouble> {
+    let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
+    let allowed = if recovered { Severity::Note } else { Severity::Warning };
+    let mut bad = report.findings.iter().filter(|finding| finding.severity > allowed);
+    match bad.next() {
+        None => Ok(()),
+        Some(finding) => {
+            let when = if recovered { "after" } else { "before" };
+            Err(Trouble::Wrong(format!("check {when} recovery: {finding}")))
         }
     }
 }
 
-fn failed(workload: u32, trouble: &Trouble) -> Said {
+pub(crate) fn failed(workload: u32, trouble: &Trouble) -> Said {
     match trouble {
         Trouble::Wrong(why) => Said::Wrong { why: why.clone() },
         Trouble::Threads(error) => {
