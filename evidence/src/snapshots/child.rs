@@ -8,7 +8,7 @@ use crate::workloads::wire::Said;
 use crate::workloads::world::{Trouble, patient};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions};
+use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions, Tracking};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread;
@@ -96,7 +96,7 @@ impl Child {
             check_pool(&self.pool, false)?;
         }
         let medium = if self.memory { MediumKind::Memory } else { MediumKind::File };
-        let pool = PoolOptions::new().medium(medium).open(&self.pool)?;
+        let pool = PoolOptions::new().medium(medium).tracking(Tracking::Explicit).open(&self.pool)?;
         let acknowledged = Acknowledged::open(&self.journals, OBJECT)?;
         let work = Work { child: self, pool, pages: Pages::new(self.pages), acknowledged };
         match self.role {
@@ -314,7 +314,7 @@ impl Work<'_> {
                 .compare(reader.as_slice(), found, (looks, step.max(1)))
                 .map_err(|why| Trouble::Wrong(format!("a reader: {why}")))?;
             if let Some(pace) = pace {
-                next += pace;
+                next = (next + pace).max(Instant::now());
                 while Instant::now() < next {
                     thread::yield_now();
                 }

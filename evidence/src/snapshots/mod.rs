@@ -5,6 +5,8 @@
 //! and copy must hold what was acknowledged. At the end both sides have had all of their changes, snapshots and copies are removed, and the
 //! object is one piece again. Then, in peace, the times: of snapshots without a writer and beside one, whose log is then made durable in place first, and
 //! how many psyncs the writer makes with and without a reader that looks at every tenth, by turns.
+//!
+//! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than all the rest of a psync.
 
 mod changes;
 mod child;
