@@ -15,6 +15,7 @@ use indelible_store::medium::MediumError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -160,26 +161,27 @@ impl From<&Cause> for Limit {
 
 impl From<&Error> for Limit {
     fn from(error: &Error) -> Self {
-        Limit::from(&error.0.cause)
+        Limit::from(&*error.0.cause)
     }
 }
 
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
 /// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next attach tells.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     operation: &'static str,
     pool: Option<PathBuf>,
     object: Option<String>,
-    cause: Cause,
+    /// Shared by the copies for all who waited for what failed.
+    cause: Arc<Cause>,
 }
 
 impl Error {
     pub(crate) fn new(operation: &'static str, cause: impl Into<Cause>) -> Self {
-        Error(Box::new(Inner { operation, pool: None, object: None, cause: cause.into() }))
+        Error(Box::new(Inner { operation, pool: None, object: None, cause: Arc::new(cause.into()) }))
     }
 
     pub(crate) fn pool(mut self, path: &Path) -> Self {
@@ -213,7 +215,7 @@ impl Error {
     /// The kind of the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::Store(error) => store_kind(error),
             Cause::Media(error) => media_kind(error),
             Cause::Mapping(error) => mapping_kind(error),
@@ -243,12 +245,12 @@ impl Error {
     /// Advice to the user, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
-        if let Cause::Heap(error) = &self.0.cause
+        if let Cause::Heap(error) = &*self.0.cause
             && let Some(remedy) = error.remedy()
         {
             return remedy;
         }
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
@@ -263,7 +265,7 @@ impl Error {
             Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
             _ => {}
         }
-        if let Cause::Store(StoreError::Failed(_)) = &self.0.cause {
+        if let Cause::Store(StoreError::Failed(_)) = &*self.0.cause {
             return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
                     has the device's errors";
         }
@@ -336,7 +338,7 @@ impl fmt::Display for Error {
         let Inner { operation, pool, object, cause } = &*self.0;
         write!(f, "cannot {operation}")?;
         // Errors of the medium name the path themselves.
-        let pool = pool.as_ref().filter(|_| !matches!(cause, Cause::Media(_)));
+        let pool = pool.as_ref().filter(|_| !matches!(**cause, Cause::Media(_)));
         if let Some(object) = object {
             write!(f, " object {object:?}")?;
         }

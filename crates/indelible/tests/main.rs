@@ -37,5 +37,6 @@ mod revert;
 mod rollback;
 mod stores;
 mod support;
+mod tickets;
 mod transfer;
 mod trust;
