@@ -213,7 +213,7 @@ fn a_writer_dies_beside_a_snapshot(disk: bool) -> Verdict {
         let (dying, other) = (Arc::new(medium.handle()), open(&medium, 2));
         let store = Store::open(dying.clone(), process(1)).map_err(text)?;
         create(&store, "a", SIZE as u64);
-        [&store, &other].map(|store| store.set_patience(Duration::ZERO));
+        [&store, &other].iter().for_each(|store| store.set_patience(Duration::ZERO));
         let mut a = store.attach_writer("a", KEY).map_err(text)?;
         let mut expected = vec![1; SIZE];
         psync(&mut a, &[(0, &expected)]).map_err(text)?;
