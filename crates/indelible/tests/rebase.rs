@@ -5,7 +5,9 @@
 use crate::support::{World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
 use indelible::retention::{Extensions, extendible};
-use indelible::{CreateOptions, ErrorKind, Heap, Persist, Pool, Relative, TypeInfo};
+use indelible::{CreateOptions, ErrorKind, Heap, Persist, Pool, PoolOptions, Relative, TypeInfo};
+use indelible_testing::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
+use std::sync::Arc;
 
 fn silent(_: u64, _: u64) {}
 
@@ -386,6 +388,49 @@ fn forged_heaps_are_errors() {
         }
     }
     assert!(refusals > 50 && copies > 10, "{refusals} refusals, {copies} copies");
+}
+
+/// A process that copies dies in any operation, or the power fails then: the copy is not there, or it is whole. The object stays as it was.
+#[test]
+fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
+    const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
+    let options = PoolOptions::new();
+    let first = SimMedium::new(8 << 20, SimConfig::default());
+    let pool = options.on_device(Arc::new(first.handle()), true).unwrap();
+    drop(filled(&pool, "o"));
+    drop(pool);
+    let mut deaths = 0;
+    for kind in KINDS {
+        for nth in 0.. {
+            let medium = first.power_cut(Choice::All).medium();
+            let handle = Arc::new(medium.handle());
+            let pool = options.on_device(handle.clone(), false).unwrap();
+            medium.fail_at(kind, nth, Fault::Kill);
+            let done = pool.copy_rebased("o", b"", &pool, "copy", &mut silent);
+            medium.clear_faults();
+            let dead = handle.is_dead();
+            drop(pool);
+            deaths += u32::from(dead);
+            for choice in [Choice::None, Choice::All] {
+                let image = medium.power_cut(choice.clone()).medium();
+                let pool = options.on_device(Arc::new(image.handle()), false).unwrap();
+                let mut object = pool.heap("o", 0).unwrap();
+                holds(&mut object);
+                match pool.attach("copy") {
+                    Ok(copy) => holds(&mut Heap::open(copy).unwrap()),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+                        assert!(dead, "{kind:?} {nth}: the copy was made, and is not there");
+                    }
+                }
+            }
+            if !dead {
+                done.unwrap();
+                break;
+            }
+        }
+    }
+    assert!(deaths > 20, "{deaths}");
 }
 
 /// The key is asked for, and a copy has it; names, room and addresses have to be there.

@@ -44,7 +44,7 @@ pub struct Mv {
     to: Option<PathBuf>,
 
     /// Give it other addresses there, and change the pointers in it
-    #[arg(long, requires = "to")]
+    #[arg(long, conflicts_with = "new")]
     rebase: bool,
 
     #[command(flatten)]

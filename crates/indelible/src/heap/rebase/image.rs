@@ -93,7 +93,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "an interpreter maps nothing")]
     fn an_image_holds_what_it_is_filled_with() {
         let mut image = Image::new(3 << 20).unwrap();
-        let wanted: Vec<u8> = (0..2_500_000_u32).map(|n| if n / 9000 % 3 == 0 { n as u8 } else { 0 }).collect();
+        let wanted: Vec<u8> =
+            (0..2_500_000_u32).map(|n| if n / 9000 % 3 == 0 { n as u8 } else { 0 }).collect();
         let done: Result<(), ()> = image.fill(wanted.len() as u64, |at, bytes| {
             let from = &wanted[at as usize..];
             let len = bytes.len().min(from.len());

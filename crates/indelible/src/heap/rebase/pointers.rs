@@ -44,7 +44,10 @@ impl Visitor for Seen<'_> {
     fn plain(&mut self, address: u64, len: u64, path: &Path<'_, '_>) {
         if let Some(word) = address_in(self.memory, address, len) {
             self.pin(|| {
-                format!("{} has {word:#x}, an address in the object, and is no pointer by its type", shown(path))
+                format!(
+                    "{} has {word:#x}, an address in the object, and is no pointer by its type",
+                    shown(path)
+                )
             });
         }
     }
@@ -117,7 +120,8 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
     // Bytes of the same blocks behind and between values: of a program in C there may be more values.
     let is_owned = |start: u64| index.bounds(start).is_some_and(|(block, _)| owned.contains_key(&block));
     let mut rest: Vec<(u64, u64)> = Vec::new();
-    for (start, len) in followed.starts().filter(|start| !is_owned(*start)).filter_map(|at| index.bounds(at)) {
+    for (start, len) in followed.starts().filter(|start| !is_owned(*start)).filter_map(|at| index.bounds(at))
+    {
         rest.extend(followed.gaps(start, start + len));
     }
     for root in roots {
