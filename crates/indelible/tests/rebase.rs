@@ -374,7 +374,7 @@ fn forged_heaps_are_errors() {
         match pool.copy_rebased("o", b"", &pool, "copy", &mut silent) {
             Ok(()) => {
                 copies += 1;
-                // What is not refused is sound there, too.
+                // An object that is not refused is sound there, too.
                 let heap = indelible::ReadHeap::open(pool.attach_read("copy").unwrap()).unwrap();
                 assert_eq!(heap.audit().unwrap().findings, []);
                 drop(heap);

@@ -93,7 +93,9 @@ fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Resul
     let mut image = Image::new(kept.size)?;
     image.fill(end, |at, bytes| revived.read(at, bytes))?;
     let first = &image.bytes()[..PAGE as usize];
-    if first[..12] == [&ARRAY[..], &[1, 0, 0, 0]].concat() || image.bytes()[..end as usize].iter().all(|byte| *byte == 0) {
+    if first[..12] == [&ARRAY[..], &[1, 0, 0, 0]].concat()
+        || image.bytes()[..end as usize].iter().all(|byte| *byte == 0)
+    {
         return Ok(());
     }
     if first[..8] != MAGIC.to_le_bytes() {
