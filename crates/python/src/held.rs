@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) enum Held {
     Writer(Object),
     Reader(ReadObject),
-    Heap(Heap),
+    Heap(Box<Heap>),
     ReadHeap(ReadHeap),
 }
 
