@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// An attached object, or the heap in it.
 pub(crate) enum Held {
-    Writer(Object),
+    Writer(Box<Object>),
     Reader(ReadObject),
     Heap(Box<Heap>),
     ReadHeap(ReadHeap),
