@@ -50,7 +50,8 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     if call.database.get_mut(key, call.now).is_none() {
         call.database.items.try_insert(*key, Item { expires: 0, value: Value::Sorted(Sorted::default()) })?;
     }
-    let added: Result<usize, Refusal> = match call.database.get_mut(key, call.now).map(|item| &mut item.value) {
+    let added: Result<usize, Refusal> = match call.database.get_mut(key, call.now).map(|item| &mut item.value)
+    {
         Some(Value::Sorted(set)) => {
             let members = pairs.iter().map(|[_, member]| *member);
             scores.iter().zip(members).try_fold(0, |added, (score, member)| {

@@ -126,7 +126,11 @@ impl<E: Clone> Rounds<E> {
     }
 
     /// Closes the round that tickets join, and makes it durable.
-    fn lead(&self, mut state: MutexGuard<'_, State<E>>, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    fn lead(
+        &self,
+        mut state: MutexGuard<'_, State<E>>,
+        cut: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let round = state.joining;
         state.joining += 1;
         state.led = true;
