@@ -147,6 +147,8 @@ mutants! {
         BaseUndefined,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
+        /// Pages of an object are believed by the revisions of the lane that it has left.
+        PagesLaneKept,
         /// Other readers may have a base before it has absorbed what it can.
         BaseSharedEarly,
         /// A base says that pages that it absorbs are its own before they are durable.

@@ -23,6 +23,7 @@ mod repairs;
 mod still;
 mod table;
 mod ties;
+mod united;
 
 pub use dropped::whenever_pages_are_dropped;
 pub use recovery::{dead, found, psync_both, void_table_lane};
@@ -132,6 +133,8 @@ rule_tests! {
     chains::bases_are_absorbed_whole => AbsorbedEarly;
     following::readers_follow_by_the_log => TailGap | RevisionKept;
     following::readers_do_not_miss_the_last_psync => TailGap;
+    united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
+    united::pages_are_right_while_bases_are_merged => PagesLaneKept;
     following::readers_share_a_base => BaseBehind;
     following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;

@@ -215,6 +215,7 @@ impl Store {
         let writer = Writer {
             store: self.clone(),
             revision,
+            pages_lane: Arc::new(Mutex::new(lane.clone())),
             lane,
             object_lock: None,
             object,

@@ -57,7 +57,7 @@ impl Writer {
     /// Its pages, for its memory.
     #[must_use]
     pub fn pages(&self) -> LivePages {
-        let (store, lane) = (self.store.clone(), self.lane.clone());
+        let (store, lane) = (self.store.clone(), self.pages_lane.clone());
         LivePages { store, lane, entry: self.object.offset, layers: self.layers.clone() }
     }
 
