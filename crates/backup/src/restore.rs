@@ -141,7 +141,6 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
 
 /// Objects that come back.
 struct Target {
-    pool: Pool,
     rebase: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
@@ -163,14 +162,7 @@ impl Target {
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target {
-            pool: pool.clone(),
-            rebase,
-            objects: revived,
-            order: objects.to_vec(),
-            written: 0,
-            total,
-        })
+        Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
     }
 
     fn tell(&self, progress: Progress<'_>) {
@@ -210,7 +202,7 @@ impl Target {
         let mut names = Vec::new();
         for object in self.order.iter().filter(|_| self.rebase) {
             if let Some(revived) = self.objects.get(&object.id) {
-                self.pool.rebase(object, revived)?;
+                Pool::rebase(object, revived)?;
             }
         }
         for object in &self.order {

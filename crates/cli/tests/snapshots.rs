@@ -1,10 +1,10 @@
 //! Work with snapshots: go back, compare, thin them, read beside writers.
 
-use crate::common::{self, Rig, Run};
+use crate::common::{self, Rig};
 use indelible::collections::PVec;
 use indelible::{Heap, Pool};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A pool with an object `a` of three pages, its snapshot `then`, and a change of the second page.
 fn changed() -> Rig {

@@ -255,7 +255,15 @@ fn a_heap_with_an_unknown_pointer_is_refused() {
     const LIST: &str = "list:16:8 { count@0:8 u64 head@8:8 *mut node } ";
     const NODE: &str = "list:16:8 { count@0:8 u64 head@8:8 *mut node } -> 0 node:16:8 { value@0:8 u64 next@8:8 *mut node } -> 1 =1 ";
     type Words = Box<dyn FnOnce(u64, &Heap) -> Vec<u64>>;
-    let cases: [(&str, Words, &str); 10] = [
+    let cases: [(&str, Words, &str); 14] = [
+        (
+            "own:24:8 { list@0:24 PVec u64 } ",
+            Box::new(|base, heap| vec![block(heap, &[1, base + 9]), 2, 2]),
+            "root.list has 0x",
+        ),
+        ("own:16:8 { a@0:8 NonZeroU64 b@8:8 u64 } ", Box::new(|base, _| vec![base, 0]), "root.a has 0x"),
+        ("own:24:8 { a@0:8 u64 head@16:8 *mut node } ", Box::new(|base, _| vec![1, base, 0]), "root has 0x"),
+        ("own:16:8 { head@0:8 *mut node } ", Box::new(|base, _| vec![0, base]), "root has 0x"),
         (LIST, Box::new(|base, _| vec![base + 5000, 0]), "root.count has 0x"),
         (LIST, Box::new(|_, _| vec![1, 0x1234_5678]), "root.head leads out of the object, to 0x12345678"),
         (LIST, Box::new(|base, _| vec![1, base + (1 << 20)]), "leads out of the object"),
@@ -326,9 +334,9 @@ fn objects_of_which_nothing_says_where_their_pointers_are_are_refused() {
     refused(&pool, ErrorKind::Unsuitable, "root \"thing\" of type \"Thing\": no description");
 }
 
-/// Extensions own nothing, but a number in one may be an address.
+/// Extensions own nothing, but a number in one may be an address; so may one in a table of numbers.
 #[test]
-fn an_address_in_an_extension_is_refused() {
+fn an_address_in_an_extension_or_a_table_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut heap = pool.heap("o", 1 << 20).unwrap();
@@ -340,6 +348,12 @@ fn an_address_in_an_extension_is_refused() {
     refused(&pool, ErrorKind::Unsuitable, "and is no pointer by its type");
     let mut heap = pool.heap("o", 0).unwrap();
     *heap.root_mut::<Extended<'_>>("item").unwrap().later_mut() = 5;
+    heap.root_or_default::<PHashMap<'_, u64, u64>>("table").unwrap().insert(1, base);
+    heap.psync().unwrap();
+    drop(heap);
+    refused(&pool, ErrorKind::Unsuitable, "table.values[0] has 0x");
+    let mut heap = pool.heap("o", 0).unwrap();
+    heap.root_mut::<PHashMap<'_, u64, u64>>("table").unwrap().clear();
     heap.psync().unwrap();
     pool.copy_rebased("o", b"", &pool, "copy", &mut silent).unwrap();
 }

@@ -16,7 +16,7 @@ pub(crate) trait Visitor {
     /// A word that is an address by its type, of a block or of anything else; it may be zero. It may be told several times.
     fn link(&mut self, _at: u64) {}
 
-    /// Bytes of values without an inner structure, such as numbers and text, and bytes between the fields of a struct.
+    /// Bytes of values without an inner structure, such as numbers, and bytes between the fields of a struct; not those of text.
     fn plain(&mut self, _address: u64, _len: u64, _path: &Path<'_, '_>) {}
 
     /// Bytes at an address that no description explains; `name`: their type.

@@ -8,7 +8,7 @@ mod pointers;
 
 use super::error::HeapError;
 use super::layout::MAGIC;
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result};
 use crate::pool::Pool;
 use image::Image;
 use indelible_store::format::PAGE;
@@ -54,7 +54,7 @@ impl Pool {
         copy: &str,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        self.copy_with(name, key, other, copy, progress, Some(&|kept, revived| other.rebase(kept, revived)))
+        self.copy_with(name, key, other, copy, progress, Some(&Pool::rebase))
     }
 
     /// As [`move_to`](Pool::move_to), but the object gets addresses of the other pool, and the pointers in it are changed accordingly, as by
@@ -69,22 +69,22 @@ impl Pool {
         other: &Pool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        self.move_with(name, key, other, progress, Some(&|kept, revived| other.rebase(kept, revived)))
+        self.move_with(name, key, other, progress, Some(&Pool::rebase))
     }
 
-    /// Changes the pointers in an object that comes to this pool, with all of its bytes as they were at the address that `kept` says. For tools; not part of the
+    /// Changes the pointers in an object that comes to a pool, with all of its bytes as they were at the address that `kept` says. For tools; not part of the
     /// stable interface.
     ///
     /// # Errors
     /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be published.
     #[doc(hidden)]
-    pub fn rebase(&self, kept: &Attributes, revived: &Revived) -> Result<()> {
+    pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
         let end = kept.published.min(kept.size).min(revived.extent_len());
         let distance = revived.address().wrapping_sub(kept.address);
         if end == 0 || distance == 0 {
             return Ok(());
         }
-        self.about("rebase", &kept.name, shift(kept, revived, end, distance))
+        shift(kept, revived, end, distance).map_err(|cause| Error::new("rebase", cause).object(&kept.name))
     }
 }
 

@@ -24,7 +24,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         if room > 0 {
             self.claim(at, (block, room), path);
         }
-        self.visitor.plain(block, len, path);
         true
     }
 
