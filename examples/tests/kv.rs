@@ -1,8 +1,8 @@
 //! `kv-server`: its replies, its state after restarts, and after kills under load.
 
-mod common;
 #[path = "common/client.rs"]
 mod client;
+mod common;
 
 use client::{Client, Reply, Server};
 use common::Ground;

@@ -174,8 +174,9 @@ fn longest_stop(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Res
     let values = heap.root_ref::<Values>("values")?;
     let (stop, mut longest) = (AtomicBool::new(false), 0.0_f64);
     std::thread::scope(|scope| {
-        let others =
-            scope.spawn(|| together(threads, |thread| changes(heap, values, thread, round, || stop.load(Relaxed))));
+        let others = scope.spawn(|| {
+            together(threads, |thread| changes(heap, values, thread, round, || stop.load(Relaxed)))
+        });
         let start = Instant::now();
         let mut number = 0;
         while start.elapsed() < slice {

@@ -386,7 +386,9 @@ fn a_cut_looks_again_at_what_was_lent_and_not_at_what_was_updated() {
     heap.root_or_insert_with::<Wides, _>("wides", |place| PMutex::new_in(PHashMap::new(), place)).unwrap();
     let count = 1000;
     let wides = heap.root_ref::<Wides>("wides").unwrap();
-    (0..count).for_each(|key| drop(wides.lock().insert(key, [0; 9])));
+    for key in 0..count {
+        wides.lock().insert(key, [0; 9]);
+    }
     heap.psync().unwrap();
     let compared = |change: fn(&mut PHashMap<u64, Wide>, u64)| {
         let wides = heap.root_ref::<Wides>("wides").unwrap();

@@ -101,7 +101,10 @@ fn scan(call: &mut Call<'_, '_>) -> Done {
         match option.to_ascii_uppercase().as_slice() {
             b"MATCH" => pattern = Some(*value),
             b"COUNT" => {
-                count = usize::try_from(integer(value)?).ok().filter(|count| *count > 0).ok_or(Refusal::Syntax)?;
+                count = usize::try_from(integer(value)?)
+                    .ok()
+                    .filter(|count| *count > 0)
+                    .ok_or(Refusal::Syntax)?;
             }
             _ => return Err(Refusal::Syntax),
         }

@@ -36,6 +36,9 @@ struct Arguments {
     /// Address and port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:6380")]
     listen: String,
+    /// Threads that serve clients.
+    #[arg(long, default_value_t = 4)]
+    threads: usize,
     /// How stores are found: wp-async, mprotect or explicit.
     #[arg(long, default_value = "explicit", value_parser = tracking)]
     tracking: Tracking,
@@ -67,5 +70,5 @@ fn main() -> Result<()> {
     let listener = TcpListener::bind(&arguments.listen)
         .with_context(|| format!("cannot listen at {}", arguments.listen))?;
     println!("listening at {}", listener.local_addr()?);
-    server::serve(&heap, &listener)
+    server::serve(&heap, &listener, arguments.threads)
 }

@@ -77,7 +77,12 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         for input in [
-            "*x\r\n", "*-1\r\n", "*99999999\r\n", "*1\r\nGET\r\n", "*1\r\n$-1\r\n", "*1\r\n$9999999999\r\n",
+            "*x\r\n",
+            "*-1\r\n",
+            "*99999999\r\n",
+            "*1\r\nGET\r\n",
+            "*1\r\n$-1\r\n",
+            "*1\r\n$9999999999\r\n",
             "*1\r\n$1\r\nab\r\n",
         ] {
             assert!(parse(input.as_bytes()).is_err(), "{input:?}");

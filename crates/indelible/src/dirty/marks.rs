@@ -159,7 +159,9 @@ impl DirtyLines {
         if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
             return;
         }
-        while self.unlocked.compare_exchange(NEVER, UNLOCKED, Ordering::AcqRel, Ordering::Acquire) == Err(RELIED_ON) {
+        while self.unlocked.compare_exchange(NEVER, UNLOCKED, Ordering::AcqRel, Ordering::Acquire)
+            == Err(RELIED_ON)
+        {
             std::thread::yield_now();
         }
     }

@@ -126,7 +126,11 @@ impl<E: Clone> Rounds<E> {
     }
 
     /// Closes the round that tickets join, and makes it durable.
-    fn lead(&self, mut state: MutexGuard<'_, State<E>>, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    fn lead(
+        &self,
+        mut state: MutexGuard<'_, State<E>>,
+        cut: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let round = state.joining;
         state.joining += 1;
         state.led = true;
@@ -195,7 +199,11 @@ mod tests {
         let rounds = Tested::default();
         let (first, second) = (rounds.join(), rounds.join());
         let mut during = None;
-        rounds.wait(first, || Ok(during = Some(rounds.join()))).unwrap();
+        let cut = || {
+            during = Some(rounds.join());
+            Ok(())
+        };
+        rounds.wait(first, cut).unwrap();
         rounds.wait(second, never).unwrap();
         let during = during.unwrap();
         assert!(during > second, "a ticket that was taken beside the cut is not in its round");
@@ -258,7 +266,10 @@ mod tests {
         assert_eq!(count.0.load(SeqCst), 3, "a task that only lets others pass is ready at once");
         let mut cuts = 0;
         for (round, waiting) in &mut tasks {
-            let polled = rounds.poll(*round, waiting, &mut context, || Ok(cuts += 1));
+            let polled = rounds.poll(*round, waiting, &mut context, || {
+                cuts += 1;
+                Ok(())
+            });
             assert_eq!(polled, Poll::Ready(Ok(())));
         }
         assert_eq!(cuts, 1);

@@ -16,11 +16,7 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
 /// As [`psync_cores`], beside threads that store: their stores wait until this one's content is fixed, or belong to the next
 /// psync. `fixed` is called when it is, before the durable write. `gated`: until then a gate keeps out all who store under locks of a
 /// heap, or change it, and each of the objects is a heap's.
-pub(crate) fn cut_cores(
-    cores: &mut [&mut Core],
-    gated: bool,
-    fixed: impl FnOnce(),
-) -> Result<(), Cause> {
+pub(crate) fn cut_cores(cores: &mut [&mut Core], gated: bool, fixed: impl FnOnce()) -> Result<(), Cause> {
     psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, gated, fixed))
 }
 
