@@ -92,6 +92,7 @@ const BACKUP: &[&[&str]] = &[
     &["backup"],
     &["folder"],
     &["restore"],
+    &["clone"],
 ];
 
 #[test]

@@ -6,6 +6,7 @@ use super::{Core, pages};
 use crate::error::Cause;
 use crate::shadow::lines_changed_among;
 use crate::sys::PAGE;
+use indelible_store::error::StoreError;
 use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
 
@@ -26,23 +27,23 @@ impl Core {
         let (writer, tracked) = self.halves()?;
         tracked.collect()?;
         let shadow = tracked.shadow()?;
-        let zeros = PageImage([0; PAGE]);
-        let mut primary = Box::new(zeros.clone());
-        for page in pages(&tracked.ranges) {
-            let then = if page < fresh {
-                writer.store().read_object(writer.object(), page * PAGE as u64, &mut primary.0)?;
-                &*primary
-            } else {
-                &zeros
-            };
-            let (ours, lines) = (shadow.page_bytes(page), shadow.lines(page));
-            // SAFETY: a page of the shadow, and one that is aligned as its type says.
-            let differing = unsafe { lines_changed_among(ours, then.0.as_ptr(), lines) };
-            if differing != 0 && each(page, differing, then).is_break() {
-                break;
+        let mut then = [PageImage([0; PAGE])];
+        writer.look(|primary| {
+            for page in pages(&tracked.ranges) {
+                if page < fresh {
+                    primary.read(page, &mut then).map_err(StoreError::from)?;
+                } else {
+                    then[0].0.fill(0);
+                }
+                let (ours, lines) = (shadow.page_bytes(page), shadow.lines(page));
+                // SAFETY: a page of the shadow, and one that is aligned as its type says.
+                let differing = unsafe { lines_changed_among(ours, then[0].0.as_ptr(), lines) };
+                if differing != 0 && each(page, differing, &then[0]).is_break() {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Whether a line differs from the last psync. Reads the primary up to the first page that differs.

@@ -2,7 +2,7 @@
 
 use super::live::LivePages;
 use super::writer::Writer;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::medium::{Medium, MediumError};
 use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
@@ -34,6 +34,19 @@ impl Writer {
             page_cache: self.page_cache.as_deref().map(lock),
             layers: self.based.then_some(&*self.layers),
         }
+    }
+
+    /// Has `look` read the object as last psynced. Others may have moved what the object rests on since its last psync; nobody does
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// `HeldStill`; those of the table and of `look`.
+    pub fn look<R, E: From<StoreError>>(
+        &mut self,
+        look: impl FnOnce(&Primary<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let _changing = self.change()?;
+        look(&self.primary())
     }
 
     /// Reads bytes of the object from `offset` on, without the pending lines.

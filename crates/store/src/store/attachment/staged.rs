@@ -1,6 +1,6 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
-use super::cover::{cover, needs_cover};
+use super::cover::{Covered, cover, needs_cover};
 use super::primary::Primary;
 use super::writer::Writer;
 use super::writers::{Psync, Writers};
@@ -9,6 +9,7 @@ use crate::commit::expect_readings;
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::lane::{Batch, BatchSource};
+use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::store::lanes::{Advance, Changing};
@@ -49,7 +50,7 @@ pub struct Staged<'w, 'l> {
     batch: Box<Batch>,
     advances: Vec<Advance>,
     /// Pages that become objects' own, by entry.
-    claimed: Vec<(u64, Vec<u64>)>,
+    claimed: Vec<(u64, Covered)>,
     source: Option<&'l dyn BatchSource>,
 }
 
@@ -119,7 +120,7 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
         advances: &mut Vec<Advance>,
-        claimed: &mut Vec<(u64, Vec<u64>)>,
+        claimed: &mut Vec<(u64, Covered)>,
     ) -> Result<()> {
         let (before, first) = (batch.data_len(), batch.runs());
         batch.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
@@ -134,8 +135,8 @@ impl Writer {
         if self.based && needs_cover(batch, first, &self.object, &lock(&self.layers)) {
             let (object, layers, lane) = (self.object, self.layers.clone(), self.lane.clone());
             let mut reserve = |target, len| self.back(target, len);
-            let pages = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
-            claimed.push((object.offset, pages));
+            let covered = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
+            claimed.push((object.offset, covered));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
@@ -183,6 +184,9 @@ impl Staged<'_, '_> {
         if batch.sealed_len() > first.lane.capacity() {
             first.enlarge_lane(changing, batch.sealed_len())?;
         }
+        if claimed.iter().any(|(_, covered)| covered.unproven) && !Mutant::PageUnproven.is_on() {
+            first.lane.medium().barrier()?;
+        }
         first.lane.commit(changing, batch, advances, *source)?;
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
@@ -194,7 +198,7 @@ impl Staged<'_, '_> {
             if writer.based && !claimed.is_empty() {
                 let own = claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
                 let mut layers = lock(&writer.layers);
-                own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
+                own.flat_map(|(_, covered)| &covered.pages).for_each(|page| layers.claim(*page));
             }
         }
         Ok(())
