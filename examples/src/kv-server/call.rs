@@ -1,6 +1,6 @@
 //! One request: the command, its arguments, the data it works on.
 
-use crate::data::Database;
+use crate::data::{Database, Value};
 use crate::reply::Reply;
 use crate::{hashes, keys, sorted, strings};
 use indelible::Heap;
@@ -18,6 +18,26 @@ pub(crate) struct Call<'a, 'h> {
     /// Milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) reply: &'a mut Reply,
+}
+
+impl<'h> Call<'_, 'h> {
+    /// Changes the value of the key that is the first argument, if it is there. `change` also says whether the value is empty now; the key is
+    /// removed then.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub(crate) fn change<R>(
+        &mut self,
+        change: impl FnOnce(&mut Value<'h>) -> Result<(R, bool), Refusal>,
+    ) -> Result<Option<R>, Refusal> {
+        let key = self.words[1];
+        let changed = self.database.update(key, self.now, |item| change(&mut item.value));
+        let Some((result, is_empty)) = changed.transpose()? else { return Ok(None) };
+        if is_empty {
+            self.database.items.remove(key);
+        }
+        Ok(Some(result))
+    }
 }
 
 /// Why a command was not carried out.

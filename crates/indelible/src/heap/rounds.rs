@@ -199,7 +199,11 @@ mod tests {
         let rounds = Tested::default();
         let (first, second) = (rounds.join(), rounds.join());
         let mut during = None;
-        rounds.wait(first, || Ok(during = Some(rounds.join()))).unwrap();
+        let cut = || {
+            during = Some(rounds.join());
+            Ok(())
+        };
+        rounds.wait(first, cut).unwrap();
         rounds.wait(second, never).unwrap();
         let during = during.unwrap();
         assert!(during > second, "a ticket that was taken beside the cut is not in its round");
@@ -262,7 +266,10 @@ mod tests {
         assert_eq!(count.0.load(SeqCst), 3, "a task that only lets others pass is ready at once");
         let mut cuts = 0;
         for (round, waiting) in &mut tasks {
-            let polled = rounds.poll(*round, waiting, &mut context, || Ok(cuts += 1));
+            let polled = rounds.poll(*round, waiting, &mut context, || {
+                cuts += 1;
+                Ok(())
+            });
             assert_eq!(polled, Poll::Ready(Ok(())));
         }
         assert_eq!(cuts, 1);

@@ -293,8 +293,8 @@ impl Shadow {
     }
 
     /// See [`Tracker::hold`].
-    pub(crate) fn hold(&mut self) -> Result<(), ShadowError> {
-        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold()?))
+    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), ShadowError> {
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated)?))
     }
 
     /// See [`Tracker::release`].
