@@ -35,6 +35,7 @@ mod raw_heap;
 mod records;
 mod revert;
 mod rollback;
+mod sealing;
 mod stores;
 mod support;
 mod transfer;

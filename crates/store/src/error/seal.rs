@@ -24,8 +24,7 @@ pub enum SealError {
     },
     /// A page does not match its seal.
     #[error(
-        "page {page}, {what}, is not what was sealed: it was changed, or is from another time or place; nothing of it is \
-         used, a backup or a snapshot may have it"
+        "page {page}, {what}, is not what was sealed: it was changed, or is from another time or place; nothing of it is used"
     )]
     Broken {
         /// The page, counted from the first of the object; the contents come first.

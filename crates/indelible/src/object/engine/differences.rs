@@ -30,7 +30,7 @@ impl Core {
         let mut primary = Box::new(zeros.clone());
         for page in pages(&tracked.ranges) {
             let then = if page < fresh {
-                writer.store().read_object(writer.object(), page * PAGE as u64, &mut primary.0)?;
+                writer.read_page(page, &mut primary.0)?;
                 &*primary
             } else {
                 &zeros

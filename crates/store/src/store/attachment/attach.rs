@@ -60,7 +60,12 @@ impl Store {
         expect_key(&reader.object, Some(unlocked))?;
         let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&reader.object));
         let (device, layers) = (self.device.clone(), Arc::new(Mutex::new(layers)));
-        reader.sealed = Some(SealedPages::open(device, &reader.object, layers, None, unlocked)?);
+        let opened = SealedPages::open(device, &reader.object, layers, None, unlocked);
+        if opened.is_err() && !reader.is_current()? {
+            // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
+            return Err(StoreError::TableInMotion { seconds: 0.0 });
+        }
+        reader.sealed = Some(opened?);
         Ok(reader)
     }
 

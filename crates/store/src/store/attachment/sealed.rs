@@ -182,6 +182,17 @@ impl Writer {
         self.sealed.clone()
     }
 
+    /// Reads a page of the object as last psynced.
+    ///
+    /// # Errors
+    /// The medium's; `Broken` of a sealed object.
+    pub fn read_page(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        match &self.sealed {
+            Some(sealed) => sealed.read(page, bytes),
+            None => self.store.read_object(&self.object, page * PAGE, bytes),
+        }
+    }
+
     /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that others have as well, and no plaintext.
     #[must_use]
     pub fn takes_direct_writes(&self) -> bool {
