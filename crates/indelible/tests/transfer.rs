@@ -133,6 +133,34 @@ fn s2_04_a_volatile_object_moves_as_one() {
     });
 }
 
+/// Windows of two pools may be the same by chance: that another object owns the addresses makes nobody fail.
+#[test]
+fn s2_04_objects_move_where_their_addresses_are_owned() {
+    everywhere(|world| {
+        let pool = world.format();
+        let info = pool.info().unwrap();
+        let options = world.options().window(info.window, info.window_len);
+        let other = options.format(world.dir().join("other.pmo"), 64 << 20).unwrap();
+        let bytes = filled(&pool, &CreateOptions::new(SIZE as u64), b"");
+        other.create("owner", SIZE as u64).unwrap();
+        assert_eq!(other.stat("owner").unwrap().address, pool.stat("a").unwrap().address);
+        let mut silent = |_, _| {};
+        pool.copy_to("a", b"", &other, "copy", &mut silent).unwrap();
+        pool.move_to("a", b"", &other, &mut silent).unwrap();
+        for name in ["copy", "a"] {
+            holds(&other, name, b"", &bytes);
+        }
+        let owner = other.attach("owner").unwrap();
+        assert_eq!(other.attach_read("a").unwrap_err().kind(), ErrorKind::AddressTaken);
+        owner.detach().unwrap();
+        // At home it owns them again.
+        other.move_to("a", b"", &pool, &mut silent).unwrap();
+        pool.create("next", SIZE as u64).unwrap();
+        assert_ne!(pool.stat("next").unwrap().address, pool.stat("a").unwrap().address);
+        holds(&pool, "a", b"", &bytes);
+    });
+}
+
 /// A pool that lacks the room is as it was; so is the object.
 #[test]
 fn a_move_that_does_not_fit_changes_nothing() {

@@ -83,11 +83,11 @@ impl Pool {
     }
 
     /// Moves an object that nobody has attached to another pool, on whatever medium: with its identity, its keys and its addresses. Snapshots and copies
-    /// of it stay; ties end; a volatile object is one there, too. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
+    /// of it stay; ties end; a volatile object is one there, too. If an object of the other pool has its addresses, a process attaches one of the two at a time. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
     /// says `Exists` then, and one of the two is to be destroyed.
     ///
     /// # Errors
-    /// As for [`copy_to`](Pool::copy_to); `NoAddresses`: an object of the other pool has the addresses. `Held`, `ObjectReadOnly` of a snapshot. The object is here as it was, but if it could not be removed
+    /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is here as it was, but if it could not be removed
     /// here at the end: then it is in both pools.
     pub fn move_to(
         &self,

@@ -115,22 +115,20 @@ impl Store {
         self.revive_in(kept, &kept.entry(), window, None)
     }
 
-    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, it has them all the same, and does
-    /// not own them.
+    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, or another object owns them, it has
+    /// them all the same, and does not own them. (Windows of two pools may overlap; whether they do must not decide what fails.)
     ///
     /// # Errors
-    /// As for [`revive`](Store::revive).
+    /// As for [`revive`](Store::revive); `AddressesTaken` only if they are none that an object can have.
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry(), self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
-        let was_foreign = entry.has(FLAG_FOREIGN);
         // It is there: its contents hold in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
             match self.revive_in(kept, &entry, (window.start, window.len), boot) {
-                // As in the pool that it comes from.
-                Err(StoreError::AddressesTaken { .. }) if was_foreign => {}
+                Err(StoreError::AddressesTaken { .. }) => {}
                 done => return done,
             }
         }
