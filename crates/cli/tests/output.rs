@@ -48,6 +48,7 @@ fn help_teaches() {
         "attach-check",
         "check",
         "heap",
+        "key",
         "types",
         "migrate",
         "repair",

@@ -33,7 +33,7 @@ impl Rng {
 
 // S3.1
 #[test]
-fn what_was_psynced_comes_back_and_is_nowhere_in_the_pool() {
+fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
     everywhere(|world| {
         let pool = world.format();
         sealed(&pool, "a");

@@ -92,7 +92,7 @@ impl Pool {
         self.about("add a key of", name, result)
     }
 
-    /// Empties a key slot of a sealed object, which nobody has attached. Whoever had its key may have kept the object's: that one stays the same.
+    /// Empties a key slot of a sealed object, which nobody has attached. The object's own key stays the same, and an owner who has opened the object may have kept it.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: the slot is empty, or the last one.

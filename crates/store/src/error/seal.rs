@@ -19,7 +19,7 @@ pub enum SealError {
     /// Not possible with sealed objects.
     #[error("it is sealed, and this release has no {what} for sealed objects: nothing happened")]
     Refused {
-        /// What was to be done, as a noun.
+        /// Name of the operation, as a noun.
         what: &'static str,
     },
     /// A page does not match its seal.

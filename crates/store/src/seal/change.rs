@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::format::LINE;
 use crate::format::seal::{ARITY, ROOT, Seal};
 use crate::mutant::Mutant;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::IntoBytes;
 
@@ -106,9 +107,8 @@ impl Change {
         read: ReadPage<'_>,
     ) -> Result<()> {
         let (index, line) = (child / ARITY, child % ARITY);
-        if !self.nodes.contains_key(&(level, index)) {
-            let bytes = Box::new(*tree.node(level, index, read)?);
-            self.nodes.insert((level, index), (bytes, BTreeSet::new()));
+        if let Entry::Vacant(place) = self.nodes.entry((level, index)) {
+            place.insert((Box::new(*tree.node(level, index, read)?), BTreeSet::new()));
         }
         if let Some((bytes, lines)) = self.nodes.get_mut(&(level, index)) {
             let at = (line * LINE) as usize;

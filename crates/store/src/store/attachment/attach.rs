@@ -1,6 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
-use super::sealed::{SealedPages, Unlocked, expect_key};
+use super::sealed_pages::{SealedPages, Unlocked, expect_key};
 use super::tail::{Followed, Tail};
 use super::writer::Writer;
 use super::written::Direct;

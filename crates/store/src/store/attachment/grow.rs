@@ -5,7 +5,7 @@
 //! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has
 //! locked, which the next resize removes.
 
-use super::sealed::expect_plain;
+use super::sealed_pages::expect_plain;
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};

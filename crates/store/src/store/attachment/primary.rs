@@ -1,7 +1,7 @@
 //! An object's content as last psynced, to be compared with.
 
 use super::live::LivePages;
-use super::sealed::SealedPages;
+use super::sealed_pages::SealedPages;
 use super::writer::Writer;
 use crate::error::{Result, SealError};
 use crate::format::PAGE;

@@ -1,139 +1,25 @@
-//! Sealed objects: an attachment reads plaintext through verified seals, and its psyncs put ciphertext, seals and the root into one batch.
+//! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the root into one batch, changes of key slots.
 //!
 //! Whoever collects changes knows nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
-//! of the one that is. That one is redone, checkpointed and recovered as any other.
-//!
-//! Invariants:
-//! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
-//! 2. Pages of plaintext are overwritten before their memory is given up.
-//! 3. Page caches hold ciphertext: plaintext is read anew.
+//! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
+use super::sealed_pages::{Ciphertext, SealedPages, Unlocked};
+use super::staged::Changes;
 use super::writer::Writer;
 use crate::error::{Result, SealError};
 use crate::format::batch::kind;
+use crate::format::seal::ROOT;
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
-use crate::medium::{Device, Medium};
+use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, SealKey, Tree};
-use crate::store::attachment::Changes;
-use crate::store::lanes::PageCache;
-use crate::store::locks::lock;
+use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, SealKey};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::{Key, Layers, Located, SharedLayers};
-use std::collections::BTreeMap;
+use crate::table::{Key, Layers};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
-use zeroize::{Zeroize, Zeroizing};
-
-/// The key of an object, which one of its key slots gave.
-#[derive(Clone, Debug)]
-pub struct Unlocked {
-    key: ObjectKey,
-    id: [u8; 16],
-}
-
-/// The pages of an attached sealed object.
-pub struct SealedPages {
-    tree: Mutex<Tree>,
-    pages: Ciphertext,
-}
-
-/// The pages as they are in the pool, with lines that wait in memory.
-struct Ciphertext {
-    device: Arc<dyn Device>,
-    layers: SharedLayers,
-    page_cache: Option<Arc<Mutex<PageCache>>>,
-}
-
-impl Ciphertext {
-    fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        let home = {
-            let layers = lock(&self.layers);
-            layers.read(&*self.device, page * PAGE, bytes)?;
-            layers.home(page)
-        };
-        if let Some(page_cache) = &self.page_cache {
-            lock(page_cache).amend(home, bytes);
-        }
-        Ok(())
-    }
-
-    fn key_page(&self, object: &Located) -> Result<KeyPage> {
-        let mut bytes = Box::new([0; PAGE as usize]);
-        self.read(object.entry.keys.get(), &mut bytes)?;
-        KeyPage::read(bytes, object.entry.size.get())
-    }
-}
-
-impl SealedPages {
-    pub(super) fn open(
-        device: Arc<dyn Device>,
-        object: &Located,
-        layers: SharedLayers,
-        page_cache: Option<Arc<Mutex<PageCache>>>,
-        unlocked: &Unlocked,
-    ) -> Result<Arc<SealedPages>> {
-        let pages = Ciphertext { device, layers, page_cache };
-        let key_page = pages.key_page(object)?;
-        if key_page.header().id != unlocked.id {
-            // Another object has the name by now.
-            return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
-        }
-        let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
-        Ok(Arc::new(SealedPages { tree: Mutex::new(tree), pages }))
-    }
-
-    /// Reads the page of the contents, verified.
-    ///
-    /// # Errors
-    /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
-    pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        lock(&self.tree).page(page, bytes, &mut |page, bytes| self.pages.read(page, bytes))
-    }
-
-    /// Reads whole pages from `first` on.
-    ///
-    /// # Errors
-    /// As for [`read`](SealedPages::read).
-    pub fn read_all(&self, first: u64, bytes: &mut [u8]) -> Result<()> {
-        let (pages, _) = bytes.as_chunks_mut::<{ PAGE as usize }>();
-        (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
-    }
-
-    /// Seals the lines of `plain`, whose object begins at `start`, into the current section of `batch`.
-    fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
-        let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
-        for (target, mut bytes) in plain.redo() {
-            let mut at = target - start;
-            while !bytes.is_empty() {
-                let (page, offset) = (at / PAGE, (at % PAGE) as usize);
-                let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
-                lines.entry(page).or_default().push((offset, now));
-                (bytes, at) = (rest, at + now.len() as u64);
-            }
-        }
-        let (mut tree, mut change) = (lock(&self.tree), Change::default());
-        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
-        let mut bytes = Zeroizing::new([0; PAGE as usize]);
-        for (page, lines) in lines {
-            // In parts: the rest is as it was.
-            if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
-                tree.page(page, &mut bytes, &mut read)?;
-            }
-            for (offset, line) in lines {
-                bytes[offset..offset + line.len()].copy_from_slice(line);
-            }
-            change.page(&mut tree, page, &mut bytes, &mut read)?;
-            batch.copy_lines(start + page * PAGE, &bytes[..]);
-        }
-        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
-            batch.copy_lines(start + page * PAGE + offset, bytes);
-        })?;
-        Ok(change)
-    }
-}
+use zeroize::Zeroize;
 
 impl Store {
     /// The key page of a sealed object, recovered.
@@ -147,8 +33,7 @@ impl Store {
             return Err(SealError::NotSealed.into());
         }
         let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&object));
-        let (device, layers) = (self.device.clone(), Arc::new(Mutex::new(layers)));
-        Ciphertext { device, layers, page_cache: None }.key_page(&object)
+        Ciphertext::new(self.device.clone(), Arc::new(Mutex::new(layers)), None).key_page(&object)
     }
 
     /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a passphrase takes; nothing is locked meanwhile.
@@ -157,22 +42,8 @@ impl Store {
     /// Those of [`key_page`](Store::key_page); of the seal key.
     pub fn unlock(self: &Arc<Self>, name: &str, key: Key<'_>, owner: &SealKey) -> Result<Unlocked> {
         let key_page = self.key_page(name, key)?;
-        Ok(Unlocked { key: key_page.open(owner)?, id: key_page.header().id })
+        Ok(Unlocked::new(key_page.open(owner)?, &key_page))
     }
-}
-
-/// Refuses a sealed object without its key, and a key of an object that is not sealed.
-pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
-    match (object.is_sealed(), unlocked) {
-        (true, None) => Err(SealError::KeyNeeded.into()),
-        (false, Some(_)) => Err(SealError::NotSealed.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses what is not possible with sealed objects.
-pub(in crate::store) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
-    if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
 }
 
 impl Writer {
@@ -231,9 +102,9 @@ impl Writer {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
             let at = self.object.entry.primary_offset() + self.object.entry.content_len();
-            self.lane.medium().write(at + crate::format::seal::ROOT as u64, root.as_bytes())?;
+            self.lane.medium().write(at + ROOT as u64, root.as_bytes())?;
         }
-        change.accept(&mut lock(&sealed.tree));
+        sealed.accept(change);
         Ok(())
     }
 
@@ -247,8 +118,8 @@ impl Writer {
         change: impl FnOnce(&mut KeyPage, &ObjectKey) -> Result<R>,
     ) -> Result<R> {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
-        let mut page = sealed.pages.key_page(&self.object)?;
-        let out = change(&mut page, &unlocked.key)?;
+        let mut page = sealed.key_page(&self.object)?;
+        let out = change(&mut page, unlocked.key())?;
         let at = self.object.entry.primary_offset() + self.object.entry.content_len();
         self.psync_sealed_lines(at, page.bytes())?;
         Ok(out)

@@ -15,6 +15,11 @@ use crate::seal::Change;
 use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
 
+/// Pages that become objects' own, by entry.
+type Claims = Vec<(u64, Vec<u64>)>;
+/// Changes of sealed objects, by entry.
+type Seals = Vec<(u64, Change)>;
+
 /// An object's part of a psync: fills `batch` with the lines that changed.
 pub trait Changes {
     /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from the
@@ -50,9 +55,9 @@ pub struct Staged<'w, 'l> {
     batch: Box<Batch>,
     advances: Vec<Advance>,
     /// Pages that become objects' own, by entry.
-    claimed: Vec<(u64, Vec<u64>)>,
+    claimed: Claims,
     /// Changes of sealed objects, by entry.
-    sealed: Vec<(u64, Change)>,
+    sealed: Seals,
     source: Option<&'l dyn BatchSource>,
 }
 
@@ -122,7 +127,7 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
         advances: &mut Vec<Advance>,
-        (claimed, seals): (&mut Vec<(u64, Vec<u64>)>, &mut Vec<(u64, Change)>),
+        (claimed, seals): (&mut Claims, &mut Seals),
     ) -> Result<()> {
         let (before, first) = (batch.data_len(), batch.runs());
         batch.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());

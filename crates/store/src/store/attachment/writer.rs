@@ -1,6 +1,6 @@
 //! An object attached for writing, and its detach.
 
-use super::sealed::SealedPages;
+use super::sealed_pages::SealedPages;
 use super::written::Direct;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{NO_LANE, STATE_D};
