@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 const SLOT: usize = size_of::<KeySlot>();
 
-/// See the module. What is read of it without a key is not authentic: the root's seal proves the header, and a slot itself.
+/// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
 #[derive(Clone)]
 pub struct KeyPage {
     bytes: Box<PageBytes>,
@@ -218,7 +218,7 @@ impl KeyPage {
         Ok(free)
     }
 
-    /// Empties a slot. Who had its key may have kept the object's.
+    /// Empties a slot. An owner who had its key may have kept the object's.
     ///
     /// # Errors
     /// `BadSlot`: it is empty, or the last one that is intact.
