@@ -203,7 +203,7 @@ fn operations_that_sealed_objects_do_not_have_are_refused_and_change_nothing() {
     refused("beside", seal_error(store.attach_snapshot("a", KEY).map(drop)));
     refused("move", seal_error(store.begin_leaving("a", KEY).map(drop)));
     assert_eq!(seal_error(store.read_object(&object, 0, &mut [0; 64])), SealError::KeyNeeded);
-    assert!(store.diff("a", "a", KEY).is_err());
+    refused("diff", seal_error(store.diff("a", "a", KEY)));
     let kept = indelible_store::store::Attributes::of(&object);
     refused("restore", seal_error(other.revive(&kept).map(drop)));
     let volatile = CreateOptions { volatile: Some([1; 16]), ..of(100) };
