@@ -12,6 +12,7 @@ mod kills;
 mod mutants;
 mod report;
 mod retention;
+mod snapshots;
 mod stores;
 mod workloads;
 
@@ -36,6 +37,8 @@ enum Layer {
     Kills(kills::Kills),
     #[command(hide = true)]
     KillsChild(kills::Child),
+    #[command(hide = true)]
+    KillsBeside(kills::BesideChild),
     /// Cuts the power of, and fails, disks below real file systems
     Disks(disks::Disks),
     #[command(hide = true)]
@@ -48,6 +51,10 @@ enum Layer {
     Retention(retention::Retention),
     #[command(hide = true)]
     RetentionChild(retention::Child),
+    /// Keeps, copies and follows an object of 64 GiB beside its writer, under kills, and says what that costs the writer
+    Snapshots(snapshots::Snapshots),
+    #[command(hide = true)]
+    SnapshotsChild(snapshots::Child),
     /// Looks at the instructions of a psync to memory, one by one
     #[cfg(target_arch = "x86_64")]
     Flushes(flushes::Flushes),
@@ -70,12 +77,15 @@ fn main() -> ExitCode {
         Layer::FaultsChild(child) => child.run(),
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
+        Layer::KillsBeside(child) => child.run(),
         Layer::Disks(disks) => disks.run(),
         Layer::DisksChild(child) => child.run(),
         Layer::Stores(stores) => stores.run(),
         Layer::StoresChild(child) => child.run(),
         Layer::Retention(retention) => retention.run(),
         Layer::RetentionChild(child) => child.run(),
+        Layer::Snapshots(snapshots) => snapshots.run(),
+        Layer::SnapshotsChild(child) => child.run(),
         #[cfg(target_arch = "x86_64")]
         Layer::Flushes(flushes) => flushes.run(),
         #[cfg(target_arch = "x86_64")]

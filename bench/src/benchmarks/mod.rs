@@ -15,6 +15,7 @@ mod recovery;
 mod retention;
 mod snapshots;
 mod threads;
+mod tickets;
 
 use crate::Result;
 use crate::environment::Environment;
@@ -88,6 +89,11 @@ pub const ALL: &[Benchmark] = &[
         run: snapshots::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
+    Benchmark {
+        name: "tickets",
+        about: "threads and tasks that share a heap and its durable writes, beside one writer",
+        run: tickets::run,
+    },
 ];
 
 /// The benchmarks named, in their own order; all without a name.

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::child::{Followed, OBJECT};
 use crate::environment::{Environment, Medium, discard, progress};
+use crate::floor::PageFloor;
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::pattern::store;
 use crate::stats::Samples;
@@ -64,7 +65,8 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         "Objects are sparse, tracking is explicit. The writer changes one line, always the same, and psyncs it, as fast as it \
          can, in a thread; readers that follow are processes, which take the psyncs from the writer's log, or, where a \
          checkpoint has hidden some, make a snapshot. A snapshot beside a writer redoes what the writer's lane \
-         holds first."
+         holds first. The first change of a page that a snapshot shares copies the page; in memory, the floor does that in \
+         the program's own memory."
             .into(),
     );
     Ok(())
@@ -157,15 +159,18 @@ fn snapshots(
 
 /// Returns the ratio of the medians.
 fn first_changes(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
-    const COLUMNS: [(&str, Unit); 4] = [
+    const COLUMNS: [(&str, Unit); 6] = [
         ("first change", Unit::Nanoseconds),
         ("a later one", Unit::Nanoseconds),
         ("first/later", Unit::Ratio),
+        ("copying a page durably", Unit::Nanoseconds),
+        ("first/(later + copy)", Unit::Ratio),
         ("psyncs of each", Unit::Count),
     ];
     let (pool, mut object) = pool(environment, medium, SIZES[0], SHARED)?;
     let budget = environment.budget(Duration::from_secs(8), Duration::from_secs(1));
-    let (mut first, mut later) = (Samples::default(), Samples::default());
+    let (mut first, mut later, mut copy) = (Samples::default(), Samples::default(), Samples::default());
+    let mut floor = if medium == Medium::Memory { PageFloor::new(SHARED as usize) } else { None };
     let (mut rounds, mut value) = (0, 1);
     while budget.allows(rounds, 1) {
         pool.snapshot(OBJECT, SNAPSHOT, b"")?;
@@ -179,6 +184,10 @@ fn first_changes(environment: &Environment, medium: Medium, section: &mut Sectio
                 samples.push(took);
             }
         }
+        for page in 0..SHARED as usize {
+            let Some(floor) = &mut floor else { break };
+            copy.push(environment.clock.time(|| floor.copy(page)).0);
+        }
         pool.destroy(SNAPSHOT)?;
     }
     object.detach()?;
@@ -186,7 +195,13 @@ fn first_changes(environment: &Environment, medium: Medium, section: &mut Sectio
     let mut table = Table::new(format!("Pages shared with a snapshot on {}", medium.word()), &COLUMNS);
     let spread = |samples: &Samples| samples.spread().map_or(Cell::Empty, Cell::from);
     let ratio = first.median() / later.median();
-    table.row(vec![spread(&first), spread(&later), ratio.into(), (first.len() as u64).into()]);
+    let beside = if floor.is_some() {
+        (first.median() / (later.median() + copy.median())).into()
+    } else {
+        Cell::Empty
+    };
+    let count = (first.len() as u64).into();
+    table.row(vec![spread(&first), spread(&later), ratio.into(), spread(&copy), beside, count]);
     section.tables.push(table);
     Ok(ratio)
 }

@@ -3,10 +3,12 @@
 
 mod cold;
 mod map;
+mod page;
 mod scan;
 mod write;
 
 pub use cold::ColdFloor;
 pub use map::{MapFloor, open_floor};
+pub use page::PageFloor;
 pub use scan::ScanFloor;
 pub use write::WriteFloor;

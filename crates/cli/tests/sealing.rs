@@ -61,7 +61,10 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
         assert!(run.code != Some(0) && run.err.contains("sealed"), "{command:?}: {run:?}");
     }
     let run = Run::of(rig.command(["backup"]).arg(rig.path("b")), b"");
-    assert!(run.code != Some(0) && run.err.contains("\"ledger\"") && run.err.contains("no backup"), "{run:?}");
+    assert!(
+        run.code != Some(0) && run.err.contains("\"ledger\"") && run.err.contains("no backup"),
+        "{run:?}"
+    );
     // A bit of the contents.
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();

@@ -16,6 +16,7 @@ use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -163,26 +164,27 @@ impl From<&Cause> for Limit {
 
 impl From<&Error> for Limit {
     fn from(error: &Error) -> Self {
-        Limit::from(&error.0.cause)
+        Limit::from(&*error.0.cause)
     }
 }
 
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
 /// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next attach tells.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     operation: &'static str,
     pool: Option<PathBuf>,
     object: Option<String>,
-    cause: Cause,
+    /// Shared by the copies for all who waited for what failed.
+    cause: Arc<Cause>,
 }
 
 impl Error {
     pub(crate) fn new(operation: &'static str, cause: impl Into<Cause>) -> Self {
-        Error(Box::new(Inner { operation, pool: None, object: None, cause: cause.into() }))
+        Error(Box::new(Inner { operation, pool: None, object: None, cause: Arc::new(cause.into()) }))
     }
 
     pub(crate) fn pool(mut self, path: &Path) -> Self {
@@ -216,7 +218,7 @@ impl Error {
     /// The kind of the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::Store(error) => store_kind(error),
             Cause::Media(error) => media_kind(error),
             Cause::Mapping(error) => mapping_kind(error),
@@ -244,12 +246,12 @@ impl Error {
     /// Advice to the user, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
-        if let Cause::Heap(error) = &self.0.cause
+        if let Cause::Heap(error) = &*self.0.cause
             && let Some(remedy) = error.remedy()
         {
             return remedy;
         }
-        match &self.0.cause {
+        match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
@@ -267,7 +269,7 @@ impl Error {
         if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
             return remedy;
         }
-        if let Cause::Store(StoreError::Failed(_)) = &self.0.cause {
+        if let Cause::Store(StoreError::Failed(_)) = &*self.0.cause {
             return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
                     has the device's errors";
         }
@@ -343,7 +345,7 @@ impl fmt::Display for Error {
         let Inner { operation, pool, object, cause } = &*self.0;
         write!(f, "cannot {operation}")?;
         // Errors of the medium name the path themselves.
-        let pool = pool.as_ref().filter(|_| !matches!(cause, Cause::Media(_)));
+        let pool = pool.as_ref().filter(|_| !matches!(**cause, Cause::Media(_)));
         if let Some(object) = object {
             write!(f, " object {object:?}")?;
         }

@@ -275,3 +275,35 @@ fn pages_that_a_writer_has_not_touched_stay() {
         });
     }
 }
+
+/// Bases are merged, and their space becomes others', after the writer's last psync. It goes back to that psync all the same.
+#[test]
+fn a_writer_goes_back_to_a_psync_that_others_have_moved() {
+    const PAGES: usize = 100;
+    everywhere(|world| {
+        let pool = world.format();
+        pool.create("a", (PAGES * PAGE) as u64).unwrap();
+        let mut a = pool.attach("a").unwrap();
+        put(&mut a, 0..PAGES, 0, 1);
+        pool.snapshot("a", "first", b"").unwrap();
+        put(&mut a, 0..PAGES / 2, 0, 2);
+        pool.snapshot("a", "second", b"").unwrap();
+        let kept = a.as_slice().to_vec();
+        assert!(!a.is_unsynced().unwrap());
+        for snapshot in ["first", "second"] {
+            pool.destroy(snapshot).unwrap();
+        }
+        pool.collect(&mut |_, _| {}).unwrap();
+        fill(&pool);
+        assert!(world.ground == Ground::Simulated || !a.is_unsynced().unwrap());
+        a.as_mut_slice().fill(9);
+        assert!(a.is_unsynced().unwrap());
+        a.revert().unwrap();
+        assert!(a.as_slice() == kept);
+        put(&mut a, 3..4, 1, 3);
+        a.detach().unwrap();
+        let mut expected = kept;
+        expected[3 * PAGE + 1] = 3;
+        assert!(pool.attach_read("a").unwrap().as_slice() == expected);
+    });
+}

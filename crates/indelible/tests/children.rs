@@ -12,4 +12,5 @@ mod page_source;
 mod paper;
 mod processes;
 mod support;
+mod ticket_crash;
 mod waits;

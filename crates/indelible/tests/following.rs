@@ -68,6 +68,30 @@ fn follow() {
     }
 }
 
+/// Two readers that both lose the log: one makes a base, and the other one goes on from there.
+#[test]
+fn s2_02_readers_go_on_from_the_base_of_one() {
+    worlds(|_, pool| {
+        let mut object = pool.attach("w").unwrap();
+        let mut readers = [(); 2].map(|()| pool.attach_snapshot_anywhere("w", b"").unwrap());
+        for round in 1..=20_u64 {
+            for (page, lost) in [(round as usize % PAGES, true), (round as usize * 7 % PAGES, false)] {
+                object.range_mut(page * PAGE + 8..page * PAGE + 16).copy_from_slice(&round.to_le_bytes());
+                object.psync().unwrap();
+                if lost && round.is_multiple_of(2) {
+                    object.checkpoint().unwrap();
+                }
+            }
+            for reader in &mut readers {
+                assert!(reader.refresh().unwrap());
+                assert!(reader.as_slice() == object.as_slice(), "round {round}");
+            }
+        }
+        drop(readers);
+        object.detach().unwrap();
+    });
+}
+
 /// A process that writes, or follows, without pause.
 struct Other {
     child: Child,

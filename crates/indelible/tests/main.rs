@@ -38,5 +38,6 @@ mod rollback;
 mod sealing;
 mod stores;
 mod support;
+mod tickets;
 mod transfer;
 mod trust;

@@ -136,3 +136,26 @@ fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
         sound(world);
     });
 }
+
+/// A base below a snapshot is merged with it, which gives the snapshot a binding number; a copy of it has none as yet, and not that one.
+#[test]
+fn copies_of_merged_snapshots_have_numbers_of_their_own() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut a = pool.create_attached("a", 5 * PAGE as u64).unwrap();
+        let mut expected = vec![0; 5 * PAGE];
+        for (page, snapshot) in [(0, "lower"), (1, "upper")] {
+            a.range_mut(page * PAGE..page * PAGE + 8).fill(1);
+            expected[page * PAGE..page * PAGE + 8].fill(1);
+            a.psync().unwrap();
+            pool.snapshot("a", snapshot, b"").unwrap();
+        }
+        a.detach().unwrap();
+        pool.destroy("lower").unwrap();
+        assert!(pool.collect(&mut |_, _| {}).unwrap().copied > 0, "nothing was merged");
+        pool.create_from("upper", "copy", b"", &CreateOptions::new(0)).unwrap();
+        holds(&pool, "copy", &expected);
+        drop(pool);
+        sound(world);
+    });
+}

@@ -50,6 +50,8 @@ mod gate;
 mod leaked;
 #[path = "../../indelible/src/collections/lock_word.rs"]
 mod lock_word;
+#[path = "../../indelible/src/heap/rounds.rs"]
+mod rounds;
 #[path = "../../indelible/src/heap/span.rs"]
 mod span;
 
@@ -103,6 +105,7 @@ mod dirty;
 mod holds;
 mod locks;
 mod shared;
+mod tickets;
 mod total;
 
 use std::sync::Arc;
@@ -168,6 +171,13 @@ pub const MODELS: &[Model] = &[
     whole("a lock is shared, or exclusive", locks::a_lock_is_shared_or_exclusive),
     whole("a cut holds whole sections", locks::a_cut_holds_whole_sections),
     bounded(2, "a cut beside two sections ends", locks::a_cut_beside_two_sections_ends),
+    bounded(
+        2,
+        "a gate that opens beside a cut lets stores in, and no other cut",
+        locks::a_gate_opens_beside_a_cut,
+    ),
+    bounded(3, "a ticket that was waited for is durable", tickets::a_ticket_that_was_waited_for_is_durable),
+    bounded(3, "so it is where cuts fail", tickets::a_ticket_of_a_failed_round_is_not_taken_for_durable),
     whole("of two frees of a block one is refused", blocks::of_two_frees_one_is_refused),
     bounded(2, "blocks that others freed come back", blocks::blocks_that_others_freed_come_back),
     whole("a block freed while its owner looks comes back", blocks::a_block_freed_while_its_owner_looks),

@@ -92,7 +92,7 @@ pub(crate) fn a_cut_holds_whole_sections() {
     let guarded = Guarded::new();
     let other = guarded.clone();
     let thread = thread::spawn(move || other.add_inside());
-    let cut = guarded.gate.cut(PATIENCE, || guarded.get());
+    let cut = guarded.gate.close(PATIENCE).map(|_closed| guarded.get());
     assert!(matches!(cut, Ok(0 | 2)), "{cut:?}");
     thread.join().unwrap();
 }
@@ -108,8 +108,44 @@ pub(crate) fn a_cut_beside_two_sections_ends() {
             other.gate.leave();
         })
     });
-    let cut = guarded.gate.cut(PATIENCE, || guarded.get());
+    let cut = guarded.gate.close(PATIENCE).map(|_closed| guarded.get());
     assert!(matches!(cut, Ok(0..=2)), "{cut:?}");
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(guarded.get(), 2);
 }
+
+/// A gate that opens while its cut goes on: sections come in, and the next cut waits for the end of this one.
+pub(crate) fn a_gate_opens_beside_a_cut() {
+    let guarded = Guarded::new();
+    let cutting = Arc::new(UnsafeCell::new(()));
+    let storing = {
+        let other = guarded.clone();
+        thread::spawn(move || other.add_inside())
+    };
+    let cut = |guarded: &Guarded, cutting: &UnsafeCell<()>| {
+        let mut closed = guarded.gate.close(PATIENCE).unwrap();
+        let seen = guarded.get();
+        closed.open();
+        // loom reports a cut beside another one.
+        cutting.with_mut(|_| thread::yield_now());
+        drop(closed);
+        seen
+    };
+    let other = {
+        let (guarded, cutting) = (guarded.clone(), Sent(cutting.clone()));
+        thread::spawn(move || {
+            let cutting = cutting;
+            cut(&guarded, &cutting.0)
+        })
+    };
+    let seen = [cut(&guarded, &cutting), other.join().unwrap()];
+    assert!(seen.iter().all(|seen| matches!(seen, 0 | 2)), "{seen:?}");
+    storing.join().unwrap();
+}
+
+/// To be shared by the threads of a model, which checks each access.
+struct Sent(Arc<UnsafeCell<()>>);
+
+// SAFETY: loom checks every access.
+#[allow(unsafe_code)]
+unsafe impl Send for Sent {}

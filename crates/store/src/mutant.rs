@@ -159,6 +159,8 @@ mutants! {
         NonceReused,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
+        /// Other readers may have a base before it has absorbed what it can.
+        BaseSharedEarly,
         /// A base says that pages that it absorbs are its own before they are durable.
         AbsorbedEarly,
         /// A base does not say that pages that it absorbed are its own.

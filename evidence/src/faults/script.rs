@@ -66,7 +66,7 @@ impl Script<'_> {
     }
 
     fn workload(&self) -> Workload {
-        Workload::new(Source { seed: self.seed, sparse: true }, 0)
+        Workload::new(Source { seed: self.seed, sparse: true, keeps: false }, 0)
     }
 
     /// All steps. A step that had no space is tried once more as it is; after another error the process

@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
@@ -37,6 +37,9 @@ pub(crate) struct Child {
     /// Without sparse objects
     #[arg(long)]
     pub(crate) dense: bool,
+    /// With snapshots, copies, and objects that go back
+    #[arg(long)]
+    pub(crate) keeps: bool,
     /// The workloads' progress so far
     #[arg(long)]
     pub(crate) workload: Vec<Spec>,
@@ -73,7 +76,7 @@ impl Child {
     }
 
     fn source(&self) -> Source {
-        Source { seed: self.seed, sparse: !self.dense }
+        Source { seed: self.seed, sparse: !self.dense, keeps: self.keeps }
     }
 
     fn work(&self) -> Result<(), Trouble> {
@@ -167,7 +170,7 @@ impl Child {
 
     /// Every object after one and the same possible step of its workload, and nothing else in the pool.
     fn judge(&self) -> Result<(), Trouble> {
-        self.check(false)?;
+        check_pool(&self.pool, false)?;
         let pool = self.open()?;
         let mut objects = u64::from(WORKLOADS);
         for spec in &self.workload {
@@ -180,41 +183,43 @@ impl Child {
         let reaped =
             pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
         Said::Count { count: reaped, what: "copies of objects that died growing, removed".into() }.say();
-        let found = pool.info()?.objects;
+        // What objects rest on is among all objects of the pool.
+        let found = if self.keeps { pool.list().count() as u64 } else { pool.info()?.objects };
         if found != objects {
             return Err(Trouble::Wrong(format!("{found} objects instead of {objects}")));
         }
         drop(pool);
-        self.check(true)
+        check_pool(&self.pool, true)
     }
 
     /// One of the workload's objects can be written to: the attach finds what the model says.
     fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
-        let Some((name, bytes)) = workload.objects.iter().next() else { return Ok(()) };
+        let Some(name) = workload.writable().next() else { return Ok(()) };
+        let bytes = &workload.objects[name];
         let object = patient(|| pool.attach(name))?;
         if object.as_slice()[..bytes.len()] != bytes[..] {
             return Err(Trouble::Wrong(format!("{name} differs between a reader and a writer")));
         }
         Ok(object.detach()?)
     }
+}
 
-    /// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
-    /// be something to recover, never an error.
-    fn check(&self, recovered: bool) -> Result<(), Trouble> {
-        let report = check(&self.pool, &PoolOptions::new(), &mut |_, _| {})?;
-        let allowed = if recovered { Severity::Note } else { Severity::Warning };
-        let mut bad = report.findings.iter().filter(|finding| finding.severity > allowed);
-        match bad.next() {
-            None => Ok(()),
-            Some(finding) => {
-                let when = if recovered { "after" } else { "before" };
-                Err(Trouble::Wrong(format!("check {when} recovery: {finding}")))
-            }
+/// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
+/// be something to recover, never an error.
+pub(crate) fn check_pool(pool: &Path, recovered: bool) -> Result<(), Trouble> {
+    let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
+    let allowed = if recovered { Severity::Note } else { Severity::Warning };
+    let mut bad = report.findings.iter().filter(|finding| finding.severity > allowed);
+    match bad.next() {
+        None => Ok(()),
+        Some(finding) => {
+            let when = if recovered { "after" } else { "before" };
+            Err(Trouble::Wrong(format!("check {when} recovery: {finding}")))
         }
     }
 }
 
-fn failed(workload: u32, trouble: &Trouble) -> Said {
+pub(crate) fn failed(workload: u32, trouble: &Trouble) -> Said {
     match trouble {
         Trouble::Wrong(why) => Said::Wrong { why: why.clone() },
         Trouble::Threads(error) => {

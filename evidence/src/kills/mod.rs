@@ -4,23 +4,27 @@
 //! A round: some victims run workloads, each on objects of its own; each is stopped, continued and killed when its time
 //! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
 //! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
-//! Rounds follow each other on the pool of a scenario; scenarios differ in medium, tracking rung and adversity.
+//! Rounds follow each other on the pool of a scenario; scenarios differ in medium, tracking rung and adversity. In some of them processes
+//! also make snapshots and copies of what others write, and follow it: [`beside`].
 //!
 //! Checked: each workload is in all of its objects as after the last step that was reported done, or as after
 //! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
 //! finds no error before recovery and nothing at all after it; every failure is a clear error and happens
 //! only where the scenario is adverse.
 
+mod beside;
 mod child;
 mod environment;
 mod scenario;
 pub(crate) mod watch;
 
-pub(crate) use child::Child;
+pub(crate) use beside::Child as BesideChild;
+pub(crate) use child::{Child, check_pool, failed};
 pub(crate) use watch::IDLE;
 
 use crate::workloads::program::mixed;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use beside::Beside;
 use clap::Args;
 use environment::Environment;
 use indelible::Tracking;
@@ -28,6 +32,7 @@ use indelible_record::{Mode, Record, add, folder};
 use indicatif::{ProgressBar, ProgressStyle};
 use scenario::Scenario;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -41,7 +46,7 @@ const ROUNDS: u64 = 6;
 #[derive(Args)]
 pub(crate) struct Kills {
     /// Rounds, at least
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 90)]
     rounds: u64,
     /// A campaign: 5,000 rounds
     #[arg(long)]
@@ -52,23 +57,71 @@ pub(crate) struct Kills {
     /// Only this scenario of the campaign
     #[arg(long)]
     scenario: Option<u64>,
+    /// Only scenarios in which processes make snapshots and copies of what others write
+    #[arg(long)]
+    beside: bool,
     /// Scenarios at a time
     #[arg(long, default_value_t = 3)]
     jobs: usize,
 }
 
-/// Environments and tracking rungs, taken in turn.
-const SCENARIOS: [(Environment, &str); 9] = [
-    (Environment::Disk, "wp-async"),
-    (Environment::Memory, "wp-async"),
-    (Environment::Disk, "mprotect"),
-    (Environment::Memory, "mprotect"),
-    (Environment::Disk, "explicit"),
-    (Environment::Memory, "explicit"),
-    (Environment::FullDisk, "auto"),
-    (Environment::FullMemory, "auto"),
-    (Environment::LittleMemory, "auto"),
+/// What happens in the rounds of a scenario.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Each process has objects of its own.
+    Apart,
+    /// Processes keep, copy and follow the objects of others.
+    Beside,
+}
+
+/// Environments, tracking rungs and kinds, taken in turn.
+const SCENARIOS: [(Environment, &str, Kind); 15] = [
+    (Environment::Disk, "wp-async", Kind::Apart),
+    (Environment::Memory, "wp-async", Kind::Beside),
+    (Environment::Memory, "wp-async", Kind::Apart),
+    (Environment::Disk, "mprotect", Kind::Apart),
+    (Environment::Disk, "wp-async", Kind::Beside),
+    (Environment::Memory, "mprotect", Kind::Apart),
+    (Environment::Disk, "explicit", Kind::Apart),
+    (Environment::Memory, "mprotect", Kind::Beside),
+    (Environment::Memory, "explicit", Kind::Apart),
+    (Environment::Disk, "explicit", Kind::Beside),
+    (Environment::FullDisk, "auto", Kind::Apart),
+    (Environment::FullMemory, "auto", Kind::Apart),
+    (Environment::Memory, "explicit", Kind::Beside),
+    (Environment::LittleMemory, "auto", Kind::Apart),
+    (Environment::Disk, "mprotect", Kind::Beside),
 ];
+
+impl Kind {
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Apart => "",
+            Kind::Beside => ", beside writers",
+        }
+    }
+}
+
+/// A scenario's pool, and what happens on it.
+trait Rounds {
+    /// Processes, kills, recoverers, kills, and the verdict.
+    fn round(&mut self, last: bool) -> Result<()>;
+
+    fn counts(&self) -> &BTreeMap<String, u64>;
+
+    /// Files that a failure leaves, and what was said.
+    fn left(&self) -> (Vec<PathBuf>, &str);
+}
+
+/// Leaves the files of a scenario and what was said in a folder.
+fn keep(scenario: &dyn Rounds, folder: &Path, why: &str) -> Result<()> {
+    let (files, log) = scenario.left();
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for file in files {
+        std::fs::copy(&file, folder.join(file.file_name().unwrap_or_default()))?;
+    }
+    Ok(std::fs::write(folder.join("log.txt"), format!("{log}{why}\n"))?)
+}
 
 impl Kills {
     pub(crate) fn run(&self) -> Result<()> {
@@ -101,11 +154,15 @@ impl Kills {
         let counts = counts.into_inner().expect("nobody panicked");
         bar.finish_and_clear();
         let mode = if self.long { Mode::Long } else { Mode::Short };
-        let command = format!("pmo-evidence kills --rounds {rounds} --seed {seed}");
+        let command = format!("pmo-evidence kills --rounds {rounds} --seed {seed}{}", self.words());
         let seconds = begin.elapsed().as_secs_f64();
         let record = Record { seconds, counts, ..Record::new("kills", mode, command, seed) };
         record.print();
-        if self.scenario.is_none() { record.save() } else { Ok(()) }
+        if self.scenario.is_none() && !self.beside { record.save() } else { Ok(()) }
+    }
+
+    fn words(&self) -> &'static str {
+        if self.beside { " --beside" } else { "" }
     }
 
     fn scenario(
@@ -115,45 +172,53 @@ impl Kills {
         bar: &ProgressBar,
         counts: &Mutex<BTreeMap<String, u64>>,
     ) -> Result<()> {
-        let (environment, tracking) = SCENARIOS[(number % SCENARIOS.len() as u64) as usize];
+        let of: Vec<_> =
+            SCENARIOS.into_iter().filter(|(.., kind)| !self.beside || *kind == Kind::Beside).collect();
+        let (environment, tracking, kind) = of[(number % of.len() as u64) as usize];
         let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
         if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
             bar.println(format!("NOT TESTED: this kernel does not offer {tracking}"));
             bar.inc(ROUNDS);
             return Ok(());
         }
-        bar.set_message(format!("{}, {tracking}", environment.word()));
+        bar.set_message(format!("{}, {tracking}{}", environment.word(), kind.suffix()));
         let own = mixed(seed, number, 0).u64(..);
-        let Some(mut scenario) = Scenario::new(environment, tracking, own)? else {
+        let scenario: Option<Box<dyn Rounds>> = match kind {
+            Kind::Apart => Scenario::new(environment, tracking, own)?.map(|made| Box::new(made) as _),
+            Kind::Beside => Beside::new(environment, tracking, own)?.map(|made| Box::new(made) as _),
+        };
+        let Some(mut scenario) = scenario else {
             bar.println(format!("NOT TESTED: a {} needs the right to mount one", environment.word()));
             bar.inc(ROUNDS);
             return Ok(());
         };
         let mut done = Ok(());
-        for _ in 0..ROUNDS {
-            done = scenario.round();
+        for round in 1..=ROUNDS {
+            done = scenario.round(round == ROUNDS);
             bar.inc(1);
             if done.is_err() {
                 break;
             }
         }
         let mut counts = counts.lock().expect("nobody panicked");
-        for (what, count) in &scenario.counts {
+        for (what, count) in scenario.counts() {
             add(&mut counts, what, *count);
         }
         add(
             &mut counts,
-            &format!("rounds: {}, {tracking}", environment.word()),
-            scenario.counts.get("rounds").copied().unwrap_or(0),
+            &format!("rounds: {}, {tracking}{}", environment.word(), kind.suffix()),
+            scenario.counts().get("rounds").copied().unwrap_or(0),
         );
         drop(counts);
         if let Err(error) = done {
             let kept = folder().join(format!("kills-{seed}-{number}"));
-            scenario.keep(&kept, &format!("{error:#}"))?;
+            keep(&*scenario, &kept, &format!("{error:#}"))?;
             bail!(
-                "{}, {tracking}: {error:#}\nthe pool and what was said: {}\nagain: pmo-evidence kills --seed {seed} --scenario {number}",
+                "{}, {tracking}{}: {error:#}\nthe pool and what was said: {}\nagain: pmo-evidence kills --seed {seed} --scenario {number}{}",
                 environment.word(),
-                kept.display()
+                kind.suffix(),
+                kept.display(),
+                self.words()
             );
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! A pool, the workloads on it, and the rounds it goes through.
 
-use super::WORKLOADS;
 use super::child::Role;
 use super::environment::{Environment, Group, Place};
 use super::watch::{End, Fate, Seen, start, watch};
+use super::{Rounds, WORKLOADS};
 use crate::workloads::program::mixed;
 use crate::workloads::ring;
 use crate::workloads::wire::{Said, Spec};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indelible::Pool;
 use indelible_record::add;
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ use std::thread;
 const POOL: u64 = 64 << 20;
 
 pub(crate) struct Scenario {
-    pub(crate) environment: Environment,
+    environment: Environment,
     tracking: &'static str,
-    pub(crate) place: Place,
+    place: Place,
     group: Option<Group>,
     seed: u64,
     rng: fastrand::Rng,
     specs: Vec<Spec>,
-    pub(crate) counts: BTreeMap<String, u64>,
-    pub(crate) log: String,
+    counts: BTreeMap<String, u64>,
+    log: String,
 }
 
 /// Some workloads and the victims that run them, one after the other.
@@ -70,20 +70,6 @@ impl Scenario {
 
     fn count(&mut self, what: &str, count: u64) {
         add(&mut self.counts, what, count);
-    }
-
-    /// Victims, kills, recoverers, kills, and the verdict.
-    pub(crate) fn round(&mut self) -> Result<()> {
-        self.log += "round\n";
-        if self.place.can_be_full() {
-            let left = self.rng.u64(0..1 << 20);
-            self.place.fill(left)?;
-        }
-        self.storm()?;
-        self.recoverers()?;
-        self.judge()?;
-        self.count("rounds", 1);
-        Ok(())
     }
 
     /// Several victims at once, each killed at a moment of its own, some with a successor that recovers
@@ -280,11 +266,28 @@ impl Scenario {
         }
         Ok(())
     }
+}
 
-    /// Leaves the pool's image and what was said in a folder.
-    pub(crate) fn keep(&self, folder: &std::path::Path, why: &str) -> Result<()> {
-        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        std::fs::copy(self.place.pool(), folder.join("pool.pmo"))?;
-        Ok(std::fs::write(folder.join("log.txt"), format!("{}{why}\n", self.log))?)
+impl Rounds for Scenario {
+    /// Victims, kills, recoverers, kills, and the verdict.
+    fn round(&mut self, _last: bool) -> Result<()> {
+        self.log += "round\n";
+        if self.place.can_be_full() {
+            let left = self.rng.u64(0..1 << 20);
+            self.place.fill(left)?;
+        }
+        self.storm()?;
+        self.recoverers()?;
+        self.judge()?;
+        self.count("rounds", 1);
+        Ok(())
+    }
+
+    fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.counts
+    }
+
+    fn left(&self) -> (Vec<PathBuf>, &str) {
+        (vec![self.place.pool()], &self.log)
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Source {
     /// Whether objects may be sparse: not on a full memory file system, where touching such a one is
     /// answered by SIGBUS (SAFETY.md).
     pub(crate) sparse: bool,
+    /// Whether objects are kept as snapshots, copied, and go back.
+    pub(crate) keeps: bool,
 }
 
 /// A workload's objects after `step` steps.
@@ -29,6 +31,16 @@ pub(crate) struct Workload {
     pub(crate) step: u64,
     /// Contents by name; a content's length is the object's size.
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    /// Copies and snapshots among them.
+    kept: BTreeMap<String, Kept>,
+}
+
+/// A copy or a snapshot.
+#[derive(Clone)]
+struct Kept {
+    /// The object whose addresses it has.
+    first: String,
+    snapshot: bool,
 }
 
 /// Bytes stored somewhere.
@@ -66,6 +78,21 @@ pub(crate) enum Action {
     Checkpoint {
         name: String,
     },
+    /// A snapshot of an object, attached or not.
+    Keep {
+        name: String,
+        snapshot: String,
+    },
+    /// A copy of an object or of a snapshot.
+    Copy {
+        name: String,
+        copy: String,
+    },
+    /// An object goes back to a snapshot.
+    Back {
+        name: String,
+        snapshot: String,
+    },
     /// Stores, then one psync of all these objects.
     Psync {
         names: Vec<String>,
@@ -85,6 +112,9 @@ impl Action {
             Action::Resize { .. } => "resize",
             Action::Reattach { .. } => "attach",
             Action::Checkpoint { .. } => "checkpoint",
+            Action::Keep { .. } => "snapshot",
+            Action::Copy { .. } => "copy",
+            Action::Back { .. } => "rollback",
             Action::Psync { names, .. } if names.len() > 1 => "psync of several",
             Action::Psync { .. } => "psync",
             Action::Cut => "cut",
@@ -94,7 +124,7 @@ impl Action {
 
 impl Workload {
     pub(crate) fn new(source: Source, number: u32) -> Self {
-        Workload { source, number, step: 0, objects: BTreeMap::new() }
+        Workload { source, number, step: 0, objects: BTreeMap::new(), kept: BTreeMap::new() }
     }
 
     /// The workload after `step` steps.
@@ -115,7 +145,7 @@ impl Workload {
     /// The next step.
     pub(crate) fn next(&self) -> Action {
         let mut rng = mixed(self.source.seed, u64::from(self.number), self.step + 1);
-        let count = self.objects.len();
+        let count = self.writable().count();
         let sparse = rng.u8(0..4) == 0 && self.source.sparse;
         let fresh = format!("{}{}", self.prefix(), self.step + 1);
         if count < 2 {
@@ -123,10 +153,13 @@ impl Workload {
         }
         let name = self.any(&mut rng).to_owned();
         let size = self.objects[&name].len() as u64;
+        if self.source.keeps && rng.u8(0..8) == 0 {
+            return self.keep(&mut rng, name, fresh);
+        }
         match rng.u32(0..100) {
             0..5 if count < 4 => Action::Create { name: fresh, size: rng.u64(1..=LARGE / 2), sparse },
             5 if count < 4 => Action::Create { name: fresh, size: LOAD, sparse },
-            6..10 if count > 2 => Action::Destroy { name },
+            6..10 if count > 2 && !self.lends(&name) => Action::Destroy { name },
             10..16 if size < LARGE => Action::Grow { name, size: size + rng.u64(1..=LARGE / 4) },
             16..20 if size <= LARGE => Action::Resize { name, size: rng.u64(1..=LARGE) },
             20..25 => Action::Reattach { name },
@@ -136,13 +169,52 @@ impl Workload {
         }
     }
 
+    /// All but the snapshots.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &String> {
+        self.objects.keys().filter(|name| !self.kept.get(*name).is_some_and(|kept| kept.snapshot))
+    }
+
+    /// The object whose addresses an object has: a process attaches one of those at a time.
+    pub(crate) fn first<'a>(&'a self, name: &'a str) -> &'a str {
+        self.kept.get(name).map_or(name, |kept| &kept.first)
+    }
+
+    /// Whether others have the object's addresses, which go to another object with it: a process could not attach that beside a copy.
+    fn lends(&self, name: &str) -> bool {
+        self.kept.values().any(|kept| kept.first == name)
+    }
+
     fn any(&self, rng: &mut fastrand::Rng) -> &str {
-        self.objects.keys().nth(rng.usize(..self.objects.len())).map_or("", String::as_str)
+        rng.choice(self.writable().collect::<Vec<_>>()).map_or("", String::as_str)
+    }
+
+    /// Snapshots, copies, ways back and ends of snapshots, of which there are a few at a time.
+    fn keep(&self, rng: &mut fastrand::Rng, name: String, fresh: String) -> Action {
+        let snapshots: Vec<&String> = self
+            .objects
+            .keys()
+            .filter(|name| self.kept.get(*name).is_some_and(|kept| kept.snapshot))
+            .collect();
+        let of = |name: &str| snapshots.iter().find(|snapshot| self.first(snapshot) == self.first(name));
+        match (rng.u8(0..8), rng.choice(&snapshots)) {
+            (0..3, _) if snapshots.len() < 3 => Action::Keep { name, snapshot: fresh },
+            (3, Some(snapshot)) if self.writable().count() < 5 => {
+                Action::Copy { name: (*snapshot).clone(), copy: fresh }
+            }
+            (4, _) if self.writable().count() < 5 => Action::Copy { name, copy: fresh },
+            (5, Some(snapshot)) => Action::Destroy { name: (*snapshot).clone() },
+            _ => match of(&name) {
+                Some(snapshot) => Action::Back { name, snapshot: (*snapshot).clone() },
+                None => Action::Checkpoint { name },
+            },
+        }
     }
 
     fn psync(&self, rng: &mut fastrand::Rng) -> Action {
-        let mut names: Vec<String> = self.objects.keys().cloned().collect();
+        let mut names: Vec<String> = self.writable().cloned().collect();
         rng.shuffle(&mut names);
+        let mut attached = std::collections::BTreeSet::new();
+        names.retain(|name| attached.insert(self.first(name).to_owned()));
         names.truncate(match rng.u8(0..10) {
             0..6 => 1,
             6..8 => 2,
@@ -179,6 +251,16 @@ impl Workload {
             }
             Action::Destroy { name } => {
                 self.objects.remove(name);
+                self.kept.remove(name);
+            }
+            Action::Keep { name, snapshot: kept } | Action::Copy { name, copy: kept } => {
+                let snapshot = matches!(action, Action::Keep { .. });
+                let first = self.first(name).to_owned();
+                self.kept.insert(kept.clone(), Kept { first, snapshot });
+                self.objects.insert(kept.clone(), self.objects[name].clone());
+            }
+            Action::Back { name, snapshot } => {
+                self.objects.insert(name.clone(), self.objects[snapshot].clone());
             }
             Action::Grow { name, size } | Action::Resize { name, size } => {
                 if let Some(bytes) = self.objects.get_mut(name) {
@@ -209,7 +291,7 @@ mod tests {
     use super::*;
 
     fn source(seed: u64) -> Source {
-        Source { seed, sparse: true }
+        Source { seed, sparse: true, keeps: false }
     }
 
     #[test]
@@ -230,5 +312,12 @@ mod tests {
             workload.take(&action);
         }
         assert_eq!(words.len(), 9, "{words:?}");
+        let mut workload = Workload::new(Source { keeps: true, ..source(1) }, 0);
+        for _ in 0..600 {
+            let action = workload.next();
+            words.insert(action.word());
+            workload.take(&action);
+        }
+        assert_eq!(words.len(), 12, "{words:?}");
     }
 }

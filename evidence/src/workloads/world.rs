@@ -157,12 +157,15 @@ impl Worker {
             Action::Cut if self.ring.is_none() => {
                 self.ring = Some(patient(|| self.pool.attach(&ring::name(self.workload.number)))?);
             }
-            Action::Destroy { name } | Action::Resize { name, .. } | Action::Reattach { name } => {
+            Action::Destroy { name }
+            | Action::Resize { name, .. }
+            | Action::Reattach { name }
+            | Action::Back { name, .. } => {
                 if let Some(object) = self.attached.remove(name) {
                     object.detach()?;
                 }
             }
-            Action::Create { .. } | Action::Cut => {}
+            Action::Create { .. } | Action::Keep { .. } | Action::Copy { .. } | Action::Cut => {}
         }
         Ok(())
     }
@@ -175,6 +178,11 @@ impl Worker {
                 patient(|| self.pool.create_with(name, &how))
             }
             Action::Destroy { name } => patient(|| self.pool.destroy(name)),
+            Action::Keep { name, snapshot } => patient(|| self.pool.snapshot(name, snapshot, b"")),
+            Action::Copy { name, copy } => {
+                patient(|| self.pool.create_from(name, copy, b"", &CreateOptions::new(0)))
+            }
+            Action::Back { name, snapshot } => patient(|| self.pool.rollback(name, snapshot, b"")),
             Action::Resize { name, size } => patient(|| self.pool.resize(name, *size, b"")),
             Action::Grow { name, size } => Ok(self.attach(name)?.grow(*size)?),
             Action::Checkpoint { name } => Ok(self.attach(name)?.checkpoint()?),
@@ -248,6 +256,12 @@ impl Worker {
 
     fn attach(&mut self, name: &str) -> Result<&mut Object, Trouble> {
         if !self.attached.contains_key(name) {
+            let first = self.workload.first(name);
+            let same: Vec<String> =
+                self.attached.keys().filter(|other| self.workload.first(other) == first).cloned().collect();
+            for other in same {
+                self.attached.remove(&other).map_or(Ok(()), Object::detach)?;
+            }
             let object = patient(|| self.pool.attach(name))?;
             self.attached.insert(name.to_owned(), object);
         }

@@ -4,6 +4,8 @@
 //! 1. A thread that is inside goes on inside, also while a cut waits: it may need several locks.
 //! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the cut fails, the gate
 //!    opens again, and nothing was made durable.
+//! 3. The gate opens as soon as the cut's content is fixed, while its durable write goes on. The next cut waits for the end of
+//!    that with the gate open, so that no thread waits at the gate for the medium.
 
 use crate::sys::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::sys::total::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -21,7 +23,7 @@ thread_local! {
 pub(super) struct Gate {
     inside: AtomicUsize,
     closed: AtomicBool,
-    /// Whether a cut is under way.
+    /// Whether a cut is under way, its durable write included.
     cutting: Mutex<bool>,
     /// `cutting` changed, or nobody is inside any more, or the gate is open again.
     changed: Condvar,
@@ -94,20 +96,23 @@ impl Gate {
         }
     }
 
-    /// Runs `cut` while nobody is inside; waits for that, and for other cuts, for `patience` at most.
-    pub(super) fn cut<R>(&self, patience: Duration, cut: impl FnOnce() -> R) -> Result<R, Refused> {
-        if self.mine(0) > 0 {
+    /// Whether the calling thread is inside.
+    pub(super) fn is_inside(&self) -> bool {
+        self.mine(0) > 0
+    }
+
+    /// Begins a cut: nobody is inside when this returns. Waits for that, and for the end of other cuts, for `patience` at most.
+    pub(super) fn close(&self, patience: Duration) -> Result<Closed<'_>, Refused> {
+        if self.is_inside() {
             return Err(Refused::Inside);
         }
         let end = Instant::now().checked_add(patience);
         let mut cutting = self.wait(self.lock(), end, |cutting| !cutting)?;
         *cutting = true;
         self.closed.store(true, SeqCst);
-        let opened = Opened(self);
+        let closed = Closed { gate: self, open: false };
         drop(self.wait(cutting, end, |_| self.inside.load(SeqCst) == 0)?);
-        let result = cut();
-        drop(opened);
-        Ok(result)
+        Ok(closed)
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
@@ -133,13 +138,30 @@ impl Gate {
     }
 }
 
-/// Opens the gate when dropped, also by a panic. Not to be dropped with `cutting` held.
-struct Opened<'a>(&'a Gate);
+/// A cut that is under way. Dropped, also by a panic, it ends, and the gate is open. Not to be dropped, or opened, with
+/// `cutting` held.
+#[derive(Debug)]
+pub(super) struct Closed<'a> {
+    gate: &'a Gate,
+    open: bool,
+}
 
-impl Drop for Opened<'_> {
+impl Closed<'_> {
+    /// Opens the gate, while the cut goes on.
+    pub(super) fn open(&mut self) {
+        if !std::mem::replace(&mut self.open, true) {
+            self.gate.closed.store(false, SeqCst);
+            // A thread that saw it closed waits by now, and is woken.
+            drop(self.gate.lock());
+            self.gate.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        self.0.closed.store(false, SeqCst);
-        *self.0.lock() = false;
-        self.0.changed.notify_all();
+        self.open();
+        *self.gate.lock() = false;
+        self.gate.changed.notify_all();
     }
 }

@@ -38,9 +38,11 @@ mod root;
 mod root_cache;
 mod root_record;
 mod roots;
+mod rounds;
 mod span;
 mod state;
 mod table;
+mod ticket;
 #[doc(hidden)]
 pub mod touched;
 mod trusted;
@@ -54,6 +56,7 @@ pub use check::HeapFinding;
 pub use raw::HeapOptions;
 pub use read::ReadHeap;
 pub use root::{Root, TypeInfo};
+pub use ticket::Ticket;
 pub use walk::{Block, HeapStats};
 pub use writer::Heap;
 
@@ -63,7 +66,7 @@ pub(crate) use chain::{
 };
 pub(crate) use error::HeapError;
 pub(crate) use growth::Growable;
-pub(crate) use raw::{Extent, RawHeap};
+pub(crate) use raw::{Extent, Quiet, RawHeap};
 pub(crate) use reclaim::Reclaimed;
 pub(crate) use registry::{Access, any_explicit, find};
 pub(crate) use root_cache::{Place, RootCache};

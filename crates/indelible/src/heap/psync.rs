@@ -63,14 +63,15 @@ impl Heap {
     ///
     /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: a
     /// critical section is in the cut as a whole, or not at all. Waits no longer than
-    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default.
+    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default. They go on as soon as the content of the cut is
+    /// fixed, beside the durable write. Threads that call this at a time share durable writes: it is a
+    /// [`commit`](Heap::commit) that is waited for.
     ///
     /// # Errors
     /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another thread had one, or forgot
     /// (`mem::forget`) the guard of one, all the time. Nothing was made durable then.
     pub fn psync_cut(&self) -> Result<()> {
-        let cut = self.raw.cut(self.object.patience(), || self.object.psync_cut());
-        cut.unwrap_or_else(|error| Err(self.error("psync", error)))
+        self.commit().wait()
     }
 
     /// psync of several heaps, and of other objects of the pool, as one atomic step: see

@@ -6,15 +6,16 @@ use super::allocator::Allocator;
 use super::check::{HeapFinding, check};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::gate::{Gate, Refused};
+use super::gate::{Closed, Gate, Refused};
 use super::layout::PAGE;
 use super::root::{Root, TypeInfo};
 use super::roots;
+use super::state::Inner;
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// How a heap is used.
@@ -59,6 +60,21 @@ pub(crate) struct Extent {
     pub(crate) marks: Option<Arc<DirtyLines>>,
     /// Bytes it may have without being opened again.
     pub(crate) reach: usize,
+}
+
+/// A cut of a heap that is under way; it ends when this is dropped.
+pub(crate) struct Quiet<'h> {
+    /// Given back before the gate opens.
+    inner: Option<MutexGuard<'h, Inner>>,
+    closed: Closed<'h>,
+}
+
+impl Quiet<'_> {
+    /// Lets changes and threads pass again, while the cut goes on: its content is fixed.
+    pub(crate) fn open(&mut self) {
+        self.inner = None;
+        self.closed.open();
+    }
 }
 
 /// See the module. All threads may use it at once.
@@ -191,18 +207,19 @@ impl RawHeap {
         self.gate.leave();
     }
 
-    /// Keeps all changes of several words, and threads that would enter, out while `f` runs: for a consistent cut. Waits for those
-    /// that are inside, for `patience` at most.
-    pub(crate) fn cut<R>(&self, patience: Duration, f: impl FnOnce() -> R) -> Result<R> {
-        self.gate.cut(patience, || self.quiet(f)).map_err(|refused| match refused {
+    /// Begins a consistent cut: keeps all changes of several words, and threads that would enter, out until it is opened.
+    /// Waits for those that are inside, for `patience` at most.
+    pub(crate) fn quiet(&self, patience: Duration) -> Result<Quiet<'_>> {
+        let closed = self.gate.close(patience).map_err(|refused| match refused {
             Refused::Inside => HeapError::Inside,
             Refused::Busy => HeapError::Locked { waited: patience },
-        })
+        })?;
+        Ok(Quiet { inner: Some(self.allocator.shared.lock()), closed })
     }
 
-    fn quiet<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _inner = self.allocator.shared.lock();
-        f()
+    /// Whether the calling thread has a lock of the heap.
+    pub(super) fn is_inside(&self) -> bool {
+        self.gate.is_inside()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Block>> {

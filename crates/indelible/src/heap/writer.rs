@@ -9,6 +9,7 @@ use super::raw::{Extent, HeapOptions, RawHeap};
 use super::registry::{Access, Entry, Registration};
 use super::root::{Root, TypeInfo};
 use super::root_cache::RootCache;
+use super::rounds::Rounds;
 use super::trusted::Trusted;
 use super::walk::{Block, HeapStats};
 use crate::error::{Cause, Error, ErrorKind, Result};
@@ -63,6 +64,7 @@ pub struct Heap {
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
     pub(super) object: Object,
+    pub(super) rounds: Rounds<Error>,
     /// Roots by type.
     pub(crate) root_cache: RootCache,
     /// Roots that may be used by type.
@@ -117,6 +119,7 @@ impl Heap {
                 trusted: Trusted::new(!object.is_foreign()),
                 object,
                 registration: Registration::new(),
+                rounds: Rounds::default(),
                 root_cache: RootCache::default(),
             }),
             Err(error) => Err(object.error(operation, Cause::Heap(error))),

@@ -223,6 +223,21 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
+        let source = self.at(from, len as u64)?;
+        if !self.known.is_empty() && len > 0 && !self.is_known(from, len as u64) {
+            // As in `read`.
+            let mut bytes = vec![0; len];
+            self.read(from, &mut bytes)?;
+            return self.write(to, &bytes);
+        }
+        let target = self.target(to, len as u64)?;
+        // SAFETY: as in `read` and in `write`; the ranges are apart.
+        unsafe { flush::cached_move(target, source, len) };
+        flush::hand_over();
+        Ok(())
+    }
+
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: as in `write`.

@@ -5,7 +5,8 @@
 use super::beside::{Addresses, Follows};
 use super::reader::{Inherited, ReadCore};
 use crate::error::Cause;
-use indelible_store::store::{Followed, Reader};
+use crate::pool::Inner as PoolInner;
+use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 
 impl ReadCore {
@@ -29,26 +30,71 @@ impl ReadCore {
                     }
                     // The reader counts as showing what the shadow does not.
                     self.shadow = None;
-                    return self.attach_newer(shown, || {});
+                    return self.attach_newer(shown, &mut || {});
                 }
                 Followed::Lost => {}
             }
         }
-        self.attach_newer(shown, changing)
+        let mut changing = Some(changing);
+        self.attach_newer(shown, &mut || changing.take().map_or((), |changing| changing()))
     }
 
-    /// Maps what the last psync left in the place of what is shown, psync number `shown`.
-    fn attach_newer(&mut self, shown: Option<u64>, changing: impl FnOnce()) -> Result<bool, Cause> {
+    /// Maps what the last psync left in the place of what is shown, psync number `shown`: on the base of another reader, if the log goes back to that.
+    fn attach_newer(&mut self, shown: Option<u64>, changing: &mut dyn FnMut()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
-        let Some(follows) = &mut self.follows else { return Ok(false) };
-        let mut newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&follows.key))?))?;
+        let Some(key) = self.follows.as_ref().map(|follows| follows.key.clone()) else { return Ok(false) };
+        let gone = self.shadow.is_none();
+        if let Some((base, lines)) = Self::base_of_others(&pool, &name, &key)? {
+            let changed = gone || base.shown() != shown;
+            self.show(base, changing)?;
+            if self.lay_first(&lines) {
+                return Ok(changed);
+            }
+        }
+        let newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&key))?))?;
+        let changed = gone || newer.shown() != shown;
+        self.show(newer, changing)?;
+        Ok(changed)
+    }
+
+    /// A base that another reader made, and what came since, if the log of the writer goes back to it.
+    pub(super) fn base_of_others(
+        pool: &PoolInner,
+        name: &str,
+        key: &[u8],
+    ) -> Result<Option<(Reader, Lines)>, Cause> {
+        let Some(mut base) = pool.store.attach_base(name, Key(key))? else { return Ok(None) };
+        match pool.store.follow(&mut base) {
+            Followed::Newest => Ok(Some((base, Lines::default()))),
+            Followed::Newer(lines) => Ok(Some((base, lines))),
+            Followed::Lost => {
+                pool.store.end_snapshot(base)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Lays what came since over a base that was just mapped. `false`: it cannot be; then the object has no bytes.
+    pub(super) fn lay_first(&mut self, lines: &Lines) -> bool {
+        let (Some(follows), Some(shadow)) = (&mut self.follows, &mut self.shadow) else { return false };
+        // SAFETY: nobody has read them yet.
+        let laid = unsafe { follows.lay(shadow, lines) };
+        if !laid {
+            self.shadow = None;
+        }
+        laid
+    }
+
+    /// Maps what another reader shows in the place of what is shown.
+    fn show(&mut self, mut newer: Reader, changing: &mut dyn FnMut()) -> Result<(), Cause> {
+        let pool = self.pool.clone();
+        let Some(follows) = &mut self.follows else { return Ok(()) };
         let address = |reader: &Reader| reader.object().entry.address;
         let elsewhere = |before: &Reader| address(before) != address(&newer);
         if follows.addresses == Addresses::Own && self.reader.as_ref().is_some_and(elsewhere) {
             let _ = pool.store.end_snapshot(newer);
             return Err(Cause::Replaced);
         }
-        let changed = newer.shown() != shown || self.shadow.is_none();
         changing();
         follows.laid.clear();
         (self.shadow, self.inherited) = (None, Inherited::No);
@@ -57,7 +103,7 @@ impl ReadCore {
         let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
         let (shadow, inherited) = mapped?;
         (self.shadow, self.inherited) = (Some(shadow), inherited);
-        Ok(changed)
+        Ok(())
     }
 
     /// Maps what the newest psync left, if there was one, elsewhere: with the same base, as far as the writer's log goes back to that.

@@ -31,4 +31,4 @@ pub(crate) use beside::Addresses;
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;
-pub(crate) use together::psync_cores;
+pub(crate) use together::{cut_cores, psync_cores};

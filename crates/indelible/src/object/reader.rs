@@ -97,6 +97,13 @@ impl ReadCore {
     ) -> Result<ReadCore, Cause> {
         // Readers that died have left their bases.
         pool.store.reap()?;
+        // If the log goes back to the base of another reader, the writer takes no notice.
+        if let Some((base, lines)) = Self::base_of_others(&pool, name, key)? {
+            let mut found = ReadCore::following(pool.clone(), name, base, Follows::new(key, addresses))?;
+            if found.lay_first(&lines) {
+                return Ok(found);
+            }
+        }
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(key))?))?;
         ReadCore::following(pool, name, reader, Follows::new(key, addresses))
     }

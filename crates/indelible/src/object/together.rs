@@ -8,9 +8,21 @@ use indelible_store::error::StoreError;
 use indelible_store::lane::BatchSource;
 use indelible_store::store::{Changes, Psync, Staged, Writer};
 
-/// psync of several objects as one step. `cut`: other threads may store meanwhile; their stores wait
-/// until this one's content is fixed, or belong to the next psync.
-pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Cause> {
+/// psync of several objects as one step. Nobody stores meanwhile.
+pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
+    psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
+}
+
+/// As [`psync_cores`], beside threads that store: their stores wait until this one's content is fixed, or belong to the next
+/// psync. `fixed` is called when it is, before the durable write.
+pub(crate) fn cut_cores(cores: &mut [&mut Core], fixed: impl FnOnce()) -> Result<(), Cause> {
+    psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, fixed))
+}
+
+fn psync_halves(
+    cores: &mut [&mut Core],
+    psync: impl FnOnce(Vec<&mut Writer>, &mut [&mut Tracked]) -> Result<(), Cause>,
+) -> Result<(), Cause> {
     cores.iter_mut().try_for_each(|core| core.before_psync())?;
     let (mut writers, mut tracked) = (Vec::with_capacity(cores.len()), Vec::with_capacity(cores.len()));
     for core in cores.iter_mut() {
@@ -18,7 +30,7 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core], cut: bool) -> Result<(), Caus
         writers.push(writer);
         tracked.push(half);
     }
-    if cut { psync_cut(writers, &mut tracked) } else { psync_alone(&mut writers, &mut tracked) }?;
+    psync(writers, &mut tracked)?;
     cores.iter_mut().for_each(|core| core.after_psync());
     Ok(())
 }
@@ -46,11 +58,18 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
 
 /// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied. No page goes straight
 /// to the primary, either.
-fn psync_cut(writers: Vec<&mut Writer>, tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
+fn psync_cut(
+    writers: Vec<&mut Writer>,
+    tracked: &mut [&mut Tracked],
+    fixed: impl FnOnce(),
+) -> Result<(), Cause> {
     // A hold of one of the objects is waited for before any store is held up.
     let psync = Psync::begin(writers)?;
     psync.writers().zip(tracked.iter_mut()).for_each(|(writer, tracked)| tracked.follow(writer));
-    let result = stage_held(psync, tracked).and_then(|staged| Ok(commit(staged, tracked)?));
+    let result = stage_held(psync, tracked).and_then(|staged| {
+        fixed();
+        Ok(commit(staged, tracked)?)
+    });
     if result.is_err() {
         // Trackers may have been told that the pages that changed are durable: with the stores held up, before the commit.
         tracked.iter().for_each(|tracked| tracked.mark_changed());

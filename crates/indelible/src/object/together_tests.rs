@@ -2,7 +2,7 @@
 //! lost to the next psync, and nobody is left waiting.
 
 use super::Object;
-use super::together::psync_cores;
+use super::together::cut_cores;
 use crate::dirty::Refused;
 use crate::pool::{Pool, PoolOptions, Tracking};
 use crate::sys::PAGE;
@@ -17,7 +17,7 @@ fn objects(pool: &Pool) -> [Object; 3] {
 
 fn cut(objects: &mut [Object]) -> Result<(), crate::error::Cause> {
     let mut cores: Vec<_> = objects.iter_mut().map(Object::core_mut).collect();
-    psync_cores(&mut cores, true)
+    cut_cores(&mut cores, || {})
 }
 
 fn a_cut_that_fails_loses_nothing(tracking: Tracking, refused: Refused, by: usize) {

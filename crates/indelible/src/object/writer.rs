@@ -5,7 +5,7 @@
 use super::engine::Core;
 use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::together::psync_cores;
+use super::together::{cut_cores, psync_cores};
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen, placed};
@@ -243,9 +243,14 @@ impl Object {
     /// # Errors
     /// As for [`psync`](Object::psync).
     pub fn psync_cut(&self) -> Result<()> {
+        self.psync_cut_then(|| {})
+    }
+
+    /// As [`psync_cut`](Object::psync_cut); calls `fixed` when the content is fixed, before the durable write.
+    pub(crate) fn psync_cut_then(&self, fixed: impl FnOnce()) -> Result<()> {
         self.pool
             .alive()
-            .and_then(|()| psync_cores(&mut [&mut *self.core()], true))
+            .and_then(|()| cut_cores(&mut [&mut *self.core()], fixed))
             .map_err(|cause| self.error("psync", cause))
     }
 
@@ -320,6 +325,11 @@ impl Object {
     /// Bytes the object may have one day, by the addresses kept for it.
     pub(crate) fn reach(&self) -> usize {
         self.core().reach()
+    }
+
+    /// Whether this process still has the pool.
+    pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
+        self.pool.alive().map_err(|cause| self.error(operation, cause))
     }
 
     /// How long to wait for others: see [`Pool::set_wait`](crate::Pool::set_wait).
@@ -417,7 +427,7 @@ pub fn psync_all(objects: &mut [&mut Object]) -> Result<()> {
     let (pool, name) = (first.pool.clone(), first.name.clone());
     let result = pool.alive().and_then(|()| {
         let mut cores: Vec<&mut Core> = objects.iter_mut().map(|object| object.core_mut()).collect();
-        psync_cores(&mut cores, false)
+        psync_cores(&mut cores)
     });
     result.map_err(|cause| Error::new("psync together", cause).pool(&pool.path).object(&name))
 }

@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code)]
 
-use super::registry::{Attachment, find};
+use super::registry::find;
 use crate::error::{Cause, Result};
-use crate::heap::RawHeap;
-use crate::object::{Core, psync_cores};
+use crate::heap::Quiet;
+use crate::object::{Core, cut_cores, psync_cores};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -110,23 +110,18 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     }
     let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));
     let heaps: Vec<_> = heaps.collect();
-    let quiet = found.values().zip(&heaps).filter_map(|(found, heap)| Some((&**found, &**heap.as_ref()?)));
-    let quiet: Vec<_> = quiet.collect();
-    quietly(operation, if cut { &quiet } else { &[] }, &mut || {
-        let mut guards: Vec<_> = found.values().filter_map(|attachment| attachment.core()).collect();
-        let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
-        let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
-        psync_cores(&mut cores, cut).map_err(|cause| first.error(operation, cause))
-    })
-}
-
-/// Keeps all changes of several words out of these heaps while `f` runs.
-fn quietly(
-    operation: &'static str,
-    heaps: &[(&Attachment, &RawHeap)],
-    f: &mut dyn FnMut() -> Result<()>,
-) -> Result<()> {
-    let [(attachment, first), rest @ ..] = heaps else { return f() };
-    let cut = first.cut(attachment.patience(), || quietly(operation, rest, f));
-    cut.unwrap_or_else(|error| Err(attachment.error(operation, Cause::Heap(error))))
+    let mut quiet = Vec::new();
+    if cut {
+        for (attachment, heap) in found.values().zip(&heaps) {
+            let Some(heap) = heap.as_ref() else { continue };
+            let held = heap.quiet(attachment.patience());
+            quiet.push(held.map_err(|error| attachment.error(operation, Cause::Heap(error)))?);
+        }
+    }
+    let mut guards: Vec<_> = found.values().filter_map(|attachment| attachment.core()).collect();
+    let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
+    let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
+    let fixed = || quiet.iter_mut().for_each(Quiet::open);
+    let result = if cut { cut_cores(&mut cores, fixed) } else { psync_cores(&mut cores) };
+    result.map_err(|cause| first.error(operation, cause))
 }

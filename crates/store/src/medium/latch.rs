@@ -133,6 +133,9 @@ impl Medium for Epoch {
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.change(|device| device.stream(offset, bytes))
     }
+    fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
+        self.change(|device| device.copy(from, to, len))
+    }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let one = self.latch.asks_system().then(|| lock(&self.latch.durable));
         if Mutant::FaultOfOneWrite.is_on() {

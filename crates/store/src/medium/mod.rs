@@ -46,6 +46,7 @@ pub use overlay::Overlay;
 pub(crate) use runs::Runs;
 pub use transfers::Transfers;
 
+use crate::format::PAGE;
 use crate::sync::AtomicU64;
 use std::ops::Range;
 
@@ -75,6 +76,16 @@ pub trait Medium: Send + Sync {
     /// a write larger than these.
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
+    }
+
+    /// Writes at `to` the `len` bytes, a page at most, that a read at `from` returns, as [`write`](Medium::write). The two ranges are apart.
+    ///
+    /// # Errors
+    /// [`Fatal`], as of a write that failed, also if the bytes cannot be read.
+    fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
+        let mut bytes = [0; PAGE as usize];
+        self.read(from, &mut bytes[..len])?;
+        self.write(to, &bytes[..len])
     }
 
     /// Writes `bytes` at `offset` and makes these bytes durable before it returns. An error is that of a

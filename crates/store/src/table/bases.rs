@@ -60,6 +60,8 @@ impl TableTransaction<'_> {
         let mut entry = base.entry;
         entry.id = id;
         entry.created = U64::new(now);
+        // A base has a number if something below it was merged.
+        entry.binding = U64::new(0);
         for flag in [FLAG_BASE, FLAG_HIDDEN] {
             entry.set(flag, false);
         }

@@ -22,7 +22,17 @@ pub(super) struct Follower {
 impl Follower {
     /// Looks at what the last psync left.
     pub(super) fn begin(store: &Arc<Store>, object: usize) -> Result<Follower> {
-        let mut reader = store.attach_snapshot(NAMES[object], Key::default())?;
+        if let Some(base) = store.attach_base(NAMES[object], Key::default())? {
+            let mut follower = Follower::of(store, base, object)?;
+            if follower.lay() {
+                return Ok(follower);
+            }
+            store.end_snapshot(follower.reader)?;
+        }
+        Follower::of(store, store.attach_snapshot(NAMES[object], Key::default())?, object)
+    }
+
+    fn of(store: &Arc<Store>, mut reader: Reader, object: usize) -> Result<Follower> {
         let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(reader.object()));
         let (based, shown) = (Vec::new(), Vec::new());
         let mut follower = Follower { store: store.clone(), reader, layers, object, based, shown };
@@ -33,9 +43,11 @@ impl Follower {
 
     /// Looks at what the newest psync left, if it follows that object and the writer's log tells.
     pub(super) fn again(&mut self, object: usize) -> bool {
-        if object != self.object || self.has_the_name() {
-            return false;
-        }
+        object == self.object && !self.has_the_name() && self.lay()
+    }
+
+    /// Lays what came since over what it shows. `false`: the writer's log does not tell.
+    fn lay(&mut self) -> bool {
         match self.store.follow(&mut self.reader) {
             Followed::Newest => true,
             Followed::Newer(lines) => {

@@ -1,15 +1,16 @@
 //! Readers that follow a writer by its log.
 
-use super::beside::{SIZE, keep, on_each, text};
+use super::beside::{Beside, SIZE, keep, on_each, text};
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
 use crate::sim::SimConfig;
 use indelible_store::error::{Result, StoreError};
-use indelible_store::medium::{Device, Fatal};
+use indelible_store::medium::{Device, Fatal, LockKey};
 use indelible_store::store::{Followed, Reader, Store};
-use std::sync::atomic::{AtomicBool, Ordering};
+use indelible_store::table::Layers;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,24 +31,41 @@ impl<'a> Following<'a> {
     }
 
     fn attach(&mut self) -> Result<()> {
-        let reader = self.store.attach_snapshot("a", KEY)?;
-        self.shown = contents(self.store, reader.object())?;
+        if let Some(base) = self.store.attach_base("a", KEY)? {
+            self.show(base)?;
+            if self.follow() {
+                return Ok(());
+            }
+        }
         self.bases += 1;
+        self.show(self.store.attach_snapshot("a", KEY)?)
+    }
+
+    fn show(&mut self, reader: Reader) -> Result<()> {
+        self.shown = contents(self.store, reader.object())?;
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
-    /// Lays over what came since the last look, or takes a base where the log does not tell.
-    fn look(&mut self) -> Result<&[u8]> {
+    /// Lays over what came since the last look. `false`: the log does not tell.
+    fn follow(&mut self) -> bool {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
-            Some(Followed::Newest) => {}
+            Some(Followed::Newest) => true,
             Some(Followed::Newer(lines)) => {
                 for (offset, bytes) in lines.iter() {
                     let from = offset as usize;
                     let len = bytes.len().min(self.shown.len() - from);
                     self.shown[from..from + len].copy_from_slice(&bytes[..len]);
                 }
+                true
             }
-            Some(Followed::Lost) | None => self.attach()?,
+            Some(Followed::Lost) | None => false,
+        }
+    }
+
+    /// As [`follow`](Self::follow), and takes a base where the log does not tell.
+    fn look(&mut self) -> Result<&[u8]> {
+        if !self.follow() {
+            self.attach()?;
         }
         Ok(&self.shown)
     }
@@ -119,6 +137,110 @@ pub(super) fn readers_follow_by_the_log() -> Verdict {
         reader.end()?;
         beside.ends()
     })
+}
+
+/// Readers of several processes share a base: one that lost the log makes it, and the others go on from there.
+pub(super) fn readers_share_a_base() -> Verdict {
+    on_each(|mut beside| {
+        let stores = [2, 3, 4].map(|number| open(&beside.medium, number));
+        let mut readers = Vec::new();
+        for store in &stores {
+            beside.psync(0, 300, 20, 40).map_err(text)?;
+            readers.push(Following::begin(store).map_err(text)?);
+        }
+        for round in 0..12_u8 {
+            beside.psync(0, 4096 * usize::from(round % 4) + 9, 100 + round, 700).map_err(text)?;
+            if round % 4 == 3 {
+                // Psyncs that nobody saw are hidden.
+                beside.writers[0].checkpoint().map_err(text)?;
+                beside.psync(0, 64, 40 + round, 3000).map_err(text)?;
+            }
+            for (number, reader) in readers.iter_mut().enumerate() {
+                reader.expect(&format!("round {round}, reader {number}"), &beside.expected[0])?;
+            }
+        }
+        let bases: usize = readers.iter().map(|reader| reader.bases).sum();
+        if bases > 4 {
+            return Err(format!("{bases} bases of three readers that lost the log three times"));
+        }
+        readers.remove(0).end()?;
+        beside.psync(0, 8000, 77, 5).map_err(text)?;
+        readers[0].expect("once the one is gone that made the base", &beside.expected[0])?;
+        beside.writers.remove(0).detach().map_err(text)?;
+        readers[1].expect("without a writer", &beside.expected[0])?;
+        beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
+        readers.into_iter().try_for_each(Following::end)?;
+        beside.ends()
+    })
+}
+
+/// Takes, as another process, the base that a reader has just made, once the table says so.
+struct Adopt {
+    store: Arc<Store>,
+    taken: Mutex<Vec<Reader>>,
+    /// Psyncs that such a base has; 0: none is made.
+    awaited: AtomicU64,
+}
+
+impl Hook for Adopt {
+    fn unlocked(&self, key: LockKey) {
+        let awaited = self.awaited.load(Ordering::Relaxed);
+        if key != LockKey::Table || awaited == 0 {
+            return;
+        }
+        let Ok(Some(reader)) = self.store.attach_base("a", KEY) else { return };
+        if reader.shown() == Some(awaited) {
+            self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        } else {
+            let _ = self.store.end_snapshot(reader);
+        }
+    }
+}
+
+const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
+
+/// Nobody has a base that still absorbs others: what was absorbed goes, and its place is used again.
+fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
+    let mut beside = Beside::begin(config).map_err(text)?;
+    let adopt = Adopt { store: open(&beside.medium, 3), taken: Mutex::default(), awaited: 0.into() };
+    let hooked = Hooked::new(Arc::new(beside.medium.handle()), adopt);
+    let maker = Store::open(hooked.clone(), crate::pool::process(2)).map_err(text)?;
+    let taken = || std::mem::take(&mut *hooked.taken.lock().unwrap_or_else(PoisonError::into_inner));
+    for round in 0..6_u8 {
+        beside.psync(0, 4096 * usize::from(round % 4) + 50, 10 + round, 500).map_err(text)?;
+        let (_, status) = beside.store.stat("a").map_err(text)?;
+        hooked.awaited.store(status.psyncs, Ordering::Relaxed);
+        let reader = maker.attach_snapshot("a", KEY).map_err(text)?;
+        hooked.awaited.store(0, Ordering::Relaxed);
+        let others = taken();
+        // Extents that were given back have other contents.
+        for name in FILLERS {
+            create(&beside.store, name, SIZE as u64);
+            let mut filler = beside.store.attach_writer(name, KEY).map_err(text)?;
+            psync(&mut filler, &[(0, &[0xee; SIZE])]).map_err(text)?;
+            filler.detach().map_err(text)?;
+        }
+        for mut other in others {
+            let layers = other.take_layers().unwrap_or_else(|| Layers::alone(other.object()));
+            let mut bytes = vec![0; SIZE];
+            layers.read(&**hooked.store.device(), 0, &mut bytes).map_err(|error| text(error.into()))?;
+            if bytes != beside.expected[0] {
+                return Err(format!("round {round}: another reader of the base shows something else"));
+            }
+            hooked.store.end_snapshot(other).map_err(text)?;
+        }
+        maker.end_snapshot(reader).map_err(text)?;
+        FILLERS.iter().try_for_each(|name| beside.store.destroy(name, KEY)).map_err(text)?;
+    }
+    beside.ends()
+}
+
+pub(super) fn a_base_that_absorbs_is_its_makers_on_a_disk() -> Verdict {
+    a_base_that_absorbs_is_its_makers(SimConfig { disk: true, ..CONFIG })
+}
+
+pub(super) fn a_base_that_absorbs_is_its_makers_in_memory() -> Verdict {
+    a_base_that_absorbs_is_its_makers(SimConfig { disk: false, ..CONFIG })
 }
 
 /// The writer's process dies after a psync that nobody has seen, or detaches: the reader shows what the next one finds.

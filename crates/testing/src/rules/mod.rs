@@ -133,6 +133,9 @@ rule_tests! {
     chains::bases_are_absorbed_whole => AbsorbedEarly;
     following::readers_follow_by_the_log => TailGap | RevisionKept;
     following::readers_do_not_miss_the_last_psync => TailGap;
+    following::readers_share_a_base => BaseBehind;
+    following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;
+    following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
     following::no_reader_sees_a_psync_of_memory_early => TailUnproven;
     chains::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;

@@ -26,23 +26,23 @@ impl Core {
         let (writer, tracked) = self.halves()?;
         tracked.collect()?;
         let shadow = tracked.shadow()?;
-        let zeros = PageImage([0; PAGE]);
-        let mut primary = Box::new(zeros.clone());
-        for page in pages(&tracked.ranges) {
-            let then = if page < fresh {
-                writer.read_page(page, &mut primary.0)?;
-                &*primary
-            } else {
-                &zeros
-            };
-            let (ours, lines) = (shadow.page_bytes(page), shadow.lines(page));
-            // SAFETY: a page of the shadow, and one that is aligned as its type says.
-            let differing = unsafe { lines_changed_among(ours, then.0.as_ptr(), lines) };
-            if differing != 0 && each(page, differing, then).is_break() {
-                break;
+        let mut then = [PageImage([0; PAGE])];
+        writer.look(|primary| {
+            for page in pages(&tracked.ranges) {
+                if page < fresh {
+                    primary.read(page, &mut then)?;
+                } else {
+                    then[0].0.fill(0);
+                }
+                let (ours, lines) = (shadow.page_bytes(page), shadow.lines(page));
+                // SAFETY: a page of the shadow, and one that is aligned as its type says.
+                let differing = unsafe { lines_changed_among(ours, then[0].0.as_ptr(), lines) };
+                if differing != 0 && each(page, differing, &then[0]).is_break() {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Whether a line differs from the last psync. Reads the primary up to the first page that differs.

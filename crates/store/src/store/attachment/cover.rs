@@ -5,7 +5,7 @@
 //! page and its bit are durable together or not at all. The caller, who collects changes, knows nothing of them either: lines that are
 //! not in the batch are the base's, and are added here.
 //!
-//! Where a barrier costs little, as in memory, the base's page is copied to its place before the batch is published, and is durable by then: until the bit
+//! Where a barrier costs little, as in memory, the base's page is copied to its place ahead of the batch, and a barrier makes it durable before the batch is published: until the bit
 //! is set, nobody reads it there. That spares the page's way through the lane, and its checksum. Elsewhere a barrier costs more than the lines.
 
 use crate::error::Result;
@@ -28,8 +28,17 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
     })
 }
 
+/// The pages that a batch makes an object's own.
+pub(super) struct Covered {
+    /// Their numbers: once the batch is durable they are its own.
+    pub(super) pages: Vec<u64>,
+    /// Whether bytes were written that a barrier has to make durable before the batch is published. It comes last: until then
+    /// the bytes are on their way while the batch is built.
+    pub(super) unproven: bool,
+}
+
 /// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that are not the object's own.
-/// Returns them: once the batch is durable they are. `reserve`: space in the object's extent.
+/// `reserve`: space in the object's extent.
 ///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.
@@ -40,7 +49,7 @@ pub(super) fn cover(
     layers: &Layers,
     medium: &dyn Medium,
     reserve: &mut dyn FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<u64>> {
+) -> Result<Covered> {
     let start = object.entry.primary_offset();
     // Lines that the batch has of each page, one bit each.
     let mut fresh: BTreeMap<u64, u64> = BTreeMap::new();
@@ -54,26 +63,23 @@ pub(super) fn cover(
         }
     }
     let mut bytes = [0; PAGE as usize];
-    let (ahead, mut copied) = (medium.capabilities().byte_addressable, false);
+    let (ahead, mut unproven) = (medium.capabilities().byte_addressable, false);
     for (page, have) in &fresh {
         if *have == u64::MAX || Mutant::PageInPart.is_on() {
             continue;
         }
-        layers.read(medium, page * PAGE, &mut bytes)?;
         if ahead {
             let place = start + page * PAGE;
             reserve(place, PAGE)?;
-            medium.write(place, &bytes)?;
-            copied = true;
+            medium.copy(layers.home(*page), place, PAGE as usize)?;
+            unproven = true;
             continue;
         }
+        layers.read(medium, page * PAGE, &mut bytes)?;
         for lines in gaps(*have) {
             let (from, to) = (lines.start * LINE, lines.end * LINE);
             batch.copy_lines(start + page * PAGE + from, &bytes[from as usize..to as usize]);
         }
-    }
-    if copied && !Mutant::PageUnproven.is_on() {
-        medium.barrier()?;
     }
     let (first, then) = layers.claiming(fresh.keys().copied());
     for (offset, page) in &first {
@@ -82,7 +88,7 @@ pub(super) fn cover(
     for (offset, bytes) in first.iter().chain(&then).filter(|_| !Mutant::PageUnclaimed.is_on()) {
         batch.copy_lines(*offset, bytes);
     }
-    Ok(fresh.into_keys().collect())
+    Ok(Covered { pages: fresh.into_keys().collect(), unproven })
 }
 
 /// The bits of these lines.

@@ -3,7 +3,7 @@
 use super::live::LivePages;
 use super::sealed_pages::SealedPages;
 use super::writer::Writer;
-use crate::error::{Result, SealError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
 use crate::medium::Medium;
 use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
@@ -38,6 +38,19 @@ impl Writer {
             sealed: self.sealed.as_deref(),
             layers: self.based.then_some(&*self.layers),
         }
+    }
+
+    /// Has `look` read the object as last psynced. Others may have moved what the object rests on since its last psync; nobody does
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// `HeldStill`; those of the table and of `look`.
+    pub fn look<R, E: From<StoreError>>(
+        &mut self,
+        look: impl FnOnce(&Primary<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let _changing = self.change()?;
+        look(&self.primary())
     }
 
     /// Reads bytes of the object from `offset` on, without the pending lines.

@@ -7,13 +7,13 @@ use super::sealed_pages::{Ciphertext, SealedPages, Unlocked};
 use super::staged::Changes;
 use super::writer::Writer;
 use crate::error::{Result, SealError};
+use crate::format::LINE;
 use crate::format::batch::kind;
 use crate::format::seal::ROOT;
-use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, SealKey};
+use crate::seal::{Change, KeyPage, ObjectKey, SealKey};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
 use crate::table::{Key, Layers};
@@ -51,17 +51,6 @@ impl Writer {
     #[must_use]
     pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
         self.sealed.clone()
-    }
-
-    /// Reads a page of the object as last psynced.
-    ///
-    /// # Errors
-    /// The medium's; `Broken` of a sealed object.
-    pub fn read_page(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        match &self.sealed {
-            Some(sealed) => sealed.read(page, bytes),
-            None => self.store.read_object(&self.object, page * PAGE, bytes),
-        }
     }
 
     /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that others have as well, and no plaintext.

@@ -1,6 +1,6 @@
 //! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
 
-use super::cover::{cover, needs_cover};
+use super::cover::{Covered, cover, needs_cover};
 use super::primary::Primary;
 use super::writer::Writer;
 use super::writers::{Psync, Writers};
@@ -9,6 +9,7 @@ use crate::commit::expect_readings;
 use crate::error::{Result, StoreError};
 use crate::format::batch::kind;
 use crate::lane::{Batch, BatchSource};
+use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::seal::Change;
@@ -16,7 +17,7 @@ use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
 
 /// Pages that become objects' own, by entry.
-type Claims = Vec<(u64, Vec<u64>)>;
+type Claims = Vec<(u64, Covered)>;
 /// Changes of sealed objects, by entry.
 type Seals = Vec<(u64, Change)>;
 
@@ -147,8 +148,8 @@ impl Writer {
         if self.based && needs_cover(batch, first, &self.object, &lock(&self.layers)) {
             let (object, layers, lane) = (self.object, self.layers.clone(), self.lane.clone());
             let mut reserve = |target, len| self.back(target, len);
-            let pages = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
-            claimed.push((object.offset, pages));
+            let covered = cover(batch, first, &object, &lock(&layers), lane.medium(), &mut reserve)?;
+            claimed.push((object.offset, covered));
         }
         let published = self.standing.published.max(end).max(direct.unwrap_or(0));
         let standing = Standing { published, psyncs: self.standing.psyncs.saturating_add(1), direct: 0 };
@@ -197,6 +198,9 @@ impl Staged<'_, '_> {
         if batch.sealed_len() > first.lane.capacity() {
             first.enlarge_lane(changing, batch.sealed_len())?;
         }
+        if claimed.iter().any(|(_, covered)| covered.unproven) && !Mutant::PageUnproven.is_on() {
+            first.lane.medium().barrier()?;
+        }
         first.lane.commit(changing, batch, advances, *source)?;
         for (slot, change) in sealed.drain(..) {
             if let Some(writer) = writers.iter().find(|writer| writer.object.offset == slot) {
@@ -213,7 +217,7 @@ impl Staged<'_, '_> {
             if writer.based && !claimed.is_empty() {
                 let own = claimed.iter().filter(|(slot, _)| *slot == writer.object.offset);
                 let mut layers = lock(&writer.layers);
-                own.flat_map(|(_, pages)| pages).for_each(|page| layers.claim(*page));
+                own.flat_map(|(_, covered)| &covered.pages).for_each(|page| layers.claim(*page));
             }
         }
         Ok(())

@@ -131,6 +131,21 @@ impl ObjectLock {
     }
 }
 
+impl ObjectLock {
+    /// Lets readers have it, too, as whose lock this one goes on.
+    pub(in crate::store) fn share(&self) -> Result<()> {
+        let mut held = lock(&self.locks.held);
+        if held.get(&self.entry) == Some(&0) {
+            let key = LockKey::Object(self.entry);
+            if !Mutant::Unlocked.is_on() {
+                self.locks.device.try_lock(key, LockMode::Shared)?;
+            }
+            held.insert(self.entry, 1);
+        }
+        Ok(())
+    }
+}
+
 impl Drop for ObjectLock {
     fn drop(&mut self) {
         let mut held = lock(&self.locks.held);

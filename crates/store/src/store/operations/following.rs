@@ -1,17 +1,21 @@
 //! Readers beside a writer: each has what a psync left, of its own choice the newest, and keeps nobody waiting.
 //!
 //! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A process that dies has it locked no longer.
+//!
+//! Several readers of one object have one base, as long as the log of the writer's lane has all psyncs that came after it: another base would be a gap in the
+//! log of all others, each of which would make one in its turn. A base is anybody's once it has absorbed what it can, as readers know the layers by heart.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN};
+use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN, FLAG_OVERLAY};
 use crate::medium::LockMode;
+use crate::mutant::Mutant;
 use crate::recovery::Standing;
 use crate::store::attachment::{Reader, Tail};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::Key;
+use crate::table::{Key, Located};
 use std::sync::Arc;
 
 impl Store {
@@ -24,6 +28,8 @@ impl Store {
         if self.view(|table| table.object(name))?.entry.has(FLAG_BASE) {
             return self.attach_reader(name, key);
         }
+        // Before others can see it: they may merge a base without a lock.
+        let mode = if Mutant::BaseSharedEarly.is_on() { LockMode::Shared } else { LockMode::Exclusive };
         let (id, now) = (random_id()?, now());
         let (object_lock, object, base) =
             self.at_boundary(&[(name, key)], Right::Read, |table, objects| {
@@ -31,18 +37,54 @@ impl Store {
                 let mut base = self.freeze(table, object, None, Key::default(), (id, now))?;
                 self.go_on(table, object, &mut base)?;
                 Self::prove(table)?;
-                // Before others can see it: they may merge a base without a lock.
-                let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Shared)?;
+                let object_lock = ObjectLock::take(&self.object_locks, &base, mode)?;
                 Ok((object_lock, *object, base))
             })?;
         // The chain below is longer without it, and nothing else is wrong.
         let _ = self.absorb(name, &base);
+        object_lock.share()?;
         let (base, layers, tail) = self.view(|table| {
             let base = table.entry(base.offset)?;
             let shown = Standing::in_line(&table.progress(&base)?).psyncs;
             Ok((base, table.layers(&base)?, Tail::of(self, table, &object, shown)?))
         })?;
         Ok(Reader::of_base(self, object_lock, base, layers, tail))
+    }
+
+    /// Attaches the base of another reader, as [`attach_snapshot`](Store::attach_snapshot) made it, and shows what that has: [`follow`](Store::follow) has what came
+    /// since, or says that the log does not go back to it. The pool is not changed, and the writer takes no notice. `None`: there is no base from which the log may go on, or it
+    /// is not everybody's yet.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`.
+    pub fn attach_base(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<Reader>> {
+        if self.read_only {
+            return Ok(None);
+        }
+        self.view(|table| {
+            let object = self.usable(table, name)?;
+            if !object.opens_for_reading(key) {
+                return Err(StoreError::WrongKey);
+            }
+            if object.entry.has(FLAG_BASE) || !object.entry.has(FLAG_OVERLAY) {
+                return Ok(None);
+            }
+            let base = table.base(&object)?;
+            let psyncs = |of: &Located| Ok::<_, StoreError>(Standing::in_line(&table.progress(of)?).psyncs);
+            let shown = psyncs(&base)?;
+            // One with a name can be destroyed if nobody reads it. Psyncs of which the object's own line tells are gone from the log.
+            if !base.entry.has(FLAG_HIDDEN)
+                || base.entry.size != object.entry.size
+                || psyncs(&object)? != shown
+            {
+                return Ok(None);
+            }
+            let Some(object_lock) = ObjectLock::try_take(&self.object_locks, &base, LockMode::Shared)? else {
+                return Ok(None);
+            };
+            let (layers, tail) = (table.layers(&base)?, Tail::of(self, table, &object, shown)?);
+            Ok(Some(Reader::of_base(self, object_lock, base, layers, tail)))
+        })
     }
 
     /// Ends a reader that [`attach_snapshot`](Store::attach_snapshot) attached, and gives back what nobody else reads.

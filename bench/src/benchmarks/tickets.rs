@@ -1,0 +1,246 @@
+//! Group commit: threads and tasks that share a heap, each waiting for each of its changes, beside one writer that collects as
+//! many changes and psyncs them.
+
+use crate::Result;
+use crate::environment::{Environment, Medium, discard, progress};
+use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::stats::{Samples, Spread};
+use indelible::collections::{PHashMap, PMutex};
+use indelible::{CreateOptions, Heap, HeapOptions, Tracking};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+const THREADS: [usize; 3] = [1, 10, 50];
+const SIZE: u64 = 64 << 20;
+/// Keys of the map, all there from the beginning.
+const KEYS: u64 = 100_000;
+/// Bytes of a value.
+const VALUE: usize = 64;
+
+type Value = [u8; VALUE];
+type Values<'h> = PMutex<'h, PHashMap<'h, u64, Value>>;
+
+const COLUMNS: [(&str, Unit); 8] = [
+    ("changes at a time", Unit::Count),
+    ("one writer", Unit::PerSecond),
+    ("threads", Unit::PerSecond),
+    ("to one writer", Unit::Ratio),
+    ("tasks of one thread", Unit::PerSecond),
+    ("to one writer", Unit::Ratio),
+    ("longest stop of a thread that stores", Unit::Nanoseconds),
+    ("rounds", Unit::Count),
+];
+
+pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
+    for medium in Medium::ALL {
+        for tracking in [Tracking::Auto, Tracking::Explicit] {
+            on(environment, medium, tracking, section)?;
+        }
+    }
+    section.notes.push(
+        "one writer: so many changes, then a psync, over and over. threads: each makes a change under the lock, takes a ticket, and \
+         waits for it. tasks: the same, as futures that one thread polls. The stop is the median over rounds of the longest time \
+         that a thread which never waits for a ticket took for one change beside them, waiting for the lock included."
+            .into(),
+    );
+    Ok(())
+}
+
+fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &mut Section) -> Result<()> {
+    let pool = environment.pool_tracking(medium, tracking, "tickets", 256 << 20)?;
+    pool.create_with("heap", &CreateOptions::new(SIZE))?;
+    let mut heap = Heap::format_with(pool.attach("heap")?, HeapOptions::new())?;
+    heap.root_or_insert_with::<Values, _>("values", |place| PMutex::new_in(PHashMap::new(), place))?;
+    for key in 0..KEYS {
+        change(heap.root_ref::<Values>("values")?, key, key);
+    }
+    heap.psync()?;
+    let word = if tracking == Tracking::Explicit { ", explicit" } else { "" };
+    let title = format!("Tickets on {}{word}", medium.word());
+    let (slice, rounds) = if environment.quick { (80, 3) } else { (300, 9) };
+    let slice = Duration::from_millis(slice);
+    let bar = progress(rounds * THREADS.len(), &title);
+    let mut rows: [[Samples; 4]; THREADS.len()] = Default::default();
+    for round in 0..rounds as u64 {
+        for (threads, row) in THREADS.iter().zip(&mut rows) {
+            row[0].push(one_writer(&mut heap, *threads as u64, slice, round)?);
+            row[1].push(by_threads(&heap, *threads, slice, round)?);
+            row[2].push(by_tasks(&heap, *threads, slice, round)?);
+            row[3].push(longest_stop(&heap, *threads, slice / 2, round)?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let mut table = Table::new(&title, &COLUMNS);
+    for (threads, row) in THREADS.iter().zip(&rows) {
+        let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
+        let [writer, by_threads, by_tasks, stop] = row;
+        let to_writer = |samples: &Samples| samples.median() / writer.median();
+        table.row(vec![
+            (*threads as u64).into(),
+            cell(writer),
+            cell(by_threads),
+            to_writer(by_threads).into(),
+            cell(by_tasks),
+            to_writer(by_tasks).into(),
+            cell(stop),
+            (rounds as u64).into(),
+        ]);
+        let what = |of: &str| format!("{}{word}: {threads} {of}", medium.short());
+        section.goals.push(Goal::at_least(
+            what("threads with tickets, to one writer"),
+            Unit::Ratio,
+            0.9,
+            to_writer(by_threads),
+        ));
+        if medium == Medium::File {
+            section.goals.push(Goal::at_most(
+                what("threads: the longest stop of one that stores"),
+                Unit::Nanoseconds,
+                1e6,
+                stop.median(),
+            ));
+        }
+    }
+    section.tables.push(table);
+    drop(heap);
+    discard(pool);
+    Ok(())
+}
+
+/// A change of a key that follows from a number.
+fn change(values: &Values<'_>, key: u64, number: u64) {
+    let mut value = [0; VALUE];
+    value.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&number.to_ne_bytes()));
+    values.lock().insert(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) % KEYS, value);
+}
+
+fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration, round: u64) -> Result<f64> {
+    let (start, mut done) = (Instant::now(), 0);
+    while start.elapsed() < slice {
+        let values = heap.root_ref::<Values>("values")?;
+        (done..done + at_a_time).for_each(|key| change(values, key, round + key));
+        heap.psync()?;
+        done += at_a_time;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Runs `work` on so many threads at once; returns the sum of what they counted, a second.
+fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
+    let (ready, work) = (Barrier::new(threads), &work);
+    let ready = &ready;
+    std::thread::scope(|scope| {
+        let start = Instant::now();
+        let all: Vec<_> = (0..threads as u64)
+            .map(|thread| {
+                scope.spawn(move || {
+                    ready.wait();
+                    work(thread)
+                })
+            })
+            .collect();
+        let mut done = 0;
+        for thread in all {
+            done += thread.join().map_err(|_| "a thread panicked")??;
+        }
+        Ok(done as f64 / start.elapsed().as_secs_f64())
+    })
+}
+
+/// Changes of one thread of many, each waited for, until `end` says so.
+fn changes(heap: &Heap, values: &Values<'_>, thread: u64, round: u64, end: impl Fn() -> bool) -> Result<u64> {
+    let mut done = 0;
+    while !end() {
+        change(values, thread << 32 | done, round + done);
+        heap.commit().wait()?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+fn by_threads(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Result<f64> {
+    let values = heap.root_ref::<Values>("values")?;
+    let end = Instant::now() + slice;
+    together(threads, |thread| changes(heap, values, thread, round, || Instant::now() >= end))
+}
+
+/// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads` that do.
+fn longest_stop(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Result<f64> {
+    let values = heap.root_ref::<Values>("values")?;
+    let (stop, mut longest) = (AtomicBool::new(false), 0.0_f64);
+    std::thread::scope(|scope| {
+        let others = scope.spawn(|| {
+            together(threads, |thread| changes(heap, values, thread, round, || stop.load(Relaxed)))
+        });
+        let start = Instant::now();
+        let mut number = 0;
+        while start.elapsed() < slice {
+            let begin = Instant::now();
+            change(values, number, number);
+            longest = longest.max(begin.elapsed().as_nanos() as f64);
+            number += 1;
+            // It stores now and then, and leaves the processor to the others.
+            while begin.elapsed() < Duration::from_micros(50) {
+                std::thread::yield_now();
+            }
+        }
+        stop.store(true, Relaxed);
+        others.join().map_err(|_| "a thread panicked")??;
+        Ok(longest)
+    })
+}
+
+#[derive(Default)]
+struct Ready(AtomicBool);
+
+impl Wake for Ready {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+fn by_tasks(heap: &Heap, tasks: usize, slice: Duration, round: u64) -> Result<f64> {
+    let values = heap.root_ref::<Values>("values")?;
+    let (start, mut done) = (Instant::now(), 0_u64);
+    let task = |task: u64| async move {
+        let mut done = 0;
+        while start.elapsed() < slice {
+            change(values, task << 32 | done, round + done);
+            heap.commit().await?;
+            done += 1;
+        }
+        Ok::<u64, indelible::Error>(done)
+    };
+    type Task<'t> = (Pin<Box<dyn Future<Output = indelible::Result<u64>> + 't>>, Arc<Ready>);
+    let mut all: Vec<Task<'_>> = (0..tasks as u64)
+        .map(|number| (Box::pin(task(number)) as _, Arc::new(Ready(AtomicBool::new(true)))))
+        .collect();
+    while !all.is_empty() {
+        let mut failed = None;
+        all.retain_mut(|(task, ready)| {
+            if !ready.0.swap(false, Relaxed) {
+                return true;
+            }
+            match task.as_mut().poll(&mut Context::from_waker(&Waker::from(ready.clone()))) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(changes)) => {
+                    done += changes;
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    failed = Some(error);
+                    false
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
+}

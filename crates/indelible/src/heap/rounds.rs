@@ -1,0 +1,292 @@
+//! Rounds of a group commit: the tickets that are taken while one durable write is under way share the next.
+//!
+//! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut of the ticket's round.
+//! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds, and one that succeeds has all
+//!    stores of the rounds before it, whatever became of those.
+//! 3. A ticket waits only while somebody leads, and the end of a lead wakes it, also if the leader panics: then another leads.
+
+use crate::sys::sync::{Condvar, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+/// See the module. `E`: of a cut.
+#[derive(Debug)]
+pub(super) struct Rounds<E: Clone> {
+    state: Mutex<State<E>>,
+    /// A round ended: an even one, an odd one. Threads of two rounds wait at a time.
+    ended: [Condvar; 2],
+}
+
+#[derive(Debug)]
+struct State<E> {
+    /// The round that tickets join. All before it are closed.
+    joining: u64,
+    /// Whether the round before `joining` is being made durable.
+    led: bool,
+    /// The rounds before it are durable.
+    durable: u64,
+    /// The last round that failed, unless a later one succeeded.
+    failed: Option<(u64, E)>,
+    /// Of the tasks that wait.
+    wakers: Vec<Waker>,
+}
+
+/// The state of a task that waits for a ticket.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Whether the task let others pass once.
+    passed: bool,
+    /// The round during which its waker was left, and the waker.
+    left: Option<(u64, Waker)>,
+}
+
+impl<E: Clone> Default for Rounds<E> {
+    fn default() -> Self {
+        let state = State { joining: 0, led: false, durable: 0, failed: None, wakers: Vec::new() };
+        Rounds { state: Mutex::new(state), ended: [Condvar::new(), Condvar::new()] }
+    }
+}
+
+impl<E: Clone> State<E> {
+    fn outcome(&self, round: u64) -> Option<Result<(), E>> {
+        if round < self.durable {
+            return Some(Ok(()));
+        }
+        self.failed.as_ref().filter(|(failed, _)| round <= *failed).map(|(_, error)| Err(error.clone()))
+    }
+}
+
+impl<E: Clone> Rounds<E> {
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn ended(&self, round: u64) -> &Condvar {
+        &self.ended[(round % 2) as usize]
+    }
+
+    /// The round of a ticket that is taken now.
+    pub(super) fn join(&self) -> u64 {
+        self.lock().joining
+    }
+
+    /// What became of a round, if it is known.
+    pub(super) fn outcome(&self, round: u64) -> Option<Result<(), E>> {
+        self.lock().outcome(round)
+    }
+
+    /// Returns once a round is durable, or failed. `cut` makes all stores durable that were made before it; it is called if
+    /// nobody else leads.
+    ///
+    /// # Errors
+    /// The cut's that failed: each ticket of its round gets it.
+    pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let mut state = self.lock();
+        loop {
+            if let Some(outcome) = state.outcome(round) {
+                return outcome;
+            }
+            if !state.led {
+                return self.lead(state, cut);
+            }
+            let awaited = round.max(state.joining - 1);
+            state = self.ended(awaited).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// As [`wait`](Rounds::wait), of a task. A task that would lead lets all that are ready pass once before it, so that their
+    /// tickets are in its round, also if one thread runs them all.
+    pub(super) fn poll(
+        &self,
+        round: u64,
+        waiting: &mut Waiting,
+        context: &mut Context<'_>,
+        cut: impl FnOnce() -> Result<(), E>,
+    ) -> Poll<Result<(), E>> {
+        let mut state = self.lock();
+        if let Some(outcome) = state.outcome(round) {
+            return Poll::Ready(outcome);
+        }
+        let waker = context.waker();
+        let passed = std::mem::replace(&mut waiting.passed, true);
+        if state.led {
+            let led = state.joining - 1;
+            let known = |(during, left): &(u64, Waker)| *during == led && left.will_wake(waker);
+            if !waiting.left.as_ref().is_some_and(known) {
+                state.wakers.push(waker.clone());
+                waiting.left = Some((led, waker.clone()));
+            }
+            return Poll::Pending;
+        }
+        if !passed {
+            drop(state);
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(self.lead(state, cut))
+    }
+
+    /// Closes the round that tickets join, and makes it durable.
+    fn lead(
+        &self,
+        mut state: MutexGuard<'_, State<E>>,
+        cut: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let round = state.joining;
+        state.joining += 1;
+        state.led = true;
+        drop(state);
+        let mut lead = Lead { rounds: self, round, outcome: None };
+        let outcome = cut();
+        lead.outcome = Some(outcome.clone());
+        drop(lead);
+        outcome
+    }
+}
+
+/// The lead of a round, which ends when this is dropped.
+struct Lead<'r, E: Clone> {
+    rounds: &'r Rounds<E>,
+    round: u64,
+    /// `None`: the leader panicked. It is not known then what is durable, and nobody is told that anything is.
+    outcome: Option<Result<(), E>>,
+}
+
+impl<E: Clone> Drop for Lead<'_, E> {
+    fn drop(&mut self) {
+        let Lead { rounds, round, outcome } = self;
+        let mut state = rounds.lock();
+        state.led = false;
+        match outcome.take() {
+            Some(Ok(())) => (state.durable, state.failed) = (*round + 1, None),
+            Some(Err(error)) => state.failed = Some((*round, error)),
+            None => {}
+        }
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        rounds.ended(*round).notify_all();
+        // Of the next round one is enough: it leads.
+        rounds.ended(*round + 1).notify_one();
+        // A task may be gone by the time it is woken, so that all are.
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    type Tested = Rounds<&'static str>;
+
+    fn never() -> Result<(), &'static str> {
+        panic!("nobody leads this round")
+    }
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn tickets_taken_before_a_round_is_closed_share_its_cut() {
+        let rounds = Tested::default();
+        let (first, second) = (rounds.join(), rounds.join());
+        let mut during = None;
+        rounds.wait(first, || Ok(during = Some(rounds.join()))).unwrap();
+        rounds.wait(second, never).unwrap();
+        let during = during.unwrap();
+        assert!(during > second, "a ticket that was taken beside the cut is not in its round");
+        assert_eq!(rounds.outcome(during), None);
+        rounds.wait(during, || Ok(())).unwrap();
+    }
+
+    #[test]
+    fn a_failed_round_fails_each_of_its_tickets_and_no_later_one() {
+        let rounds = Tested::default();
+        let [a, b, c] = [rounds.join(), rounds.join(), rounds.join()];
+        assert_eq!(rounds.wait(a, || Err("full")), Err("full"));
+        assert_eq!(rounds.wait(b, never), Err("full"));
+        rounds.wait(rounds.join(), || Ok(())).unwrap();
+        // What a ticket stands for is durable by a later round as well.
+        rounds.wait(c, never).unwrap();
+    }
+
+    /// The threads that wait are woken by the end of a lead, however it ends: one of them leads then.
+    #[test]
+    fn a_leader_that_panics_leaves_nobody_waiting() {
+        let rounds = Tested::default();
+        let (cuts, waits) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                let own = rounds.join();
+                let others = [own, own, own];
+                rounds.wait(own, || {
+                    for ticket in others.into_iter().chain([rounds.join(); 3]) {
+                        let (rounds, cuts, waits) = (&rounds, &cuts, &waits);
+                        scope.spawn(move || {
+                            waits.fetch_add(1, SeqCst);
+                            rounds.wait(ticket, || {
+                                cuts.fetch_add(1, SeqCst);
+                                Ok(())
+                            })
+                        });
+                    }
+                    while waits.load(SeqCst) < 6 {
+                        std::thread::yield_now();
+                    }
+                    panic!("on purpose")
+                })
+            }));
+            assert!(panicked.is_err());
+        });
+        assert_eq!(cuts.into_inner(), 1, "one lead is enough for all of them");
+    }
+
+    #[test]
+    fn tasks_of_one_thread_share_a_cut() {
+        let rounds = Tested::default();
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let mut context = Context::from_waker(&waker);
+        let mut tasks = [(); 3].map(|()| (rounds.join(), Waiting::default()));
+        for (round, waiting) in &mut tasks {
+            assert!(rounds.poll(*round, waiting, &mut context, never).is_pending());
+        }
+        assert_eq!(count.0.load(SeqCst), 3, "a task that only lets others pass is ready at once");
+        let mut cuts = 0;
+        for (round, waiting) in &mut tasks {
+            let polled = rounds.poll(*round, waiting, &mut context, || Ok(cuts += 1));
+            assert_eq!(polled, Poll::Ready(Ok(())));
+        }
+        assert_eq!(cuts, 1);
+    }
+
+    #[test]
+    fn a_task_that_waits_is_woken_by_the_end_of_the_round() {
+        let rounds = Tested::default();
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let mut context = Context::from_waker(&waker);
+        let round = rounds.join();
+        let (mut waiting, mut gone) = (Waiting::default(), Waiting::default());
+        rounds
+            .wait(round, || {
+                for _ in 0..2 {
+                    assert!(rounds.poll(round, &mut waiting, &mut context, never).is_pending());
+                }
+                assert!(rounds.poll(round, &mut gone, &mut context, never).is_pending());
+                assert_eq!(count.0.load(SeqCst), 0);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(count.0.load(SeqCst), 2, "each task is woken once");
+        assert_eq!(rounds.poll(round, &mut waiting, &mut context, never), Poll::Ready(Ok(())));
+    }
+}

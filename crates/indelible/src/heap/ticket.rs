@@ -1,0 +1,157 @@
+//! Group commit: threads that share a heap each take a ticket for what they stored, and the tickets that come while one durable
+//! write is under way are made durable by the next, all at once.
+
+use super::error::HeapError;
+use super::rounds::Waiting;
+use super::writer::Heap;
+use crate::error::Result;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A promise to come: see [`Heap::commit`]. Dropped, it loses nothing; the stores are in the next psync all the same.
+#[derive(Debug)]
+#[must_use = "nothing is durable before the ticket was waited for"]
+pub struct Ticket<'h> {
+    heap: &'h Heap,
+    round: u64,
+    waiting: Waiting,
+}
+
+impl Heap {
+    /// A ticket for all stores to the heap that were made before this call, by this thread, or by others that it has heard of. They
+    /// are durable once the ticket was [waited for](Ticket::wait), or awaited.
+    ///
+    /// Threads that wait share durable writes: while one is under way, the others go on storing under their locks and take
+    /// tickets, and the next write makes all of that durable as one step. Each is a [consistent cut](Heap::psync_cut).
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// use indelible::collections::{PHashMap, PMutex, PString};
+    ///
+    /// type Words<'h> = PMutex<'h, PHashMap<'h, PString<'h>, u64>>;
+    ///
+    /// let mut heap = pool.heap("words", 1 << 20)?;
+    /// heap.root_or_insert_with::<Words, _>("words", |heap| PMutex::new_in(PHashMap::new(), heap))?;
+    /// let words = heap.root_ref::<Words>("words")?;
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..4 {
+    ///         scope.spawn(|| {
+    ///             *words.lock().entry("word").or_insert(0) += 1; // the lock is given back here
+    ///             heap.commit().wait() // durable; at best, one write for all four
+    ///         });
+    ///     }
+    /// });
+    /// # assert_eq!(words.lock()["word"], 4);
+    /// # Ok(()) }
+    /// ```
+    pub fn commit(&self) -> Ticket<'_> {
+        Ticket { heap: self, round: self.rounds.join(), waiting: Waiting::default() }
+    }
+
+    /// Takes the cut of a round. The gate is open again before the durable write.
+    fn cut(&self) -> Result<()> {
+        let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
+        self.object.psync_cut_then(|| quiet.open())
+    }
+
+    /// A thread that waits with a lock of the heap would wait for itself, and a fork for the threads of its parent.
+    fn may_wait(&self) -> Result<()> {
+        if self.raw.is_inside() {
+            return Err(self.error("psync", HeapError::Inside));
+        }
+        self.object.check_alive("psync")
+    }
+}
+
+impl Ticket<'_> {
+    /// Returns when everything stored before the [`commit`](Heap::commit) is durable. The first thread that waits makes it so, for
+    /// all; the others wait for that one, and at most for the write that was under way before.
+    ///
+    /// # Errors
+    /// As for [`Heap::psync_cut`]. A durable write that fails is the error of each ticket that it was for.
+    pub fn wait(self) -> Result<()> {
+        self.heap.may_wait()?;
+        self.heap.rounds.wait(self.round, || self.heap.cut())
+    }
+
+    /// Whether everything stored before the [`commit`](Heap::commit) is known to be durable, without waiting.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        matches!(self.heap.rounds.outcome(self.round), Some(Ok(())))
+    }
+}
+
+/// As [`wait`](Ticket::wait). No runtime is needed, and none is known: the task that leads makes the durable write within its `poll`,
+/// as a call of `std::fs` would, and all others are woken at its end. Before it leads, a task lets those that are ready run once, so
+/// that their tickets share the write.
+impl Future for Ticket<'_> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let Ticket { heap, round, waiting } = &mut *self;
+        if let Err(error) = heap.may_wait() {
+            return Poll::Ready(Err(error));
+        }
+        heap.rounds.poll(*round, waiting, context, || heap.cut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collections::PMutex;
+    use crate::pool::{Pool, PoolOptions, Tracking};
+
+    type Number<'h> = PMutex<'h, u64>;
+
+    fn durable(pool: &Pool) -> u64 {
+        let heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+        *heap.root_ref::<Number>("number").unwrap().lock()
+    }
+
+    /// A thread stores under a lock while the cut is being written: it does not wait, its store is not in the cut, and not lost to
+    /// the next one.
+    #[test]
+    fn threads_store_beside_the_durable_write() {
+        for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
+            if !tracking.is_available() {
+                indelible_testing::not_tested(format_args!("tickets with tracking by {tracking:?}"));
+                continue;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let pool =
+                PoolOptions::new().tracking(tracking).format(folder.path().join("pool"), 16 << 20).unwrap();
+            let mut heap = pool.heap("heap", 1 << 20).unwrap();
+            heap.root_or_insert_with::<Number, _>("number", |place| PMutex::new_in(0, place)).unwrap();
+            for again in [false, true] {
+                let number = heap.root_ref::<Number>("number").unwrap();
+                let first = *number.lock() + 1;
+                *number.lock() = first;
+                let mut quiet = heap.raw.quiet(heap.object.patience()).unwrap();
+                let mut taken = None;
+                heap.object
+                    .psync_cut_then(|| {
+                        quiet.open();
+                        std::thread::scope(|scope| {
+                            scope.spawn(|| {
+                                *number.lock() = first + 1;
+                                taken = heap.malloc(64).map(|block| block.addr()).ok();
+                            });
+                        });
+                    })
+                    .unwrap();
+                drop(quiet);
+                assert!(taken.is_some());
+                if again {
+                    heap.commit().wait().unwrap();
+                }
+                drop(heap);
+                assert_eq!(durable(&pool), first + u64::from(again), "{tracking:?}");
+                heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+                assert_eq!(heap.check(), []);
+            }
+        }
+    }
+}

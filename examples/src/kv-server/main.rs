@@ -1,0 +1,63 @@
+//! A server that speaks the protocol of Redis and answers a change once it is durable. Its whole state lives in one object: strings,
+//! hashes and sorted sets are collections in a heap, and clients that come at a time share durable writes by tickets.
+//!
+//! ```sh
+//! cargo run --release -p indelible-examples --bin kv-server -- kv.pmo
+//! redis-cli -p 6380 set greeting hello
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod connection;
+mod data;
+mod glob;
+mod hashes;
+mod keys;
+mod reply;
+mod request;
+mod server;
+mod sorted;
+mod strings;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use data::{Database, ROOT};
+use indelible::collections::PMutex;
+use indelible::{PoolOptions, Tracking};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+/// Serves strings, hashes and sorted sets that survive a crash, in the protocol of Redis.
+#[derive(Parser)]
+struct Arguments {
+    /// The pool; made if there is none.
+    pool: PathBuf,
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:6380")]
+    listen: String,
+    /// MiB of a new pool.
+    #[arg(long, default_value_t = 1024)]
+    size: u64,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    // Only typed code stores to the heap, and that marks its stores.
+    let options = PoolOptions::new().tracking(Tracking::Explicit);
+    let pool = match options.open(&arguments.pool) {
+        Err(error) if error.kind() == indelible::ErrorKind::NoPool => {
+            options.format(&arguments.pool, arguments.size << 20)?
+        }
+        opened => opened?,
+    };
+    let mut heap = pool.heap("kv", 1 << 20)?;
+    heap.root_or_insert_with::<PMutex<Database>, _>(ROOT, |place| {
+        PMutex::new_in(Database::default(), place)
+    })?;
+    heap.psync()?;
+    let listener = TcpListener::bind(&arguments.listen)
+        .with_context(|| format!("cannot listen at {}", arguments.listen))?;
+    println!("listening at {}", listener.local_addr()?);
+    server::serve(&heap, &listener)
+}
