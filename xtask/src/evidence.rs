@@ -28,6 +28,7 @@ const LAYERS: &[Layer] = &[
         long: &["crashes", "--long", "--threads=2"],
     },
     Layer { name: "kills", short: &["kills"], long: &["kills", "--long"] },
+    Layer { name: "snapshots", short: &["snapshots"], long: &["snapshots", "--long"] },
     Layer { name: "disks", short: &["disks"], long: &["disks", "--long"] },
     Layer { name: "stores", short: &["stores"], long: &["stores", "--long"] },
     Layer { name: "retention", short: &["retention"], long: &["retention", "--long"] },

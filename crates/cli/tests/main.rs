@@ -3,6 +3,7 @@
 mod backups;
 mod bad_pools;
 mod chains;
+mod clones;
 mod common;
 mod daily;
 mod damage;

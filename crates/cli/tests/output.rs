@@ -45,6 +45,8 @@ fn help_teaches() {
         "backup",
         "verify",
         "restore",
+        "clone",
+        "cp",
         "attach-check",
         "check",
         "heap",

@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Damaged = 6,
     /// There is a pool already.
     PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or cannot be used as asked.
+    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as asked.
     Unsuitable = 8,
     /// The pool, its file or its file system is read-only.
     ReadOnly = 9,

@@ -76,7 +76,7 @@ pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
 #[doc(hidden)]
-pub use maintenance::superblocks;
+pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{
     Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
     upgrade,

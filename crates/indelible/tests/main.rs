@@ -32,6 +32,7 @@ mod large;
 mod lifetimes;
 mod many_snapshots;
 mod raw_heap;
+mod rebase;
 mod records;
 mod revert;
 mod rollback;

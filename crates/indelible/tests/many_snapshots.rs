@@ -19,6 +19,26 @@ fn sound(world: &World) {
     }
 }
 
+/// Prints how long an attach and a first look take where the object rests on so many.
+fn tell_times(pool: &Pool, layers: usize) {
+    let median = |mut attach: Box<dyn FnMut() -> u8 + '_>| {
+        let mut times: Vec<_> = (0..21)
+            .map(|_| {
+                let begin = Instant::now();
+                std::hint::black_box(attach());
+                begin.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[10]
+    };
+    let reading = median(Box::new(|| pool.attach_read("a").unwrap().as_slice()[0]));
+    let writing = median(Box::new(|| pool.attach("a").unwrap().as_slice()[0]));
+    eprintln!(
+        "{layers} layers: attached for reading, looked at and detached in {reading:?}, for writing in {writing:?}"
+    );
+}
+
 /// Each rests on the one before. All of it goes on working, and merges again.
 #[test]
 fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
@@ -37,6 +57,9 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
         a.psync().unwrap();
         a.detach().unwrap();
         pool.snapshot("a", &format!("s{round}"), b"").unwrap();
+        if [1, 10, 100, COUNT].contains(&(round + 1)) {
+            tell_times(&pool, round + 1);
+        }
     }
     told("made");
     holds(&pool, "a", &bytes);

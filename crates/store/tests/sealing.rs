@@ -245,7 +245,7 @@ impl Pages {
         (older, newer)
     }
 
-    /// What is read of these pages.
+    /// Contents by these pages.
     fn read(&self) -> Result<Vec<u8>> {
         let key_page = KeyPage::read(Box::new(self.key_page.as_slice().try_into().unwrap()), self.size)?;
         let mut read = |page: u64, bytes: &mut PageBytes| {

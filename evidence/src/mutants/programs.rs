@@ -20,8 +20,8 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "kills",
-        what: "54 rounds of SIGKILL, in every scenario",
-        arguments: &["kills", "--rounds", "54", "--jobs", "1"],
+        what: "90 rounds of SIGKILL, in every scenario",
+        arguments: &["kills", "--rounds", "90", "--jobs", "1"],
         made_for: &[],
     },
     Program {

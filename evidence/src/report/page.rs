@@ -14,10 +14,14 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 14] = [
+const LAYERS: [(&str, &str); 15] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
+    (
+        "snapshots",
+        "an object of 64 GiB is kept, copied and followed beside its writer, under SIGKILL, and what that costs",
+    ),
     ("disks", "power cuts and failures of a disk below ext4, xfs and btrfs"),
     ("stores", "objects are stored to in every way there is, on every tracking rung, under SIGKILL"),
     (

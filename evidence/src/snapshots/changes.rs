@@ -13,7 +13,7 @@ pub(super) const PAGE: u64 = 4096;
 /// Bytes of the object.
 pub(super) const SIZE: u64 = 64 << 30;
 
-/// Who changes: the object itself, or a copy of it.
+/// The object itself, or a copy of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Object,

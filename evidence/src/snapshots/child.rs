@@ -1,6 +1,6 @@
 //! The processes: the one that writes the object, the one that keeps it, those that follow it, the judge of what they leave.
 
-use super::changes::{Acknowledged, PAGE, Pages, SIZE, Side, count};
+use super::changes::{Acknowledged, Pages, SIZE, Side, count};
 use crate::kills::{check_pool, failed};
 use crate::workloads::journal::{DONE, Event, Journal, UNDER_WAY};
 use crate::workloads::program::mixed;
@@ -67,7 +67,7 @@ pub(crate) struct Child {
     pub(crate) end: bool,
 }
 
-/// What is kept: between which changes it was made, and whether it is a copy.
+/// A snapshot or a copy: between which changes it was made, and which of the two it is.
 #[derive(Clone, Copy)]
 struct Kept {
     made: (u64, u64),
@@ -142,7 +142,7 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
-    /// What is found are the changes that were acknowledged, or one more; then these are. Returns how many.
+    /// Fails unless the bytes are those after the changes that were acknowledged, or one more, and acknowledges those. Returns how many.
     fn settle(
         &self,
         name: &str,
@@ -343,7 +343,8 @@ impl Work<'_> {
         let mut names: Vec<String> = all.keys().map(|number| Self::name(*number)).collect();
         names.push(OBJECT.into());
         let mut found = self.pool.list().map(|stat| Ok(stat?.name)).collect::<Result<Vec<_>, Trouble>>()?;
-        (names.sort(), found.sort());
+        names.sort();
+        found.sort();
         if found != names {
             return Err(Trouble::Wrong(format!("{found:?} are in the pool instead of {names:?}")));
         }
@@ -370,5 +371,3 @@ fn said(what: &str) {
 
 /// Bytes of the pool: a sparse file, with room for all that is kept at a time, for what readers rest on, and for lanes.
 pub(super) const POOL: u64 = SIZE * 32 + (1 << 30);
-
-const _: () = assert!(SIZE % PAGE == 0);

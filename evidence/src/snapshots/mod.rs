@@ -60,12 +60,12 @@ struct Scale {
 }
 
 const SHORT: Scale = Scale {
-    rounds: 3,
-    pages: 500,
-    changes: 1_000,
-    snapshots: 20,
-    windows: 2,
-    window: Duration::from_millis(500),
+    rounds: 2,
+    pages: 300,
+    changes: 600,
+    snapshots: 10,
+    windows: 1,
+    window: Duration::from_millis(300),
 };
 
 const LONG: Scale = Scale {
@@ -179,7 +179,7 @@ impl Scene<'_> {
 
     /// All at once, each killed and followed by another; then the verdict.
     fn round(&mut self) -> Result<()> {
-        let copied = vec!["--changes".to_owned(), self.scale.changes.to_string()];
+        let copied = ["--changes".to_owned(), self.scale.changes.to_string()];
         let roles = [(Role::Writer, 2, 12), (Role::Keeper, 3, 12), (Role::Follower, 2, 6)];
         let mut lines = Vec::new();
         for (role, most, said) in roles {

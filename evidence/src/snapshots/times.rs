@@ -1,4 +1,4 @@
-//! What snapshots and readers cost the writer, and how long they take.
+//! Times of snapshots, and rates of psyncs, as figures of a record.
 
 use anyhow::Result;
 use indelible_record::add;

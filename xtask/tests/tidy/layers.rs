@@ -93,6 +93,7 @@ const BACKUP: &[&[&str]] = &[
     &["backup"],
     &["folder"],
     &["restore"],
+    &["clone"],
 ];
 
 #[test]

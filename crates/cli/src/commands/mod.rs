@@ -4,6 +4,7 @@ mod attach_check;
 mod backup;
 mod cat;
 mod check;
+mod clone;
 mod completions;
 mod cp;
 mod create;
@@ -60,6 +61,7 @@ pub enum Command {
     Backup(backup::Backup),
     Verify(verify::Verify),
     Restore(restore::Restore),
+    Clone(clone::Clone),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
@@ -95,6 +97,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Backup(args) => backup::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
+        Command::Clone(args) => clone::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),

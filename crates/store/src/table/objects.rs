@@ -339,7 +339,7 @@ impl TableTransaction<'_> {
     /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, as much as the
     /// pool has, out of the first half of the window, of which each object takes a sixteenth at most; then several
     /// times the size, less as addresses run short, so that an object always gets what it needs now while there is any.
-    fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
+    pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {
             let wanted = round(how.reach);

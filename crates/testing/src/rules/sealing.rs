@@ -51,7 +51,7 @@ fn made() -> Result<Made> {
     Ok(Made { object: store.find("a")?, older, newer })
 }
 
-/// What a pool of these bytes says that the object holds.
+/// Contents of the object by the bytes of a pool.
 fn held(bytes: &[u8]) -> Result<Vec<u8>> {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     let object = store.find("a")?;
@@ -195,7 +195,7 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
 fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
-        // What looks like a seal: its version is small, the rest behind it zeros.
+        // A line that looks like a seal: its version is small, the rest behind it zeros.
         if !(1..1000).contains(&seal.version.get()) || seal.reserved != [0; 16] || seal.tag == [0; 16] {
             continue;
         }
@@ -207,7 +207,7 @@ fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     Ok(())
 }
 
-/// Whatever a power cut leaves, a process that goes on from there takes nonces that nobody had.
+/// A process that goes on from an image that a power cut left takes nonces that nobody had.
 pub(super) fn no_nonce_comes_twice_after_a_power_cut() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     sealed::create(&open(&medium, 1), "a", 9000).map_err(text)?;

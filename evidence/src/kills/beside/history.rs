@@ -29,7 +29,7 @@ const BACK: u64 = 3;
 /// First word of an object, and its size.
 pub(super) type Label = (u64, u64);
 
-/// What the bytes of an object say of its state.
+/// Reads from the bytes of an object what tells its state.
 pub(super) fn label(bytes: &[u8]) -> Label {
     (word(bytes, 0), bytes.len() as u64)
 }
@@ -125,7 +125,7 @@ impl History {
         Ok(bytes)
     }
 
-    /// What the psync that makes a state stores before.
+    /// Stores that the psync of a state publishes.
     pub(super) fn stores(&self, member: usize, state: u64, len: usize) -> Vec<Stored> {
         let mut stores = stores(mixed(self.seed, self.object(member) as u64, state), len);
         stores.push((0, state.to_le_bytes().to_vec()));

@@ -1,4 +1,4 @@
-//! What a keeper has made of the groups' objects: snapshots and copies, as its journal tells.
+//! Snapshots and copies that a keeper has made of the groups' objects, as its journal tells.
 
 use super::history::{GROUPS, History, Label, MEMBERS, label, store, stores, word};
 use super::writer::same;
@@ -66,7 +66,7 @@ impl Keeper {
         Ok(all)
     }
 
-    /// What the keeper's `event` stores into a copy.
+    /// Stores of the keeper's `event` into a copy.
     pub(super) fn stores(&self, event: u64, len: usize) -> Vec<(usize, Vec<u8>)> {
         let mut stores = stores(mixed(self.seed, (200 + self.number) as u64, event), len);
         stores.push((8, self.mark(event).to_le_bytes().to_vec()));

@@ -1,6 +1,6 @@
 //! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the root into one batch, changes of key slots.
 //!
-//! Whoever collects changes knows nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
+//! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
 use super::sealed_pages::{Ciphertext, SealedPages, Unlocked};
