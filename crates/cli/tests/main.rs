@@ -11,6 +11,7 @@ mod heaps;
 mod leds;
 mod objects;
 mod output;
+mod sealing;
 mod snapshots;
 mod states;
 mod types;

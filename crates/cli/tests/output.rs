@@ -50,6 +50,7 @@ fn help_teaches() {
         "attach-check",
         "check",
         "heap",
+        "key",
         "types",
         "migrate",
         "repair",

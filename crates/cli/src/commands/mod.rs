@@ -14,6 +14,7 @@ mod dump;
 pub mod format;
 mod gc;
 mod heap;
+mod key;
 mod leds;
 mod ls;
 mod man;
@@ -64,6 +65,7 @@ pub enum Command {
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
+    Key(key::Key),
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
@@ -103,6 +105,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),
+        Command::Key(args) => key::run(context, args),
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),

@@ -1,6 +1,7 @@
 //! An object attached for writing, and its detach.
 
 use super::live::SharedLane;
+use super::sealed_pages::SealedPages;
 use super::written::Direct;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{NO_LANE, STATE_D};
@@ -41,6 +42,8 @@ pub struct Writer {
     pub(super) revision: u64,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
+    /// Its pages, if it is sealed.
+    pub(super) sealed: Option<Arc<SealedPages>>,
     pub(super) recovered: Recovered,
 }
 

@@ -181,11 +181,21 @@ impl Store {
         })?;
         let published = kept.published.min(object.entry.extent_len());
         let standing = Standing { published, psyncs: kept.psyncs, direct: 0 };
-        Ok(Revived { store: self.clone(), object, standing, object_lock })
+        Ok(Revived::hidden(self, object, standing, object_lock))
     }
 }
 
 impl Revived {
+    /// The hidden object, which the caller has locked.
+    pub(super) fn hidden(
+        store: &Arc<Store>,
+        object: Located,
+        standing: Standing,
+        object_lock: ObjectLock,
+    ) -> Revived {
+        Revived { store: store.clone(), object, standing, object_lock }
+    }
+
     /// Its address.
     #[must_use]
     pub fn address(&self) -> u64 {
