@@ -220,6 +220,7 @@ impl Work<'_> {
                         self.compare_kept(copy, &all[&copy])?;
                         self.remove(&journal, copy)?;
                         said("copies with all of their changes, compared");
+                        self.merge()?;
                     }
                 }
                 (4, _) if !all.is_empty() => {
@@ -244,6 +245,13 @@ impl Work<'_> {
         journal.set(event, 4, self.acknowledged.get()? + 1)?;
         journal.end(event, true)?;
         said(if kind == COPY { "copies beside the writer" } else { "snapshots beside the writer" });
+        Ok(())
+    }
+
+    /// Merges what others need no more, so that space comes back.
+    fn merge(&self) -> Result<(), Trouble> {
+        patient(|| self.pool.collect(&mut |_, _| {}))?;
+        said("merges");
         Ok(())
     }
 
@@ -348,9 +356,11 @@ impl Work<'_> {
         if found != names {
             return Err(Trouble::Wrong(format!("{found:?} are in the pool instead of {names:?}")));
         }
+        self.merge()?;
+        all.iter().try_for_each(|(number, kept)| self.compare_kept(*number, kept))?;
         if self.child.end {
             all.keys().try_for_each(|number| self.remove(&journal, *number))?;
-            patient(|| self.pool.collect(&mut |_, _| {}))?;
+            self.merge()?;
             object("merged")?;
             let (info, stat) = (self.pool.info()?, self.pool.stat(OBJECT)?);
             if info.objects != 1 || stat.shares {
@@ -370,4 +380,4 @@ fn said(what: &str) {
 }
 
 /// Bytes of the pool: a sparse file, with room for all that is kept at a time, for what readers rest on, and for lanes.
-pub(super) const POOL: u64 = SIZE * 32 + (1 << 30);
+pub(super) const POOL: u64 = SIZE * 64 + (1 << 30);

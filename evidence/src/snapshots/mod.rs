@@ -35,7 +35,7 @@ use times::{Times, timed};
 
 #[derive(Args)]
 pub(crate) struct Snapshots {
-    /// A campaign: 100 rounds of kills on each medium, 10,000 changes on both sides, a reader that follows for a minute
+    /// A campaign: 20 rounds of kills on each medium, 10,000 changes on both sides, a reader that follows for a minute
     #[arg(long)]
     long: bool,
     /// Only on this medium, memory or file
@@ -69,12 +69,12 @@ const SHORT: Scale = Scale {
 };
 
 const LONG: Scale = Scale {
-    rounds: 100,
+    rounds: 20,
     pages: 5_000,
     changes: 10_000,
-    snapshots: 1_000,
-    windows: 12,
-    window: Duration::from_secs(5),
+    snapshots: 200,
+    windows: 6,
+    window: Duration::from_secs(10),
 };
 
 /// Psyncs between two looks of a reader.

@@ -1,9 +1,16 @@
 //! Chains of bases: merged, absorbed, kept short.
 
 use super::beside::{SIZE, keep, on_each, same, text};
-use super::{KEY, Verdict, crash, create, open};
-use crate::pool::{contents, psync};
-use crate::sim::Choice;
+use super::{CONFIG, KEY, Verdict, crash, create, open};
+use crate::pool::{contents, process, psync};
+use crate::scenario::formatted;
+use crate::sim::{Choice, SimConfig, Turns};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::store::Store;
+use indelible_store::{Selected, with_seed};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// Bases that nobody needs any more are merged beneath a writer, and with the object once it has detached; named ones stay.
 pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
@@ -184,4 +191,65 @@ pub(super) fn merges_are_whole_after_a_power_cut() -> Verdict {
             run.quiet(|_| a.detach())
         },
     )
+}
+
+/// Runs that differ in the order of operations.
+const SEEDS: u64 = 100;
+
+/// Again as long as another process is in the way: it goes on only while this one calls.
+fn again(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    loop {
+        match attempt() {
+            Err(StoreError::HeldStill { .. } | StoreError::Changing { .. }) => {}
+            done => return done,
+        }
+    }
+}
+
+/// A process psyncs an object and dies while another one makes a snapshot of it, which absorbs a base: its psync is there afterwards.
+fn a_writer_dies_beside_a_snapshot(disk: bool) -> Verdict {
+    for seed in 0..SEEDS {
+        let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
+        let (dying, other) = (Arc::new(medium.handle()), open(&medium, 2));
+        let store = Store::open(dying.clone(), process(1)).map_err(text)?;
+        create(&store, "a", SIZE as u64);
+        [&store, &other].iter().for_each(|store| store.set_patience(Duration::ZERO));
+        let mut a = store.attach_writer("a", KEY).map_err(text)?;
+        let mut expected = vec![1; SIZE];
+        psync(&mut a, &[(0, &expected)]).map_err(text)?;
+        keep(&other, &[("a", "before")]).map_err(text)?;
+        psync(&mut a, &[(5000, &[2; 8])]).map_err(text)?;
+        other.destroy("before", KEY).map_err(text)?;
+        expected[5000..5008].fill(2);
+        let (turns, selected) = (Turns::new(2, seed), Selected::here());
+        let write = || {
+            // Between what the snapshot publishes and what it does afterwards.
+            while store.find("beside").is_err() {}
+            again(|| psync(&mut a, &[(0, &[3; 8])]))?;
+            dying.kill();
+            Ok(())
+        };
+        let snapshot = || again(|| keep(&other, &[("a", "beside")]).map(drop));
+        let (turns, selected) = (&turns, &selected);
+        let done = thread::scope(|scope| {
+            let writer = scope.spawn(move || selected.run(|| with_seed(seed, || turns.take_part(0, write))));
+            let keeper =
+                scope.spawn(move || selected.run(|| with_seed(seed + 1000, || turns.take_part(1, snapshot))));
+            [writer.join(), keeper.join()].map(|done| done.map_err(|_| "a process panicked".to_owned()))
+        });
+        for done in done {
+            done?.map_err(|error| format!("seed {seed}: {error}"))?;
+        }
+        expected[..8].fill(3);
+        same(&open(&medium, 3), "a", &expected).map_err(|what| format!("seed {seed}: {what}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn a_writer_on_a_disk_dies_beside_a_snapshot() -> Verdict {
+    a_writer_dies_beside_a_snapshot(true)
+}
+
+pub(super) fn a_writer_in_memory_dies_beside_a_snapshot() -> Verdict {
+    a_writer_dies_beside_a_snapshot(false)
 }

@@ -132,6 +132,8 @@ rule_tests! {
     chains::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     chains::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     chains::bases_are_absorbed_whole => AbsorbedEarly;
+    chains::a_writer_on_a_disk_dies_beside_a_snapshot => AbsorbedUnrecovered;
+    chains::a_writer_in_memory_dies_beside_a_snapshot => AbsorbedUnrecovered;
     following::readers_follow_by_the_log => TailGap | RevisionKept;
     following::readers_do_not_miss_the_last_psync => TailGap;
     united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
